@@ -87,8 +87,8 @@ pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 /// of a hit (docs/performance.md).
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 
-/// Bytes of responses that may wait on a connection when its next pipelined request is answered: one
-/// write of this size costs little more for each response than a larger one.
+/// Bytes of responses that may wait on a connection when its next pipelined request is answered:
+/// one write of this size costs little more for each response than a larger one.
 pub(crate) const PIPELINED_BYTES_MAX: usize = 32 << 10;
 
 /// Bytes that one connection may queue while the worker's waiting output is at its limit: a usual

@@ -32,8 +32,8 @@ impl From<NoReaders> for FillError {
 /// Measures how fast an origin sends a body: a slow body must not take the memory of arriving
 /// responses for long.
 ///
-/// A leaky bucket: waiting for the origin fills it, and bytes empty it by the time that they need at
-/// the least rate.
+/// A leaky bucket: waiting for the origin fills it, and bytes empty it by the time that they need
+/// at the least rate.
 pub(super) struct FillPace {
     rate_min: u64,
     deadline_ms: u64,
