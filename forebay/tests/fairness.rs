@@ -119,6 +119,23 @@ fn a_client_that_does_not_continue_after_a_100_gives_way() {
     }
 }
 
+/// Many origins send no 100. A client that waits for one gives way too.
+#[test]
+fn a_client_that_gets_no_100_gives_way() {
+    let origin = Origin::start(|request| match request.method.as_str() {
+        "POST" => Script::early().stall(),
+        _ => Script::answer("200 OK", &["Cache-Control: max-age=60"], b"page"),
+    });
+    let server = builder(&origin).start();
+    let fields = "Content-Length: 1000\r\nExpect: 100-continue\r\n";
+    let _uploads = slow_uploads(&server, PERMITS, fields);
+    eventually("the uploads hold all connections", || {
+        server.stat("origin_requests_total") == PERMITS as f64
+    });
+    assert_served(&server, "beside");
+    assert!(server.stat("gave_way_total") >= 1.0);
+}
+
 /// A client with many requests to a slow origin waits behind itself: the next connection that is
 /// free goes to the other client.
 #[test]

@@ -329,13 +329,15 @@ async fn send_body(
         source.end(trailers.as_ref().map(header_map)).await;
         return Ok(());
     }
-    body.until_continued(client).await?;
     let mut watch = SlowWatch::new(client.network());
+    let moved = || client.received_bytes();
+    // The client need not wait for a 100 (RFC 9110 §10.1.1), and many origins send none.
+    let continued = pool.holding(&mut watch, body.until_continued(client), moved).await;
+    continued.map_err(|Preempted| Fault::GaveWay)??;
     loop {
         if source.pieces.reserve().await.is_err() {
             return Ok(());
         }
-        let moved = || client.received_bytes();
         let part = pool.holding(&mut watch, body.next(client), moved).await;
         match part.map_err(|Preempted| Fault::GaveWay)?? {
             BodyPart::Data(bytes) => {
