@@ -214,6 +214,8 @@ counters! {
         "Body bytes read from origins.";
     Panics, Counter, "panics_total",
         "Connections that ended in a panic; each is a bug.";
+    WorkersStuck, Counter, "workers_stuck_total",
+        "Times that a worker's event loop did not turn for five seconds.";
     LogLinesDropped, Counter, "log_lines_dropped_total",
         "Access-log lines dropped because the writer fell behind.";
     EventsLost, Counter, "events_lost_total",

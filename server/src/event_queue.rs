@@ -182,7 +182,7 @@ mod tests {
         }
         assert_eq!(queue.take_lost(), 0, "the report would be lost");
         let lost = queue.counts.lost.load(Relaxed);
-        assert!((EVENT_LINES_MAX as u64 - 32..EVENT_LINES_MAX as u64).contains(&lost), "{lost}");
+        assert!((EVENT_LINES_MAX as u64 - 32..=EVENT_LINES_MAX as u64).contains(&lost), "{lost}");
         let written = (added as u64 - lost) * PIPE_PAGE_BYTES as u64;
         let read = io::copy(&mut Read::take(&mut reader, written), &mut io::sink());
         assert_eq!(read.expect("the pipe is open"), written);

@@ -64,6 +64,8 @@ events! {
     UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but without some parts";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
     FewFiles, warn, "few_files", "the process may open fewer files than the settings allow";
+    WorkerStuck, error, "worker_stuck", "a worker's event loop does not turn";
+    WorkerRecovered, info, "worker_recovered", "a worker that was stuck turns again";
     NotPinned, warn, "not_pinned", "cannot pin a worker to its processor";
     AcceptFailed, error, "accept_failed", "cannot accept a connection";
     ConnectionRefused, warn, "connection_refused", "closed a connection: a limit is reached";

@@ -171,6 +171,14 @@ pub(crate) const EVENTS_FINISH_POLL_MS: u64 = 2;
 /// Interval at which the control thread collects counts of other threads.
 pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
 
+/// Such intervals without a turn after which a worker is stuck. A turn takes less than a
+/// millisecond; on a machine that is busy otherwise, a worker may wait for a processor for a while.
+pub(crate) const WORKER_STILL_TICKS_MAX: u32 = 5;
+
+/// Time for a worker to end after the drain. A worker that is stuck must not prevent the end of the
+/// process.
+pub(crate) const WORKER_END_MS_MAX: u64 = 1_000;
+
 /// Limits of the head of an origin's response. Usual heads have about 20 fields and 2 KiB; a
 /// response over the limits is refused.
 pub(crate) const ORIGIN_LIMITS: OriginLimits =

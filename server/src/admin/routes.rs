@@ -32,7 +32,7 @@ pub(super) async fn answer(
     }
     let path = request.uri().path().to_owned();
     Ok(match (request.method(), path.as_str()) {
-        (&Method::GET, "/healthz") => plain(StatusCode::OK, "ok\n"),
+        (&Method::GET, "/healthz") => health(control),
         (&Method::GET, "/metrics") => prometheus(control).await,
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
         (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control).await),
@@ -56,7 +56,7 @@ fn not_allowed(method: &'static str) -> AdminResponse {
     answer
 }
 
-const INDEX: &str = "GET  /healthz  answers 200 while the server runs
+const INDEX: &str = "GET  /healthz  answers 200 while every worker runs, 503 while one is stuck
 GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
 GET  /rules    counts and cost of each header rule, as JSON
@@ -81,6 +81,17 @@ fn is_local(headers: &HeaderMap) -> bool {
             || address.is_some_and(|address| address.is_loopback())
     });
     is_loopback && !headers.contains_key(header::ORIGIN)
+}
+
+/// Whether every worker's event loop turns. The control thread answers, so a worker that is stuck
+/// does not delay the answer.
+fn health(control: &Control) -> AdminResponse {
+    let stuck = control.stuck_workers();
+    if stuck.is_empty() {
+        return plain(StatusCode::OK, "ok\n");
+    }
+    let lines = stuck.iter().map(|number| format!("worker {number} is stuck\n"));
+    plain(StatusCode::SERVICE_UNAVAILABLE, lines.collect::<String>())
 }
 
 async fn prometheus(control: &Control) -> AdminResponse {

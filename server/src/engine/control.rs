@@ -19,6 +19,7 @@ use super::resources::ControlSockets;
 use super::runtime_paths::SocketName;
 use super::signals::Signals;
 use super::upgrade::{Handover, HandoverOutcome, UpgradeTotals, serve_upgrades};
+use super::watchdog::{Watchdog, WorkerChange};
 use super::worker_thread::{WorkerCommand, WorkerThread};
 use crate::admin;
 use crate::clock;
@@ -27,7 +28,9 @@ use crate::counters::Counter;
 use crate::event_queue;
 use crate::events::Event;
 use crate::fetch::Hosts;
-use crate::limits::{HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS};
+use crate::limits::{
+    HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS, WORKER_END_MS_MAX,
+};
 use crate::log::LogWriter;
 use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
@@ -45,6 +48,7 @@ pub(crate) struct Control {
     config: RefCell<Config>,
     hooks: Hooks,
     workers: RefCell<Vec<WorkerThread>>,
+    watchdog: RefCell<Watchdog>,
     pub(crate) store: Store,
     /// The control thread's attachment to the store, for purges and to clean up after dead
     /// processes.
@@ -108,6 +112,9 @@ impl Control {
         Control {
             config: RefCell::new(parts.config),
             hooks: parts.hooks,
+            watchdog: RefCell::new(Watchdog::new(
+                parts.workers.iter().map(|worker| Arc::clone(&worker.mark)),
+            )),
             workers: RefCell::new(parts.workers),
             store: parts.store,
             store_worker: parts.store_worker,
@@ -278,10 +285,13 @@ impl Control {
                 _ = signals.terminate.recv() => return None,
                 _ = signals.interrupt.recv() => return None,
                 _ = stop.recv() => return None,
-                _ = signals.hang_up.recv() => {
+                _ = signals.hang_up.recv() => tokio::select! {
                     // An event and a counter report the outcome.
-                    let _ = self.reload().await;
-                }
+                    _ = self.reload() => {}
+                    // A worker that is stuck delays a reload, but not the end.
+                    _ = signals.terminate.recv() => return None,
+                    _ = signals.interrupt.recv() => return None,
+                },
             }
         }
     }
@@ -312,7 +322,28 @@ impl Control {
         loop {
             ticks.tick().await;
             self.count_lost();
+            self.watch_workers();
         }
+    }
+
+    /// Counts and reports workers whose event loop no longer turns.
+    fn watch_workers(&self) {
+        for change in self.watchdog.borrow_mut().check() {
+            match change {
+                WorkerChange::Stuck(number) => {
+                    self.count(Counter::WorkersStuck, 1);
+                    Event::WorkerStuck.log(&format_args!("worker {number}"));
+                }
+                WorkerChange::Recovered(number) => {
+                    Event::WorkerRecovered.log(&format_args!("worker {number}"));
+                }
+            }
+        }
+    }
+
+    /// The numbers of the workers whose event loop does not turn.
+    pub(crate) fn stuck_workers(&self) -> Vec<usize> {
+        self.watchdog.borrow().stuck()
     }
 
     /// Counts and reports the events that were lost on their way to standard error.
@@ -390,10 +421,12 @@ impl Control {
         }
         let mut finished = true;
         for worker in workers {
-            while !worker.thread.is_finished() {
+            let until_ms = deadline_ms + WORKER_END_MS_MAX;
+            while !worker.thread.is_finished() && clock::monotonic_ms() < until_ms {
                 tokio::time::sleep(STOP_POLL).await;
             }
-            finished &= worker.thread.join().unwrap_or(false);
+            // The thread of a worker that is stuck ends with the process.
+            finished &= worker.thread.is_finished() && worker.thread.join().unwrap_or(false);
         }
         if let Some(purger) = self.purger.take() {
             let undone = purger.finish(PURGER_FINISH_MS_MAX, STOP_POLL).await;

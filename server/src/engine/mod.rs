@@ -14,6 +14,7 @@ mod runtime_paths;
 mod signals;
 mod start;
 mod upgrade;
+mod watchdog;
 mod worker_thread;
 
 pub use crate::fetch::Resolver;

@@ -16,6 +16,7 @@ use tokio::task::LocalSet;
 use super::attach_store::attach_store;
 use super::cpus;
 use super::start::StartError;
+use super::watchdog::TurnMark;
 use crate::accept::accept_connections;
 use crate::clock;
 use crate::config::Config;
@@ -64,6 +65,8 @@ pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
     /// Returns whether every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
+    /// Counts the turns of the worker's event loop.
+    pub(super) mark: Arc<TurnMark>,
     is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
 
@@ -75,6 +78,8 @@ impl WorkerThread {
     pub(crate) fn start(start: WorkerStart) -> io::Result<WorkerThread> {
         let (commands, received) = mpsc::unbounded_channel();
         let (up, is_up) = std::sync::mpsc::channel();
+        let mark = Arc::new(TurnMark::default());
+        let own_mark = Arc::clone(&mark);
         let thread = std::thread::Builder::new().name(format!("worker-{}", start.index)).spawn(
             move || {
                 if let Err(error) = cpus::pin_this_thread(start.cpu) {
@@ -88,14 +93,15 @@ impl WorkerThread {
                         return false;
                     }
                 };
-                let finished = with_known_stack(|| run(&runtime, start, &up, received));
+                let finished = with_known_stack(|| run(&runtime, start, &up, received, &own_mark));
+                own_mark.end();
                 // A name resolution may take long, and no request waits for it any more, so its
                 // thread is not joined.
                 runtime.shutdown_background();
                 finished
             },
         )?;
-        Ok(WorkerThread { commands, thread, is_up })
+        Ok(WorkerThread { commands, thread, mark, is_up })
     }
 
     /// Waits until the worker is ready to accept.
@@ -128,6 +134,7 @@ fn run(
     start: WorkerStart,
     up: &std::sync::mpsc::Sender<Result<(), StartError>>,
     commands: mpsc::UnboundedReceiver<WorkerCommand>,
+    mark: &TurnMark,
 ) -> bool {
     let tasks = LocalSet::new();
     // If the starting thread has given up, there will be no commands either.
@@ -142,7 +149,11 @@ fn run(
         }
     };
     let turns = tasks.run_until(work(Rc::clone(&worker), listeners, commands));
-    runtime.block_on(timed(turns, |ns| worker.observe(Histogram::LoopTurn, ns)))
+    let tell = |ns| {
+        mark.turn();
+        worker.observe(Histogram::LoopTurn, ns);
+    };
+    runtime.block_on(timed(turns, tell))
 }
 
 /// Runs `turns`, and reports the duration of each poll in nanoseconds. An event loop polls `turns`
