@@ -175,6 +175,10 @@ pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
 /// millisecond; on a machine that is busy otherwise, a worker may wait for a processor for a while.
 pub(crate) const WORKER_STILL_TICKS_MAX: u32 = 5;
 
+/// Memory that the program and its allocator need besides the cache, as measured with a full cache
+/// (`docs/why/memory.md`). Connections need more while they are busy.
+pub(crate) const PROGRAM_BYTES: u64 = 32 << 20;
+
 /// Time for a worker to end after the drain. A worker that is stuck must not prevent the end of the
 /// process.
 pub(crate) const WORKER_END_MS_MAX: u64 = 1_000;

@@ -5,6 +5,7 @@
 //! It talks to a worker only by commands, which the worker takes between two turns of its loop.
 
 mod attach_store;
+mod cgroup;
 mod control;
 mod cpus;
 mod files;
@@ -18,6 +19,7 @@ mod watchdog;
 mod worker_thread;
 
 pub use crate::fetch::Resolver;
+pub use cgroup::MemoryLimit;
 pub(crate) use control::Control;
 pub use control::Hooks;
 pub(crate) use cpus::allowed as allowed_cpus;

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::attach_store::attach_store;
+use super::cgroup::{MemoryLimit, check_memory};
 use super::control::{Control, ControlParts, Hooks};
 use super::resources::{ControlSockets, ServerResources};
 use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_socket};
@@ -29,6 +30,7 @@ use crate::counters::{COUNTERS, Counter};
 use crate::event_queue;
 use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
+use crate::limits::PROGRAM_BYTES;
 use crate::log::LogWriter;
 use crate::purger::PurgerThread;
 use crate::transport::Listeners;
@@ -83,6 +85,13 @@ pub enum StartError {
     Join(JoinError),
     /// The access log cannot be opened.
     AccessLog(io::Error),
+    /// The cache does not fit into the memory limit of the process.
+    Memory {
+        /// The setting in bytes.
+        cache_size: u64,
+        /// The limit.
+        limit: MemoryLimit,
+    },
     /// A thread or its event loop cannot be created.
     Thread(io::Error),
 }
@@ -114,6 +123,15 @@ impl fmt::Display for StartError {
             StartError::Cache(error) => write!(f, "cannot create the cache: {error}"),
             StartError::Join(error) => write!(f, "cannot attach to the cache: {error}"),
             StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
+            StartError::Memory { cache_size, limit } => write!(
+                f,
+                "cache_size ({} MiB) and {} MiB for the program exceed the memory limit of {} MiB \
+                 in {}; lower cache_size, or raise the limit",
+                cache_size >> 20,
+                PROGRAM_BYTES >> 20,
+                limit.bytes >> 20,
+                limit.file.display()
+            ),
             StartError::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
@@ -195,6 +213,7 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 fn prepare(config: &Config) -> Result<usize, StartError> {
     // While the process has only one thread, registering for `membarrier` does not wait.
     forebay_sync::bravo::prepare();
+    check_memory(&config.server)?;
     let worker_count = config.server.worker_count();
     files::raise_limit(&config.server, worker_count);
     let dir = runtime_dir(&config.server.runtime_dir);

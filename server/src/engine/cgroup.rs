@@ -1,0 +1,183 @@
+//! The memory limit of the process's control group.
+//!
+//! A process that exceeds this limit is killed without a message, however much memory the machine
+//! has, so the cache must fit into it from the start.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::statfs;
+
+use super::start::StartError;
+use crate::config::ServerSettings;
+use crate::limits::PROGRAM_BYTES;
+
+/// The mount point of control groups.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// A memory limit, and the file that sets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// The limit in bytes.
+    pub bytes: u64,
+    /// The file of the control group.
+    pub file: PathBuf,
+}
+
+/// Checks that the cache fits into the memory limit of the process.
+///
+/// # Errors
+/// [`StartError::Memory`].
+pub(super) fn check_memory(settings: &ServerSettings) -> Result<(), StartError> {
+    // Without this file there are no control groups.
+    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let cache_bytes = match settings.cache_dir.path() {
+        // The system writes pages of a file on a disk back, and takes their memory.
+        Some(dir) if !is_in_memory(dir) => private_bytes(settings),
+        _ => settings.cache_size,
+    };
+    check(memory_limit(Path::new(CGROUPS), &membership), cache_bytes, settings.cache_size)
+}
+
+fn check(limit: Option<MemoryLimit>, cache_bytes: u64, cache_size: u64) -> Result<(), StartError> {
+    match limit {
+        Some(limit) if limit.bytes < cache_bytes.saturating_add(PROGRAM_BYTES) => {
+            Err(StartError::Memory { cache_size, limit })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The shares of the cache that are not in its file: arriving responses, and copies for slow
+/// clients.
+fn private_bytes(settings: &ServerSettings) -> u64 {
+    settings.cache_size / 100 * u64::from(settings.growing_percent_max) + settings.cache_size / 32
+}
+
+/// Whether a directory, or the nearest one above it that exists, is on a file system in memory.
+fn is_in_memory(dir: &Path) -> bool {
+    let found = dir.ancestors().find_map(|dir| statfs(dir).ok());
+    found.is_none_or(|found| found.f_type == TMPFS_MAGIC)
+}
+
+/// The type of a file system in memory (`statfs(2)`).
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+
+/// Returns the lowest memory limit of a process's group and the groups above it. `membership` is
+/// the text of `/proc/PID/cgroup`, and `root` the mount point of control groups.
+fn memory_limit(root: &Path, membership: &str) -> Option<MemoryLimit> {
+    let groups = membership.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        Some((parts.next()?, parts.next()?))
+    });
+    let limits = groups.flat_map(|(controllers, group)| {
+        let trees: &[(&str, &str)] = match controllers {
+            "" => &[("", "memory.max"), ("unified", "memory.max")],
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                &[("memory", "memory.limit_in_bytes")]
+            }
+            _ => &[],
+        };
+        trees.iter().filter_map(|(tree, file)| lowest(&root.join(tree), group, file))
+    });
+    limits.min_by_key(|limit| limit.bytes)
+}
+
+/// Returns the lowest limit of the group and those above it, up to the top of the tree.
+fn lowest(tree: &Path, group: &str, file: &str) -> Option<MemoryLimit> {
+    // In a container the group's name may begin outside of the visible tree. Then the limit of the
+    // container is at the top.
+    let is_visible = !Path::new(group).components().any(|part| part == Component::ParentDir);
+    let group = Path::new(if is_visible { group.trim_start_matches('/') } else { "" });
+    let limits = group.ancestors().filter_map(|group| {
+        let file = tree.join(group).join(file);
+        // "max" and a file that does not exist are no limit.
+        let bytes = read_number(&file).ok()?;
+        Some(MemoryLimit { bytes, file })
+    });
+    limits.min_by_key(|limit| limit.bytes)
+}
+
+fn read_number(file: &Path) -> io::Result<u64> {
+    fs::read_to_string(file)?.trim().parse().map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_testkit::server::Folder;
+
+    use super::*;
+
+    const V1_UNLIMITED: &str = "9223372036854771712\n";
+
+    /// Files below the mount point, the text of `/proc/self/cgroup`, and the lowest limit.
+    type Case =
+        (&'static [(&'static str, &'static str)], &'static str, Option<(u64, &'static str)>);
+
+    const CASES: &[Case] = &[
+        (&[], "", None),
+        (&[], "0::/", None),
+        (&[("memory.max", "max\n")], "0::/", None),
+        (&[("memory.max", "1000\n")], "0::/", Some((1000, "memory.max"))),
+        (
+            &[("a/memory.max", "3000\n"), ("a/b/memory.max", "max\n"), ("c/memory.max", "1\n")],
+            "0::/a/b",
+            Some((3000, "a/memory.max")),
+        ),
+        (
+            &[("a/memory.max", "3000\n"), ("a/b/memory.max", "2000\n")],
+            "0::/a/b",
+            Some((2000, "a/b/memory.max")),
+        ),
+        (&[("memory.max", "500\n")], "0::/../other", Some((500, "memory.max"))),
+        (
+            &[
+                ("memory/memory.limit_in_bytes", V1_UNLIMITED),
+                ("memory/docker/x/memory.limit_in_bytes", "700\n"),
+            ],
+            "9:name=systemd:/\n4:cpu,memory:/docker/x\n0::/\n",
+            Some((700, "memory/docker/x/memory.limit_in_bytes")),
+        ),
+        (
+            &[("memory/memory.limit_in_bytes", "900\n")],
+            "4:memory:/docker/invisible\n",
+            Some((900, "memory/memory.limit_in_bytes")),
+        ),
+        (
+            &[("memory/memory.limit_in_bytes", "900\n"), ("unified/s/memory.max", "800\n")],
+            "4:memory:/\n0::/s\n",
+            Some((800, "unified/s/memory.max")),
+        ),
+    ];
+
+    #[test]
+    fn the_lowest_limit_of_a_group_and_those_above_it_counts() {
+        for (files, membership, expected) in CASES {
+            let root = Folder::new();
+            for (file, text) in *files {
+                let file = root.path(file);
+                fs::create_dir_all(file.parent().expect("a folder")).expect("it is ours");
+                fs::write(file, text).expect("it is ours");
+            }
+            let found = memory_limit(&root.path(""), membership);
+            let expected =
+                expected.map(|(bytes, file)| MemoryLimit { bytes, file: root.path(file) });
+            assert_eq!(found, expected, "{files:?} {membership:?}");
+        }
+    }
+
+    #[test]
+    fn a_cache_that_does_not_fit_is_refused_with_the_limit_and_its_file() {
+        let limit = |bytes| Some(MemoryLimit { bytes, file: "/sys/x/memory.max".into() });
+        let cache_size = 256 << 20;
+        assert!(check(None, cache_size, cache_size).is_ok());
+        assert!(check(limit(cache_size + PROGRAM_BYTES), cache_size, cache_size).is_ok());
+        let refused = check(limit(200 << 20), cache_size, cache_size).expect_err("it is too large");
+        assert_eq!(
+            refused.to_string(),
+            "cache_size (256 MiB) and 32 MiB for the program exceed the memory limit of 200 MiB \
+             in /sys/x/memory.max; lower cache_size, or raise the limit"
+        );
+    }
+}
