@@ -11,8 +11,11 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// The address of the hostile clients; the others connect from 127.0.0.1.
-const HOSTILE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 66));
+/// The addresses of the hostile clients, which together may take all connections to an origin; the
+/// others connect from 127.0.0.1.
+fn hostile(number: usize) -> IpAddr {
+    IpAddr::from([127, 0, 0, 66 + u8::from(number.is_multiple_of(2))])
+}
 
 /// Connections to the origin, all of one worker.
 const PERMITS: usize = 8;
@@ -54,8 +57,8 @@ fn pages() -> Origin {
 }
 
 fn slow_uploads(server: &Server, count: usize, fields: &str) -> Vec<Client> {
-    let upload = |number| {
-        let mut client = Client::connect_from(HOSTILE, server.address());
+    let upload = |number: usize| {
+        let mut client = Client::connect_from(hostile(number), server.address());
         let head = format!("POST /upload/{number} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n");
         client.send(head);
         client
@@ -156,9 +159,9 @@ fn a_flood_of_slow_requests_leaves_connections_for_other_clients() {
         client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
         client
     };
-    let mut clients = vec![ask(HOSTILE, "/flood/0")];
+    let mut clients = vec![ask(hostile(0), "/flood/0")];
     eventually("the first request has arrived", || origin.count("/flood/0") == 1);
-    clients.extend((1..flood).map(|number| ask(HOSTILE, &format!("/flood/{number}"))));
+    clients.extend((1..flood).map(|number| ask(hostile(number), &format!("/flood/{number}"))));
     eventually("the flood holds all connections", || {
         server.stat("requests_total") == flood as f64 && origin.request_count() == PERMITS
     });

@@ -242,13 +242,13 @@ settings! {
         reloads: true,
         reason: "Must hold a head in each direction; further bytes wait in the kernel.",
     }
-    output_bytes_max: u64 = "8MiB" {
+    output_bytes_max: u64 = "4MiB" {
         doc: "Largest memory of one worker for responses whose clients do not read them, without \
             bodies that are sent from the cache. While it is used up, each connection queues one \
             response at a time.",
         kind: SettingKind::Bytes { min: 0, max: 64 * GIB },
         reloads: true,
-        reason: "Room for 256 clients with 32 KiB each; many more than that at once do not read \
+        reason: "Room for 128 clients with 32 KiB each; many more than that at once do not read \
             because they are slow or hostile, and the kernel buffers for them too.",
     }
     shutdown_ms_max: u32 = "30s" {
@@ -299,7 +299,8 @@ settings! {
         reason: "An origin that died without closing its connections must not hold ours forever.",
     }
     origin_connections_max: u32 = "256" {
-        doc: "Largest number of connections of one worker to one origin; further requests wait.",
+        doc: "Largest number of connections of one worker to one origin; further requests wait. One \
+            client network takes at most seven eighths of them.",
         kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "More requests at once do not help an origin that is slow already.",

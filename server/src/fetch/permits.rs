@@ -2,7 +2,9 @@
 //!
 //! A permit that is returned goes to the network that holds the fewest, among those whose requests
 //! wait; within a network the first request is first. So a client that starts many requests waits
-//! behind its own, and a client with one request waits for one permit to be returned at most.
+//! behind its own, and a client with one request waits for one permit to be returned at most. One
+//! network never gets all permits: an eighth of them is for the others, so that they usually need
+//! not wait.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,8 +29,11 @@ pub(super) struct ExchangePermit {
 
 #[derive(Debug)]
 struct PermitState {
-    /// Permits that no network holds. While there are any, no request waits.
+    /// Permits that no network holds. While there are any, only requests of a network that holds
+    /// its share wait.
     free: u32,
+    /// The most permits that one network may hold.
+    share_max: u32,
     /// The networks that hold permits or wait for one.
     networks: HashMap<ClientNetwork, NetworkShare>,
     /// The networks that wait, the next one to get a permit first.
@@ -78,9 +83,10 @@ impl PermitState {
         result
     }
 
-    /// Takes a permit for the request that is next; the permit is free if no request waits.
+    /// Takes a permit for the request that is next; the permit is free if no request may take it.
     fn next(&mut self) -> Option<(ClientNetwork, oneshot::Sender<ExchangePermit>)> {
-        let Some(&WaitRank { network, .. }) = self.order.first() else {
+        let first = self.order.first().filter(|rank| rank.held < self.share_max);
+        let Some(&WaitRank { network, .. }) = first else {
             self.free += 1;
             return None;
         };
@@ -105,6 +111,7 @@ impl Permits {
     pub(super) fn new(count: u32) -> Rc<Permits> {
         let state = PermitState {
             free: count,
+            share_max: count - count / 8,
             networks: HashMap::new(),
             order: BTreeSet::new(),
             arrivals: 0,
@@ -116,7 +123,8 @@ impl Permits {
     pub(super) async fn acquire(self: &Rc<Self>, network: ClientNetwork) -> ExchangePermit {
         let (arrival, granted) = {
             let mut state = self.state.borrow_mut();
-            if state.free > 0 {
+            let held = state.networks.get(&network).map_or(0, |share| share.held);
+            if state.free > 0 && held < state.share_max {
                 state.free -= 1;
                 state.change(network, |share| share.held += 1);
                 return ExchangePermit { permits: Rc::clone(self), network };
@@ -222,6 +230,23 @@ mod tests {
         drop((second, fifth, sixth));
         let state = permits.state.borrow();
         assert_eq!((state.free, state.networks.len(), state.order.len()), (3, 0, 0));
+    }
+
+    #[test]
+    fn one_network_leaves_an_eighth_of_the_permits_to_the_others() {
+        let permits = Permits::new(16);
+        let mut held: Vec<_> = (0..14).map(|_| acquired(&permits, 1)).collect();
+        let mut waits = pin!(permits.acquire(network(1)));
+        assert!(poll(waits.as_mut()).is_pending());
+        let others = [acquired(&permits, 2), acquired(&permits, 3)];
+        let mut waits_too = pin!(permits.acquire(network(4)));
+        assert!(poll(waits_too.as_mut()).is_pending());
+        drop(others);
+        let Poll::Ready(_other) = poll(waits_too.as_mut()) else { panic!("a permit is free") };
+        assert!(poll(waits.as_mut()).is_pending() && permits.free() == 1);
+        held.pop();
+        let Poll::Ready(_own) = poll(waits.as_mut()) else { panic!("it holds fewer") };
+        assert_eq!(permits.free(), 1);
     }
 
     #[test]
