@@ -149,11 +149,12 @@ fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
     Some(words.len() * 8 + at)
 }
 
-const ONES: u64 = u64::MAX / 0xff;
+/// A word of bytes that are 1. Multiplied by a byte, it is a word of that byte.
+pub(crate) const ONES: u64 = u64::MAX / 0xff;
 const HIGH: u64 = ONES * 0x80;
 
 /// Sets the top bit of exactly the bytes that are zero.
-const fn zero_flags(word: u64) -> u64 {
+pub(crate) const fn zero_flags(word: u64) -> u64 {
     !(((word & !HIGH) + !HIGH) | word) & HIGH
 }
 

@@ -15,6 +15,7 @@ pub mod fields;
 pub mod framing;
 pub mod hop;
 mod lines;
+pub mod path;
 pub mod policy;
 pub mod request;
 pub mod response;
