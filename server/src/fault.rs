@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     Request(RequestError),
     /// The target has bytes that a URI cannot have, so it cannot be forwarded unchanged.
     TargetNotForwardable,
+    /// The origin may read the path as a path of another route.
+    AmbiguousPath,
     /// A chunked request body is malformed.
     RequestBody,
     /// A GET or HEAD request has content, which its route does not accept.
@@ -90,6 +92,7 @@ impl Fault {
         match self {
             Fault::Request(_)
             | Fault::TargetNotForwardable
+            | Fault::AmbiguousPath
             | Fault::RequestBody
             | Fault::GetContent
             | Fault::RequestBodyTooLarge
@@ -118,6 +121,7 @@ impl Fault {
         match self {
             Fault::Request(error) => error.status(),
             Fault::TargetNotForwardable
+            | Fault::AmbiguousPath
             | Fault::RequestBody
             | Fault::GetContent
             | Fault::ClientGone
@@ -147,6 +151,10 @@ impl Fault {
         match self {
             Fault::Request(error) => error.reason(),
             Fault::TargetNotForwardable => "the request target has bytes that a URI cannot have",
+            Fault::AmbiguousPath => {
+                "the path can be read as a path of another route; write it without /./, /../, //, \
+                 \\, ; and needless percent-encoding"
+            }
             Fault::RequestBody => "the request body is malformed",
             Fault::GetContent => "a GET or HEAD request must not have content here",
             Fault::RequestBodyTooLarge => "the request body is longer than this server accepts",
@@ -186,6 +194,7 @@ impl Fault {
     pub(crate) fn closes(self) -> bool {
         match self {
             Fault::TargetNotForwardable
+            | Fault::AmbiguousPath
             | Fault::NoSite
             | Fault::Loop
             | Fault::PurgeForbidden
@@ -203,6 +212,7 @@ impl Fault {
         match self {
             Fault::Request(_)
             | Fault::TargetNotForwardable
+            | Fault::AmbiguousPath
             | Fault::RequestBody
             | Fault::GetContent
             | Fault::NoSite

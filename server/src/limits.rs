@@ -67,6 +67,10 @@ pub(crate) const FIELD_NAMES_MAX: usize = 64;
 /// Routes of one site. Every request is compared with them until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
+/// Bytes of all readings of one path: four for the longest target that is accepted by default. A
+/// client can make this server compute them for each request.
+pub(crate) const PATH_READINGS_BYTES_MAX: usize = 32 << 10;
+
 /// Initial size of a connection's input buffer: one read takes in a request with many cookies, or
 /// several pages of an upload.
 pub(crate) const INPUT_BYTES: usize = 16 << 10;

@@ -120,10 +120,11 @@ impl<'t> Transaction<'t> {
     /// Finds the site and the route of the request.
     ///
     /// # Errors
-    /// [`Fault::NoSite`]
+    /// [`Fault::NoSite`], [`Fault::AmbiguousPath`]
     pub(crate) fn find_route(&mut self) -> Result<RouteMatch<'t>, Fault> {
         assert!(self.route.is_none(), "a request is routed once");
-        let route = match_route(self.config, &self.request)?;
+        let buffer = self.unused.key.as_deref_mut().expect("routing comes before the key");
+        let route = match_route(self.config, &self.request, buffer)?;
         self.route = Some(route);
         Ok(route)
     }

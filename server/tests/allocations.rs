@@ -26,6 +26,7 @@ const KINDS: &[(&str, &str)] = &[
     ("GET /large HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
     ("GET /large HTTP/1.1\r\nHost: a.example\r\nRange: bytes=100-199\r\n\r\n", "HTTP/1.1 206"),
     ("GET /small HTTP/1.1\r\nHost: a.example\r\nIf-None-Match: \"v1\"\r\n\r\n", "HTTP/1.1 304"),
+    ("GET /x/..//caf%C3%A9;v=1 HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
     ("GET /varied HTTP/1.1\r\nHost: a.example\r\nAccept-Language: de\r\n\r\n", "HTTP/1.1 200"),
     (
         "GET /small?b=1 HTTP/1.1\r\nHost: a.example\r\nUser-Agent: Mozilla/5.0 (X11; Linux)\r\n\
@@ -109,7 +110,7 @@ fn hits_allocate_nothing(rules: Option<String>) {
     }
     assert_eq!(
         origin.request_count(),
-        4,
+        5,
         "each URL is fetched once, and all other requests are hits"
     );
     drop(client);
@@ -128,15 +129,19 @@ fn serve(
     let (runtime_dir, rules) = (runtime_dir.display().to_string(), rules.display().to_string());
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
-        let url = format!("http://{origin}");
+        // With several routes, the readings of each path are compared.
+        let sites = format!(
+            "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{origin}\"\n\
+             [[site.route]]\npath_prefix = \"/private/\"\ncache = false\n"
+        );
         let flags = [
             FlagValue { name: "listen", value: "127.0.0.1:0" },
             FlagValue { name: "workers", value: "1" },
             FlagValue { name: "runtime-dir", value: &runtime_dir },
             FlagValue { name: "rules", value: &rules },
         ];
-        let config =
-            Config::load(ConfigSource::Origin(&url), &flags).expect("a valid configuration");
+        let config = Config::load(ConfigSource::Toml { text: &sites, file: "sites.toml" }, &flags)
+            .expect("a valid configuration");
         let again = config.clone();
         let hooks = Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };
         let running = start(config, hooks).expect("it starts");

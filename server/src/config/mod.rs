@@ -33,7 +33,8 @@ pub use site::{HostPattern, OriginAddress, Route, Site};
 pub use sites::Sites;
 pub use table::{RouteSettings, ServerSettings, all as all_settings};
 pub use value::{
-    AccessLog, AccessLogFormat, AdminAddress, CacheDir, LogLevel, RuntimeDir, SetCookie,
+    AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir, LogLevel, RuntimeDir,
+    SetCookie,
 };
 
 use forebay_rules::filter::Filters;
@@ -82,8 +83,7 @@ impl Config {
     /// Reads a TOML file's text.
     ///
     /// # Errors
-    /// All errors of the file and of the rule files that it names; if the file is not valid TOML,
-    /// only its syntax errors.
+    /// All errors of the file and of its rule files; of invalid TOML only its syntax errors.
     pub fn from_toml(text: &str, file: &str) -> Result<Config, ConfigErrors> {
         Config::load(ConfigSource::Toml { text, file }, &[])
     }

@@ -1,8 +1,11 @@
 //! A configured origin with its names and routes.
 
+use forebay_http::path::{PathReading, decode_prefix};
+
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings};
+use super::value::AmbiguousPath;
 use crate::limits::HOST_BYTES_MAX;
 
 /// A configured origin, the hosts that it is served as, and its routes.
@@ -23,6 +26,8 @@ pub struct Site {
 pub struct Route {
     /// The prefix, which begins with `/`.
     pub path_prefix: String,
+    /// The prefix without percent-encoding.
+    decoded_prefix: Vec<u8>,
     /// Settings of the paths with this prefix.
     pub settings: RouteSettings,
     /// The route's number in the configuration.
@@ -98,7 +103,18 @@ impl Site {
     /// target that no prefix matches, such as `*` of OPTIONS, belongs to the route of `/`.
     pub fn route(&self, path: &[u8]) -> &Route {
         let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
-        others.iter().find(|route| route.matches(path)).unwrap_or(fallback)
+        let matches = |route: &&Route| is_below(path, route.path_prefix.as_bytes());
+        others.iter().find(matches).unwrap_or(fallback)
+    }
+
+    /// Returns the route of one reading of a path.
+    pub(crate) fn route_of_reading(&self, reading: PathReading<'_>) -> &Route {
+        if !reading.is_decoded {
+            return self.route(reading.path);
+        }
+        let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
+        let matches = |route: &&Route| is_below(reading.path, &route.decoded_prefix);
+        others.iter().find(matches).unwrap_or(fallback)
     }
 
     /// Numbers the routes; `site` is the number of this site.
@@ -132,18 +148,29 @@ impl Route {
         settings: RouteSettings,
         rule_files: Vec<NamedFile>,
     ) -> Route {
-        let number = RouteNumber::default();
-        Route { path_prefix: path_prefix.to_owned(), settings, number, rule_set: 0, rule_files }
+        let decoded = decode_prefix(path_prefix.as_bytes());
+        Route {
+            path_prefix: path_prefix.to_owned(),
+            decoded_prefix: decoded.expect("the reader refuses prefixes with several readings"),
+            settings,
+            number: RouteNumber::default(),
+            rule_set: 0,
+            rule_files,
+        }
     }
 
-    /// Whether the route's prefix matches a path. A prefix matches whole segments of the path:
-    /// after the prefix, the path ends, or a query or a `/` follows.
-    fn matches(&self, path: &[u8]) -> bool {
-        let prefix = self.path_prefix.as_bytes();
-        path.strip_prefix(prefix).is_some_and(|rest| {
-            matches!(rest.first(), None | Some(b'/' | b'?')) || prefix.ends_with(b"/")
-        })
+    /// Whether a path that may belong to this route or to another is refused.
+    pub(crate) fn refuses_ambiguous(&self) -> bool {
+        self.settings.ambiguous_path == AmbiguousPath::Refuse
     }
+}
+
+/// Whether a prefix matches a path. A prefix matches whole segments of the path: after the prefix,
+/// the path ends, or a query or a `/` follows.
+fn is_below(path: &[u8], prefix: &[u8]) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| {
+        matches!(rest.first(), None | Some(b'/' | b'?')) || prefix.ends_with(b"/")
+    })
 }
 
 impl HostPattern {
@@ -296,6 +323,12 @@ pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(refused.hint("write the path percent-encoded, as it appears in a request"));
+    }
+    if decode_prefix(text.as_bytes()).is_none() {
+        return Err(refused.hint(
+            "write the path without //, /./, /../, \\ and ;, and percent-encode only a space and \
+             bytes outside ASCII, in upper case: origins read other spellings in several ways",
+        ));
     }
     Ok(text.to_owned())
 }

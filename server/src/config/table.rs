@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use super::lists::{AddressList, FieldNameList, TagFields};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
-    AccessLog, AccessLogFormat, AdminAddress, CacheDir, FORMAT_WORDS, LEVEL_WORDS, LogLevel,
-    RuntimeDir, SET_COOKIE_WORDS, SetCookie,
+    AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir,
+    FORMAT_WORDS, LEVEL_WORDS, LogLevel, RuntimeDir, SET_COOKIE_WORDS, SetCookie,
 };
 
 const KIB: u64 = 1 << 10;
@@ -389,6 +389,16 @@ settings! {
         reason: "The origin should say which responses must not be stored; this setting is for \
             origins that do not.",
     }
+    ambiguous_path: AmbiguousPath = "refuse" {
+        doc: "How a request is routed whose path an origin may read as a path of another route, \
+            such as `/x/..%2fprivate`: `refuse` answers it with 400; `normal-form` takes the route \
+            of the path's normal form, unless one of the routes in question says `refuse`. The \
+            path is forwarded unchanged. See [sites.md](sites.md#paths-with-several-readings).",
+        kind: SettingKind::Choice(AMBIGUOUS_PATH_WORDS),
+        reloads: true,
+        reason: "Otherwise a client chooses the route: it can have a page of `cache = false` \
+            stored for all. As a setting of routes, it keeps one route strict while others relax.",
+    }
     default_freshness_s: u32 = "0" {
         doc: "Freshness lifetime of a response that specifies none and has no Last-Modified for \
             the heuristic. It applies only to responses for which RFC 9111 allows a heuristic.",
@@ -570,8 +580,9 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
     scope: SettingScope::OneRoute,
     reloads: true,
     doc: "Paths of the route; the longest matching prefix wins. `/static/` matches paths below \
-        it, `/static` matches itself and paths below it, and neither matches `/statics`. Compared \
-        with the path as forwarded: percent-encoding is not decoded.",
+        it, `/static` matches itself and paths below it, and neither matches `/statics`. Only a \
+        space and bytes outside ASCII are percent-encoded, in upper case; the other spellings of \
+        a path are the subject of `ambiguous_path`.",
     reason: "A prefix ends where a path segment ends, so a route never matches an unrelated path.",
 };
 

@@ -66,6 +66,15 @@ pub enum SetCookie {
     Keep,
 }
 
+/// The treatment of a request whose path an origin may read as a path of another route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AmbiguousPath {
+    /// The request is refused.
+    Refuse,
+    /// The normal form of the path decides the route.
+    NormalForm,
+}
+
 /// Directory for files that exist while the server runs, such as the counter file and the admin
 /// socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +98,8 @@ pub enum CacheDir {
 pub(crate) const FORMAT_WORDS: &[&str] = &["json", "combined"];
 /// The words of `set_cookie`, in the order of [`SetCookie`].
 pub(crate) const SET_COOKIE_WORDS: &[&str] = &["strip", "refuse", "keep"];
+/// The words of `ambiguous_path`, in the order of [`AmbiguousPath`].
+pub(crate) const AMBIGUOUS_PATH_WORDS: &[&str] = &["refuse", "normal-form"];
 /// The words of `log_level`, in the order of [`LogLevel`].
 pub(crate) const LEVEL_WORDS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 
@@ -226,6 +237,15 @@ impl Readable for SetCookie {
             0 => SetCookie::Strip,
             1 => SetCookie::Refuse,
             _ => SetCookie::Keep,
+        })
+    }
+}
+
+impl Readable for AmbiguousPath {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        Ok(match setting.choice(raw)? {
+            0 => AmbiguousPath::Refuse,
+            _ => AmbiguousPath::NormalForm,
         })
     }
 }

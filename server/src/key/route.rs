@@ -2,10 +2,12 @@
 //! itself.
 
 use forebay_http::fields::FieldId;
+use forebay_http::path::{every_reading, is_plain, normal_form};
 use forebay_http::request::Method;
 
 use crate::config::{Config, Route, Site};
 use crate::fault::Fault;
+use crate::limits::PATH_READINGS_BYTES_MAX;
 use crate::parse::Request;
 
 /// The site and the route that serve a request.
@@ -24,17 +26,58 @@ pub(crate) enum LocalRequest {
     Purge,
 }
 
-/// Finds the site and the route of a request.
+/// Finds the site and the route of a request. `buffer` is memory for the readings of its path.
 ///
 /// # Errors
-/// [`Fault::NoSite`]: no site serves the request's host.
+/// - [`Fault::NoSite`]: no site serves the request's host.
+/// - [`Fault::AmbiguousPath`]: the origin may read the path as a path of another route.
 pub(crate) fn match_route<'a>(
     config: &'a Config,
     request: &Request<'_>,
+    buffer: &mut Vec<u8>,
 ) -> Result<RouteMatch<'a>, Fault> {
     let host = request.target.authority.map_or(&b""[..], |authority| authority.host);
     let site = config.sites.lookup(host).ok_or(Fault::NoSite)?;
-    Ok(RouteMatch { site, route: site.route(path_of(request.target.path_query)) })
+    let route = match site.routes() {
+        [only] => only,
+        _ => route_of_path(site, path_of(request.target.path_query), buffer)?,
+    };
+    Ok(RouteMatch { site, route })
+}
+
+fn route_of_path<'a>(
+    site: &'a Site,
+    path: &[u8],
+    buffer: &mut Vec<u8>,
+) -> Result<&'a Route, Fault> {
+    match is_plain(path) {
+        true => Ok(site.route(path)),
+        false => route_of_readings(site, path, buffer),
+    }
+}
+
+/// Returns the route of the normal form of a path, unless another reading of the path has another
+/// route and one of these routes refuses such paths.
+#[cold]
+fn route_of_readings<'a>(
+    site: &'a Site,
+    path: &[u8],
+    buffer: &mut Vec<u8>,
+) -> Result<&'a Route, Fault> {
+    let literal = site.route(path);
+    if site.routes().iter().any(Route::refuses_ambiguous) {
+        let is_safe = |route: &Route| {
+            let is_relaxed = !route.refuses_ambiguous() && !literal.refuses_ambiguous();
+            is_relaxed || route.number == literal.number
+        };
+        if !every_reading(path, buffer, PATH_READINGS_BYTES_MAX, |reading| {
+            is_safe(site.route_of_reading(reading))
+        }) {
+            return Err(Fault::AmbiguousPath);
+        }
+    }
+    normal_form(path, buffer);
+    Ok(site.route(buffer))
 }
 
 fn path_of(path_query: &[u8]) -> &[u8] {

@@ -75,6 +75,7 @@ fn defaults_are_the_ones_that_are_documented() {
             hit_for_miss_ms: 10_000,
             fill_rate_min: 1024,
             fill_ms_max: 600_000,
+            ambiguous_path: AmbiguousPath::Refuse,
             set_cookie: SetCookie::Strip,
             content_of_get: false,
             object_bytes_max: 16 << 20,

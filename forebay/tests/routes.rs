@@ -1,0 +1,247 @@
+//! A client cannot choose its route by the spelling of a path.
+
+use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder};
+
+/// Paths that some origin takes for `/private/page`, and a plain match of prefixes does not.
+const DISGUISES: &[&str] = &[
+    "//private/page",
+    "/./private/page",
+    "/x/../private/page",
+    "/%70rivate/page",
+    "/private%2fpage",
+    "/private%2Fpage",
+    "/%2fprivate/page",
+    "/x/..%2fprivate/page",
+    "/x%2f..%2fprivate%2fpage",
+    "/x/%2e%2e/private/page",
+    "/x/.%2E/private/page",
+    "/x%252f%252e%252e%252fprivate%252fpage",
+    "/%2570rivate/page",
+    "/\\private/page",
+    "/private\\page",
+    "/x%5c..%5cprivate%5cpage",
+    "/private;x/page",
+    "/x/..;/private/page",
+    "/private%00/page",
+    "/private%3f/page",
+    "/private%23/page",
+];
+
+/// Paths of the route `/private/` that some origin takes for `/page`, which is stored for all.
+const ESCAPES: &[&str] = &[
+    "/private/../page",
+    "/private/..%2fpage",
+    "/private/%2e%2e/page",
+    "/private/%2e%2e%2fpage",
+    "/private/..\\page",
+    "/private/..%5cpage",
+    "/private/..;/page",
+    "/private/x/%2e./.%2e/page",
+];
+
+/// Returns the path that an origin finds after it has decoded a path and removed every trace of
+/// its spelling.
+fn resolve(target: &str) -> String {
+    let mut path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    for _ in 0..2 {
+        for (code, text) in [
+            ("%25", "%"),
+            ("%2e", "."),
+            ("%2f", "/"),
+            ("%5c", "\\"),
+            ("%70", "p"),
+            ("%00", ""),
+            ("%3f", ""),
+            ("%23", ""),
+        ] {
+            path = path.replace(code, text);
+        }
+    }
+    let mut segments = Vec::new();
+    for segment in path.replace('\\', "/").split('/') {
+        match segment.split(';').next().unwrap_or_default() {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            name => segments.push(name.to_owned()),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+/// An origin that finds pages by their resolved path, and calls each response storable. A private
+/// page names its reader.
+fn lenient_origin() -> Origin {
+    Origin::start(|request| {
+        let path = resolve(&request.target);
+        let reader = request.head.field("x-reader").unwrap_or("none");
+        let body = match path.starts_with("/private") {
+            true => format!("{path} of {reader}"),
+            false => path,
+        };
+        Script::answer("200 OK", &["Cache-Control: max-age=60"], body.as_bytes())
+    })
+}
+
+fn config(origin: &Origin, of_server: &str, of_route: &str) -> String {
+    format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 1\n{of_server}\n\
+         [[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
+         [[site.route]]\npath_prefix = \"/private\"\ncache = false\n{of_route}\n\
+         [[site.route]]\npath_prefix = \"/static/\"\n",
+        origin.address()
+    )
+}
+
+fn start(origin: &Origin, of_server: &str, of_route: &str) -> Server {
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));
+    builder.config(&config(origin, of_server, of_route)).start()
+}
+
+fn ask(server: &Server, method: &str, target: &str, reader: &str) -> Response {
+    let reader = format!("X-Reader: {reader}");
+    Client::connect(server.address()).ask(method, target, &[&reader]).expect("an answer")
+}
+
+fn is_hit(response: &Response) -> bool {
+    response.field("cache-status").unwrap_or_default().contains("hit")
+}
+
+#[test]
+fn a_private_page_is_not_stored_under_a_disguised_path() {
+    let origin = lenient_origin();
+    let server = start(&origin, "", "");
+    for path in DISGUISES {
+        assert!(resolve(path).starts_with("/private"), "{path}");
+        let victim = ask(&server, "GET", path, "alice");
+        assert!(victim.text().contains("can be read as a path of another route"), "{path}");
+        let attacker = ask(&server, "GET", path, "mallory");
+        assert!(!attacker.text().contains("alice"), "{path}: {}", attacker.text());
+        assert_eq!((victim.status, attacker.status), (400, 400), "{path}");
+    }
+    assert_eq!(origin.request_count(), 0);
+    assert_eq!(server.stat("requests_refused_total"), 2.0 * DISGUISES.len() as f64);
+}
+
+#[test]
+fn a_path_that_leads_out_of_its_route_is_refused() {
+    let origin = lenient_origin();
+    let server = start(&origin, "", "");
+    ask(&server, "GET", "/page", "alice");
+    for path in ESCAPES {
+        assert_eq!(resolve(path), "/page", "{path}");
+        assert_eq!(ask(&server, "GET", path, "mallory").status, 400, "{path}");
+    }
+    assert!(is_hit(&ask(&server, "GET", "/page", "bob")));
+    assert_eq!(origin.request_count(), 1);
+}
+
+#[test]
+fn a_refused_path_ends_neither_the_connection_nor_the_next_request() {
+    let origin = lenient_origin();
+    let server = start(&origin, "", "");
+    let mut client = Client::connect(server.address());
+    assert_eq!(client.ask("GET", "//private/page", &[]).expect("an answer").status, 400);
+    assert_eq!(client.ask("GET", "/page", &[]).expect("an answer").text(), "/page");
+}
+
+#[test]
+fn a_path_whose_readings_agree_is_forwarded_and_stored_as_it_was_sent() {
+    let origin = lenient_origin();
+    let server = start(&origin, "", "");
+    for path in [
+        "/a//b",
+        "/a/./b",
+        "/a/../b",
+        "/caf%c3%a9",
+        "/a%2Fb",
+        "/a;v=1",
+        "/.well-known/x",
+        "/static/../static/x",
+        "/static/a%20b",
+        "/x?next=/../private/page&y=%2fprivate",
+    ] {
+        let first = ask(&server, "GET", path, "alice");
+        assert_eq!((first.status, origin.count(path)), (200, 1), "{path}");
+        assert!(is_hit(&ask(&server, "GET", path, "bob")), "{path}");
+    }
+    for path in ["/private/a%20b", "/private//page", "/private/./page", "/private/x/../page"] {
+        assert!(!is_hit(&ask(&server, "GET", path, "alice")), "{path}");
+        assert!(!is_hit(&ask(&server, "GET", path, "bob")), "{path}");
+        assert_eq!(origin.count(path), 2, "{path}");
+    }
+}
+
+#[test]
+fn the_normal_form_decides_the_route_where_ambiguous_paths_are_allowed() {
+    let origin = lenient_origin();
+    let server = start(&origin, "ambiguous_path = \"normal-form\"", "");
+    for path in ["//private/page", "/./private/page", "/x/../private/page", "/%70rivate/page"] {
+        for reader in ["alice", "mallory"] {
+            let response = ask(&server, "GET", path, reader);
+            assert_eq!(response.text(), format!("/private/page of {reader}"), "{path}");
+            assert!(!is_hit(&response), "{path}");
+        }
+        assert_eq!(origin.count(path), 2, "{path}");
+    }
+    // The normal form keeps an encoded slash: the operator has said that the origin does so too.
+    ask(&server, "GET", "/x%2f..%2fy", "alice");
+    assert!(is_hit(&ask(&server, "GET", "/x%2f..%2fy", "bob")));
+}
+
+#[test]
+fn a_strict_route_stays_strict_where_other_routes_relax() {
+    let origin = lenient_origin();
+    let (relaxed, strict) = ("ambiguous_path = \"normal-form\"", "ambiguous_path = \"refuse\"");
+    let server = start(&origin, relaxed, strict);
+    for path in DISGUISES.iter().chain(ESCAPES) {
+        assert_eq!(ask(&server, "GET", path, "mallory").status, 400, "{path}");
+    }
+    assert_eq!(ask(&server, "GET", "/x/../static/page", "alice").text(), "/static/page");
+    // A reload applies the setting.
+    server.write_config(&config(&origin, "", ""));
+    assert!(server.command(&["reload"]).status.success());
+    assert_eq!(ask(&server, "GET", "/x/../static/page", "alice").status, 400);
+}
+
+#[test]
+fn a_path_with_endless_readings_is_refused() {
+    let origin = lenient_origin();
+    let server = start(&origin, "", "");
+    let path = "/%2561\\%255c;a;%253b/./%252e/..%252f//%2f\\..%00%253f/%2525252e".repeat(9);
+    assert_eq!(ask(&server, "GET", &path, "mallory").status, 400);
+}
+
+#[test]
+fn a_path_that_rules_have_changed_is_routed_as_they_left_it() {
+    let origin = lenient_origin();
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));
+    let rules = "cond %{READ_REQUEST_HDR_HOOK}\ncond %{CLIENT-URL:PATH} =old\n\
+                 set-destination PATH x/..%2fprivate/page\n";
+    std::fs::write(builder.path("early.rules"), rules).expect("the folder is ours");
+    let server = builder.config(&config(&origin, "rules = \"early.rules\"", "")).start();
+    assert_eq!(ask(&server, "GET", "/old", "alice").status, 400);
+    assert_eq!(ask(&server, "GET", "/new", "alice").status, 200);
+}
+
+#[test]
+fn a_purge_of_a_disguised_path_is_refused_and_operators_still_reach_its_key() {
+    let origin = lenient_origin();
+    let purge = "purge_from = [\"127.0.0.1\"]";
+    let relaxed = format!("ambiguous_path = \"normal-form\"\n{purge}");
+    let server = start(&origin, &relaxed, "");
+    let path = "/x%2f..%2fprivate";
+    ask(&server, "GET", path, "alice");
+    assert!(is_hit(&ask(&server, "GET", path, "alice")));
+    server.write_config(&config(&origin, purge, ""));
+    assert!(server.command(&["reload"]).status.success());
+    assert_eq!(ask(&server, "GET", path, "alice").status, 400);
+    assert_eq!(ask(&server, "PURGE", path, "alice").status, 400);
+    let url = format!("http://example.test{path}");
+    let listed = server.command(&["ls", "--prefix", &url]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(path), "{listed:?}");
+    let purged = server.command(&["purge", &url]);
+    assert!(purged.status.success(), "{purged:?}");
+    server.write_config(&config(&origin, &relaxed, ""));
+    assert!(server.command(&["reload"]).status.success());
+    assert!(!is_hit(&ask(&server, "GET", path, "alice")));
+}
