@@ -7,7 +7,7 @@ use std::process::Command;
 
 use forebay_testkit::script::answer_head;
 use forebay_testkit::server::Folder;
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, Signal, eventually};
 use serde_json::Value;
 
 /// Fields of a request with a Referer and a User-Agent.
@@ -193,6 +193,38 @@ fn a_reload_reopens_the_file_for_log_rotation() {
     };
     assert_eq!(targets(&rotated), ["/1", "/2"]);
     assert_eq!(targets(&log), ["/3"]);
+}
+
+#[test]
+fn sigusr1_reopens_the_file_and_no_signal_of_peers_ends_the_server_at_once() {
+    let origin = origin();
+    let mut server = logging(&origin, &[]);
+    let (log, rotated) = (server.path("access.log"), server.path("access.log.1"));
+    let mut client = Client::connect(server.address());
+    client.ask("GET", "/1", &[]).expect("served");
+    eventually("the first line is in the log", || json_lines(&log).len() == 1);
+    std::fs::rename(&log, &rotated).expect("the folder is writable");
+    server.signal(Signal::USR1);
+    eventually("the file is open again", || log.exists());
+    eventually("the event is logged", || server.errors().contains("log_reopened"));
+    // Every worker has taken the new file when a reload has ended.
+    assert!(server.command(&["reload"]).status.success());
+    client.ask("GET", "/2", &[]).expect("served");
+
+    server.signal(Signal::USR2);
+    eventually("the event is logged", || server.errors().contains("signal_ignored"));
+    assert_eq!(client.ask("GET", "/3", &[]).expect("served").status, 200);
+
+    std::fs::remove_file(&log).expect("the file exists");
+    std::fs::create_dir(&log).expect("the folder is writable");
+    server.signal(Signal::USR1);
+    eventually("the failure is logged", || server.errors().contains("log_failed"));
+    assert_eq!(client.ask("GET", "/4", &[]).expect("served").status, 200);
+    let targets: Vec<_> = json_lines(&rotated).iter().map(|line| line["target"].clone()).collect();
+    assert_eq!(targets, ["/1"]);
+
+    server.signal(Signal::QUIT);
+    assert!(server.wait().is_some_and(|status| status.success()), "SIGQUIT is no clean end");
 }
 
 #[test]

@@ -80,6 +80,8 @@ events! {
     TagsRefused, warn, "tags_refused", "did not store a response: its tags exceed a limit";
     LockProfileFailed, warn, "lock_profile_failed", "cannot create the lock profile";
     LogFailed, error, "log_failed", "cannot write the access log";
+    LogReopened, info, "log_reopened", "opened the access log again";
+    SignalIgnored, info, "signal_ignored", "ignored a signal";
     PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was purged";
     PurgeFailed, error, "purge_failed", "a purge failed, or stopped before its end";
     StoreUnswept, error, "store_unswept", "cannot tell which processes of the cache are alive";

@@ -282,15 +282,17 @@ impl Control {
         loop {
             tokio::select! {
                 handed_over = &mut giving => return Some(handed_over),
-                _ = signals.terminate.recv() => return None,
-                _ = signals.interrupt.recv() => return None,
+                () = signals.stop.recv() => return None,
                 _ = stop.recv() => return None,
+                _ = signals.user_1.recv() => self.reopen_log(),
+                _ = signals.user_2.recv() => {
+                    Event::SignalIgnored.log(&"SIGUSR2; upgrade with `forebay serve … --upgrade`");
+                }
                 _ = signals.hang_up.recv() => tokio::select! {
                     // An event and a counter report the outcome.
                     _ = self.reload() => {}
                     // A worker that is stuck delays a reload, but not the end.
-                    _ = signals.terminate.recv() => return None,
-                    _ = signals.interrupt.recv() => return None,
+                    () = signals.stop.recv() => return None,
                 },
             }
         }
@@ -373,6 +375,26 @@ impl Control {
             }
         }
         applied
+    }
+
+    /// Opens the access log again, after its file was renamed. If that fails, the old file stays in
+    /// use.
+    fn reopen_log(&self) {
+        match LogWriter::open(&self.config.borrow().server) {
+            Ok(writer) => {
+                for worker in &*self.workers.borrow() {
+                    let access_log = writer.as_ref().map(LogWriter::sender);
+                    // Sending fails only if the worker has ended.
+                    let _ = worker.commands.send(WorkerCommand::ReplaceLog { access_log });
+                }
+                // The old writer ends when it has written its queue.
+                drop(self.log_writer.replace(writer));
+                Event::LogReopened.log(&"SIGUSR1");
+            }
+            Err(error) => {
+                Event::LogFailed.log(&format_args!("the old file stays in use: {error}"));
+            }
+        }
     }
 
     async fn apply_reload(&self) -> Result<(), ReloadError> {

@@ -7,9 +7,31 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Streams of the signals that control the process.
 pub(super) struct Signals {
-    pub(super) terminate: Signal,
-    pub(super) interrupt: Signal,
+    pub(super) stop: StopSignals,
+    /// Reload.
     pub(super) hang_up: Signal,
+    /// Open logs again.
+    pub(super) user_1: Signal,
+    /// Ignored; nginx upgrades itself at this signal.
+    pub(super) user_2: Signal,
+}
+
+/// Streams of the signals that stop the server.
+pub(super) struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+}
+
+impl StopSignals {
+    /// Waits for any of the signals.
+    pub(super) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
+        }
+    }
 }
 
 /// Creates the event loop and replaces the default actions of the signals, which would end the
@@ -21,9 +43,14 @@ pub(super) fn event_loop() -> io::Result<(Runtime, Signals)> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
     let signals = Signals {
-        terminate: signal(SignalKind::terminate())?,
-        interrupt: signal(SignalKind::interrupt())?,
+        stop: StopSignals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+        },
         hang_up: signal(SignalKind::hangup())?,
+        user_1: signal(SignalKind::user_defined1())?,
+        user_2: signal(SignalKind::user_defined2())?,
     };
     drop(entered);
     Ok((runtime, signals))

@@ -37,6 +37,8 @@ pub(crate) enum WorkerCommand {
     Accept { further: Option<std::net::TcpListener> },
     /// Use these settings from now on; `done` is signalled once they are in use.
     Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
+    /// Write to this access log from now on.
+    ReplaceLog { access_log: Option<LogSender> },
     /// Report the counts of the header rules on `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
     /// Start or stop answering from the store; `done` is signalled afterwards.
@@ -216,6 +218,7 @@ pub(crate) async fn work(
                 // The control thread may have given up waiting; the settings are in use anyway.
                 let _ = done.send(());
             }
+            WorkerCommand::ReplaceLog { access_log } => worker.replace_log(access_log),
             WorkerCommand::CountRules { tell } => {
                 // The control thread may have given up waiting.
                 let _ = tell.send(RuleReport::new(&worker.config()));
