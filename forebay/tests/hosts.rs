@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use forebay_testkit::{Client, Origin, Server, ServerBuilder, eventually};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 /// A name for which no resolver is asked, since a label has at most 63 letters (RFC 1035 §2.3.4).
 const UNKNOWN: &str =
@@ -105,4 +106,30 @@ fn a_name_that_a_reload_removes_is_forgotten() {
         let resolved = server.stat("origin_resolutions_total");
         assert_eq!(resolved, f64::from(resolved_count), "{host}");
     }
+}
+
+#[test]
+fn a_thread_that_cannot_be_started_fails_one_request_and_not_the_worker() {
+    let origin = Origin::echo();
+    let url = format!("http://localhost:{}", origin.address().port());
+    let server = start(&url, &[]);
+    let status_file = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
+    let status_file = status_file.expect("it runs");
+    let line = status_file.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kib = line.expect("/proc has the line").trim().trim_end_matches(" kB");
+    let bytes = kib.parse::<u64>().expect("a number") << 10;
+    // Room for some allocations, but not for the stack of a thread.
+    let before = set_address_space(&server, Some(bytes + (1 << 20)));
+    assert_eq!(status(&server), 502);
+    assert_eq!(server.stat("panics_total"), 0.0);
+    assert!(server.errors().contains("cannot start a thread"), "{}", server.errors());
+    set_address_space(&server, before);
+    eventually("the name is resolved", || status(&server) == 200);
+}
+
+/// Limits the address space of the server; returns the limit before.
+fn set_address_space(server: &Server, bytes: Option<u64>) -> Option<u64> {
+    let pid = Pid::from_raw(i32::try_from(server.id()).expect("it is positive"));
+    let limit = Rlimit { current: bytes, maximum: getrlimit(Resource::As).maximum };
+    prlimit(pid, Resource::As, limit).expect("the process is ours").current
 }

@@ -213,9 +213,6 @@ pub(crate) const HOSTS_MAX: usize = 16 << 10;
 /// the number of such threads.
 pub(crate) const RESOLUTIONS_MAX: usize = 32;
 
-/// Threads of one worker that may block. Only the resolution of names blocks.
-pub(crate) const BLOCKING_THREADS_MAX: usize = RESOLUTIONS_MAX;
-
 /// Addresses that are kept of one name. With more, each address would have too small a share of the
 /// time to connect.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;

@@ -24,7 +24,7 @@ use crate::connection;
 use crate::counters::Histogram;
 use crate::events::Event;
 use crate::fetch::Hosts;
-use crate::limits::{BLOCKING_THREADS_MAX, SWEEP_MS};
+use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
 use crate::rules::RuleReport;
@@ -97,9 +97,6 @@ impl WorkerThread {
                 };
                 let finished = with_known_stack(|| run(&runtime, start, &up, received, &own_mark));
                 own_mark.end();
-                // A name resolution may take long, and no request waits for it any more, so its
-                // thread is not joined.
-                runtime.shutdown_background();
                 finished
             },
         )?;
@@ -122,7 +119,7 @@ impl WorkerThread {
 /// event loop, so that its memory, which every request writes, shares no cache line with another
 /// worker's.
 fn event_loop() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).build()
+    Builder::new_current_thread().enable_all().build()
 }
 
 /// Registers the sockets with the event loop of the calling thread.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::host::{Step, Terms};
@@ -140,8 +140,9 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
     });
 }
 
-/// Resolves the name and calls `note` with the addresses (none after an error), both on a thread
-/// that may block. The thread holds its permit until it ends, even if the waiting connections give
+/// Resolves the name and calls `note` with the addresses (none after an error), both on a thread of
+/// its own. The event loop's threads for blocking work would do, but if no such thread can be
+/// created, tokio panics; here that is an error, after which `note` is dropped. The thread holds its permit until it ends, even if the waiting connections give
 /// up, because a resolution cannot be cancelled.
 async fn resolve_on_a_thread(
     worker: &Worker,
@@ -152,13 +153,17 @@ async fn resolve_on_a_thread(
     let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
     worker.count(Counter::OriginResolutions);
     let (resolver, host, port) = (worker.hosts.resolver.clone(), origin.host.clone(), origin.port);
-    let resolved = spawn_blocking(move || {
+    let (tell, told) = oneshot::channel();
+    let resolve = move || {
         let found = resolver.resolve(&host, port);
         note(found.as_deref().unwrap_or_default());
         drop(permit);
-        found
-    });
-    resolved.await.unwrap_or_else(|panicked| Err(panicked.into()))
+        // The request may have given up.
+        let _ = tell.send(found);
+    };
+    let started = std::thread::Builder::new().name("resolver".to_owned()).spawn(resolve);
+    started.map_err(|error| io::Error::other(format!("cannot start a thread: {error}")))?;
+    told.await.unwrap_or_else(|_| Err(io::Error::other("the resolver panicked")))
 }
 
 /// Records that an address of an origin failed, so that other addresses of the name are tried
