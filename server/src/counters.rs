@@ -221,7 +221,7 @@ counters! {
     EventsLost, Counter, "events_lost_total",
         "Events whose line could not be written to standard error, or not in time.";
     LockProfileFailed, Counter, "lock_profile_failed_total",
-        "Failures to create the lock profile; 1 if the server runs without one for that reason.";
+        "1 if the lock profile could not be created; the server then runs without a lock profile.";
     Reloads, Counter, "reloads_total",
         "New configurations that a running server has applied.";
     ReloadsRefused, Counter, "reloads_refused_total",

@@ -129,7 +129,7 @@ fn resolver(script: Vec<Does>, asked: Arc<Asked>) -> Resolver {
     })
 }
 
-/// A loopback address on which no server listens, next to the origin's own address.
+/// Returns 127.0.0.2 with the origin's port: an address on which no server listens.
 fn closed_address(origin: &Origin) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 2], origin.address().port()))
 }

@@ -24,7 +24,8 @@ macro_rules! lock_classes {
                 }
             }
 
-            /// The data that a lock of this class protects, as a sentence.
+            /// The data that a lock of this class protects, and whether processes share the lock,
+            /// as sentences.
             #[must_use]
             pub fn protects(self) -> &'static str {
                 match self {
@@ -44,15 +45,16 @@ lock_classes! {
     Interim = "server.interim";
     /// Names of origins with their addresses.
     Hosts = "server.hosts";
-    /// The segment that is being reclaimed, and the progress of reclaiming it; between processes.
+    /// The segment that is being reclaimed, and the progress of reclaiming it. Processes share the
+    /// lock.
     Eviction = "cache.eviction";
-    /// The number of the last purge, and its predicate; between processes.
+    /// The number of the last purge, and its predicate. Processes share the lock.
     Purge = "cache.purge";
-    /// Names of the maps of a region; between processes.
+    /// The names of a region's maps. Processes share the lock.
     Directory = "ordmap.directory";
-    /// Changes of one ordered map, or of one shard of a split map; between processes.
+    /// Changes of one ordered map, or of one shard of a split map. Processes share the lock.
     Map = "ordmap.map";
-    /// The key range of each shard of a split ordered map; between processes.
+    /// The key range of each shard of a split ordered map. Processes share the lock.
     Move = "ordmap.move";
     /// A lock of a test, an example, a study or a benchmark.
     Test = "test";

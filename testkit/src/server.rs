@@ -240,8 +240,13 @@ impl Server {
     pub fn stats(&self) -> BTreeMap<String, f64> {
         let output = self.command(&["stats", "--json"]);
         let text = String::from_utf8_lossy(&output.stdout);
-        parse_counters(&text)
-            .unwrap_or_else(|| panic!("stats printed {text:?}, {:?}", output.status))
+        parse_counters(&text).unwrap_or_else(|| {
+            let status = output.status;
+            panic!(
+                "`forebay stats --json` ended with {status} and printed {text:?}, which are \
+                 not counters"
+            )
+        })
     }
 
     /// The process's anonymous and shared memory, without mapped files such as its executable.

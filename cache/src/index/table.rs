@@ -44,7 +44,8 @@ impl std::error::Error for IndexError {}
 
 /// Why a word was not pinned.
 pub(super) enum PinFailure {
-    /// The slot holds no wanted word any more, or the row pins the segment too often.
+    /// The word in the slot is not wanted or names no record in memory, or the [`PinRow`] already
+    /// has its maximum of pins on the segment.
     Other,
     /// The word names a location in no segment, which cannot be read.
     Damaged(IndexWord),

@@ -113,7 +113,9 @@ impl EntryLengths {
         }
         let layout = EntryLayout::of(key_bytes, value_bytes);
         if header.kind() == Some(ObjectKind::LongEntry) && layout.key <= KEY_BYTES {
-            return Err(ObjectReadError::Damaged("a long entry has the value of a short one"));
+            return Err(ObjectReadError::Damaged(
+                "an entry of the long kind has a value so short that the short kind would hold it",
+            ));
         }
         if layout.end > object.words().len() {
             return Err(ObjectReadError::Damaged("an entry is longer than its object"));

@@ -85,7 +85,10 @@ impl<'a> Allocator<'a> {
             if word.owner() != self.owner {
                 continue;
             }
-            match word.class().ok_or(ObjectReadError::Damaged("a chunk has no class"))? {
+            match word
+                .class()
+                .ok_or(ObjectReadError::Damaged("a chunk has an unknown class number"))?
+            {
                 ChunkClass::Size(_) => self.rebuild_sized(chunk, word),
                 ChunkClass::Span if self.bits(chunk)[0] & 1 != 0 => {
                     span_end = chunk + word.span_chunks();

@@ -55,7 +55,8 @@ impl ShardWriter<'_> {
         if word.owner() != self.allocator.owner {
             return Ok(None);
         }
-        let class = word.class().ok_or(ChangeError::Damaged("a chunk has no class"))?;
+        let class =
+            word.class().ok_or(ChangeError::Damaged("a chunk has an unknown class number"))?;
         let size = match class {
             ChunkClass::Size(number) => ChunkClass::size_units(number).unwrap_or(CHUNK_UNITS),
             _ => CHUNK_UNITS,

@@ -97,12 +97,14 @@ impl ShardWriter<'_> {
     }
 }
 
-/// The index at which a node with one item too many is split. Inserts in ascending order leave full
-/// nodes behind.
+/// Returns the index at which a node with one item too many is split.
 ///
-/// Other nodes are split in the middle. But items with equal heads need comparisons of whole keys;
-/// such nodes are split where neighbours have the shortest common head, so that the prefixes of
-/// both halves become longer.
+/// If the new item is the first or the last, the split is next to it, so that inserts in descending
+/// or ascending order leave nodes (almost) full. Otherwise the split is in the middle.
+///
+/// A node in which some items have equal heads (the eight key bytes that a search compares first)
+/// is instead split, near the middle, between the neighbours whose heads have the fewest leading
+/// bytes in common: then both halves get longer prefixes, and searches compare fewer whole keys.
 fn middle_of(image: &NodeImage, index: usize) -> usize {
     let (least, middle) = (if image.level == 0 { 1 } else { 2 }, image.count / 2);
     match index {

@@ -201,8 +201,10 @@ impl HookCompiler {
         }
     }
 
-    /// Whether no other operator changes lines of this line's name in another way. Then only the
-    /// original head can have conflicting lines.
+    /// Whether this constant line may be batched with others: for a line that is set, no other
+    /// operator changes its field; for a line that is added, all operators that change its field
+    /// add constant lines. Then lines of this field that have to be replaced can only come from the
+    /// original head.
     fn is_alone(&self, line: &ConstantLine) -> bool {
         let uses = self.uses.get(&DataItem::field(line.name())).copied().unwrap_or_default();
         uses.count == if line.is_set() { 1 } else { uses.added_count }

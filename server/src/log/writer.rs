@@ -129,7 +129,8 @@ fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget) {
 }
 
 impl LogTarget {
-    /// Writes a batch. A file gets the whole batch or nothing.
+    /// Writes a batch. If the write to a regular file fails, the part already written is removed,
+    /// unless another process has appended since.
     fn write(&mut self, batch: &[u8]) -> io::Result<()> {
         match self {
             LogTarget::Stdout(out) => out.write_all(batch).and_then(|()| out.flush()),

@@ -56,7 +56,7 @@ fn no_two_rows_share_a_line() {
     assert_eq!(lines, [first, first + rows_apart, first + 2 * rows_apart]);
 }
 
-/// Words that begin in the middle of a line.
+/// Memory words whose first word is not at the start of a cache line.
 struct Shifted(LineWords);
 
 impl Words for Shifted {

@@ -9,7 +9,7 @@ use memchr::memmem::Finder;
 use super::{Answer, Answered, COMMON_FIELDS, Reply, connection_field};
 use crate::site::{FOLDERS, filler};
 
-/// The offset of the target's first letter in `GET /1k/0 HTTP/1.1`.
+/// The offset of the first character of the folder's name in `GET /1k/0 HTTP/1.1`.
 const FOLDER_OFFSET: usize = 5;
 
 /// Answers with bytes that were written before the first request.

@@ -69,7 +69,10 @@ impl ShardAudit<'_> {
             if is_taken {
                 units += size as u64;
                 if !self.named.contains(&unit) {
-                    self.find("an object is leaked: taken, but not named", unit as u64);
+                    self.find(
+                        "an object is leaked: it is marked as in use, but nothing refers to it",
+                        unit as u64,
+                    );
                 }
             } else {
                 free += 1;
