@@ -10,8 +10,9 @@
 //!   counts as much as its promise or its spending, whichever is larger. A closed account counts as
 //!   much as its spending.
 //! - The spending of an account is the sum of its living [`Charge`]s.
-//! - The accounts of one share take at most half of `bytes_max`, so that one source of responses
-//!   that arrive slowly leaves room for the others.
+//! - The accounts of one share take more only while the bytes that are left are at least as many.
+//!   So sources of responses that arrive slowly leave room for the others: one leaves a half, two
+//!   leave a third.
 //!
 //! The counters are `Relaxed`: they publish no data.
 
@@ -77,9 +78,10 @@ impl Budget {
         }
         let raise_to =
             |max: u64| move |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= max);
+        let left = self.bytes_max.saturating_sub(self.taken_bytes()).saturating_sub(bytes);
         let share = self.share(share);
         if let Some(share) = share
-            && share.try_update(Relaxed, Relaxed, raise_to(self.bytes_max / 2)).is_err()
+            && share.try_update(Relaxed, Relaxed, raise_to(left)).is_err()
         {
             return false;
         }
@@ -243,16 +245,18 @@ mod tests {
     }
 
     #[test]
-    fn a_share_takes_at_most_half_and_gives_it_back() {
+    fn a_share_takes_no_more_than_is_left_and_gives_it_back() {
         let budget = Budget::new(100);
         let (one, other) = (Some(1), Some(2));
         let first = budget.open(30, one).unwrap();
         assert!(budget.open(21, one).is_none());
         let charge = first.charge(50).unwrap();
         assert!(first.charge(1).is_none());
-        let second = budget.open(50, other).unwrap();
-        assert!(budget.open(1, other).is_none() && budget.open(1, Some(3)).is_none());
-        drop((first, second));
+        assert!(budget.open(26, other).is_none());
+        let second = budget.open(25, other).unwrap();
+        assert!(budget.open(13, Some(3)).is_none());
+        let third = budget.open(12, Some(3)).unwrap();
+        drop((first, second, third));
         assert_eq!(budget.taken_bytes(), 50);
         assert!(budget.open(1, one).is_none(), "the charge still holds the share's bytes");
         drop(charge);

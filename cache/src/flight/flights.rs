@@ -183,31 +183,33 @@ impl Flights {
         if !gate.is_current() {
             return JoinResult::Changed;
         }
+        let found = shard.flight(flight_hash, key).cloned();
+        let may_follow = found.as_ref().is_some_and(|flight| gate.may_follow(flight.purge_noted));
+        let followed = found.as_ref().filter(|flight| {
+            may_follow
+                && !flight.is_stalled(now_ms, terms.stalled_ms)
+                && (policy == JoinPolicy::Any || flight.has_arrived())
+        });
+        if let Some(flight) = followed {
+            return JoinResult::Follow(Follower::new(flight));
+        }
         if shard.declined.contains(DeclinedKey { primary: key.hash, flight: flight_hash }, now_ms) {
             return JoinResult::Declined;
         }
-        let (mut replaced, mut is_led) = (None, false);
-        if let Some(flight) = shard.flight(flight_hash, key) {
-            let is_stalled = flight.is_stalled(now_ms, terms.stalled_ms);
-            is_led = gate.may_follow(flight.purge_noted) && !is_stalled;
-            if is_led && (policy == JoinPolicy::Any || flight.has_arrived()) {
-                return JoinResult::Follow(Follower::new(flight));
-            }
-            replaced = (!is_led).then(|| Arc::clone(flight));
-        }
+        // A flight that is not followed makes way for the caller's. Only if it was purged, it is
+        // detached too, and does not begin to store.
+        let replaced = found.filter(|_| policy == JoinPolicy::Any || !may_follow);
         if let Some(replaced) = &replaced {
             shard.unregister(replaced);
         }
         let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
-        debug_assert!(
-            !is_led || policy == JoinPolicy::Arrived,
-            "a key has one leader that others follow at once"
-        );
         if policy == JoinPolicy::Any {
             shard.register(Arc::clone(&flight));
         }
         drop(shard);
-        replaced.into_iter().for_each(|replaced| replaced.detach());
+        if let Some(purged) = replaced.filter(|_| !may_follow) {
+            purged.detach();
+        }
         let follower = Follower::new(&flight);
         JoinResult::Lead(LeaderGuard::new(Arc::clone(self), flight, terms), follower)
     }

@@ -74,7 +74,12 @@ impl LeaderGuard {
 
     /// Ends the flight of a response that is not storable. Followers fetch for themselves, and
     /// fetches of the key are not collapsed for `declined_ms` of the leader's terms from `now_ms`.
+    /// The response to a leader with [`JoinPolicy::Arrived`] says nothing about other callers, so
+    /// for it this is [`LeaderGuard::decline_once`].
     pub(crate) fn decline(self, now_ms: u64) {
+        if self.policy == JoinPolicy::Arrived {
+            return self.decline_once();
+        }
         // The flight leaves the table first, because no caller may join a settled flight.
         self.unregister_declined(now_ms);
         self.settle(Phase::Declined);

@@ -299,8 +299,8 @@ settings! {
         reason: "An origin that died without closing its connections must not hold ours forever.",
     }
     origin_connections_max: u32 = "256" {
-        doc: "Largest number of connections of one worker to one origin; further requests wait. One \
-            client network takes at most seven eighths of them.",
+        doc: "Largest number of connections of one worker to one origin; further requests wait. \
+            One client network leaves a ninth of them to the others.",
         kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "More requests at once do not help an origin that is slow already.",

@@ -2,9 +2,10 @@
 //!
 //! A permit that is returned goes to the network that holds the fewest, among those whose requests
 //! wait; within a network the first request is first. So a client that starts many requests waits
-//! behind its own, and a client with one request waits for one permit to be returned at most. One
-//! network never gets all permits: an eighth of them is for the others, so that they usually need
-//! not wait.
+//! behind its own, and a client with one request waits for one permit to be returned at most. A
+//! network gets a further permit only while it holds less than eight times as many as are free. So
+//! one network leaves a ninth of the permits to the others, and two leave a seventeenth, which then
+//! usually need not wait.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,11 +30,9 @@ pub(super) struct ExchangePermit {
 
 #[derive(Debug)]
 struct PermitState {
-    /// Permits that no network holds. While there are any, only requests of a network that holds
-    /// its share wait.
+    /// Permits that no network holds. While there are any, only requests of networks that hold
+    /// their share wait.
     free: u32,
-    /// The most permits that one network may hold.
-    share_max: u32,
     /// The networks that hold permits or wait for one.
     networks: HashMap<ClientNetwork, NetworkShare>,
     /// The networks that wait, the next one to get a permit first.
@@ -63,7 +62,15 @@ impl NetworkShare {
     }
 }
 
+/// The most permits that a network may hold for each one that is free.
+const HELD_PER_FREE_MAX: u32 = 8;
+
 impl PermitState {
+    /// Whether a network that holds `held` permits may take one of the free permits.
+    fn may_take(&self, held: u32) -> bool {
+        self.free > 0 && held < self.free.saturating_mul(HELD_PER_FREE_MAX)
+    }
+
     /// Changes the share of a network, and its rank with it.
     fn change<T>(
         &mut self,
@@ -83,13 +90,11 @@ impl PermitState {
         result
     }
 
-    /// Takes a permit for the request that is next; the permit is free if no request may take it.
+    /// Takes a free permit for the request that is next, if one may take it.
     fn next(&mut self) -> Option<(ClientNetwork, oneshot::Sender<ExchangePermit>)> {
-        let first = self.order.first().filter(|rank| rank.held < self.share_max);
-        let Some(&WaitRank { network, .. }) = first else {
-            self.free += 1;
-            return None;
-        };
+        let first = self.order.first().copied().filter(|rank| self.may_take(rank.held))?;
+        self.free -= 1;
+        let network = first.network;
         let request = self.change(network, |share| {
             share.held += 1;
             share.waiting.pop_first()
@@ -111,7 +116,6 @@ impl Permits {
     pub(super) fn new(count: u32) -> Rc<Permits> {
         let state = PermitState {
             free: count,
-            share_max: count - count / 8,
             networks: HashMap::new(),
             order: BTreeSet::new(),
             arrivals: 0,
@@ -124,7 +128,7 @@ impl Permits {
         let (arrival, granted) = {
             let mut state = self.state.borrow_mut();
             let held = state.networks.get(&network).map_or(0, |share| share.held);
-            if state.free > 0 && held < state.share_max {
+            if state.may_take(held) {
                 state.free -= 1;
                 state.change(network, |share| share.held += 1);
                 return ExchangePermit { permits: Rc::clone(self), network };
@@ -173,6 +177,7 @@ impl Drop for ExchangePermit {
         let next = {
             let mut state = self.permits.state.borrow_mut();
             state.change(self.network, |share| share.held -= 1);
+            state.free += 1;
             state.next()
         };
         if let Some((network, request)) = next {
@@ -233,9 +238,9 @@ mod tests {
     }
 
     #[test]
-    fn one_network_leaves_an_eighth_of_the_permits_to_the_others() {
-        let permits = Permits::new(16);
-        let mut held: Vec<_> = (0..14).map(|_| acquired(&permits, 1)).collect();
+    fn one_network_leaves_a_ninth_of_the_permits_to_the_others() {
+        let permits = Permits::new(18);
+        let mut held: Vec<_> = (0..16).map(|_| acquired(&permits, 1)).collect();
         let mut waits = pin!(permits.acquire(network(1)));
         assert!(poll(waits.as_mut()).is_pending());
         let others = [acquired(&permits, 2), acquired(&permits, 3)];
@@ -244,9 +249,10 @@ mod tests {
         drop(others);
         let Poll::Ready(_other) = poll(waits_too.as_mut()) else { panic!("a permit is free") };
         assert!(poll(waits.as_mut()).is_pending() && permits.free() == 1);
+        drop(_other);
         held.pop();
         let Poll::Ready(_own) = poll(waits.as_mut()) else { panic!("it holds fewer") };
-        assert_eq!(permits.free(), 1);
+        assert_eq!(permits.free(), 2);
     }
 
     #[test]

@@ -252,7 +252,7 @@ pub(super) struct FirstPart {
     /// Set if the body has ended, to its trailers.
     end: Option<Option<FieldBlock>>,
     /// Holds the room for the bytes.
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl FirstPart {
@@ -280,7 +280,7 @@ impl FirstPart {
             client.worker.count(Counter::UploadsUnbuffered);
             return Ok(first);
         };
-        first._room = Some(room);
+        first.room = Some(room);
         let pause_ms = if length.is_some() { UPLOAD_PAUSE_MS } else { CHUNKED_PAUSE_MS };
         loop {
             let Ok(part) = timeout(Duration::from_millis(pause_ms), body.next(client)).await else {
@@ -321,10 +321,11 @@ async fn send_body(
         // The exchange has ended without a permit.
         return Ok(());
     }
-    let FirstPart { bytes, end, _room } = first;
+    let FirstPart { bytes, end, room } = first;
     if !bytes.is_empty() && !source.data(bytes.into()).await {
         return Ok(());
     }
+    drop(room);
     if let Some(trailers) = end {
         source.end(trailers.as_ref().map(header_map)).await;
         return Ok(());

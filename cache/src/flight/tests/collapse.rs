@@ -178,7 +178,7 @@ fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
 }
 
 #[test]
-fn a_body_that_has_stopped_is_not_joined_and_not_stored() {
+fn a_body_that_has_stopped_is_not_joined_and_still_stored() {
     let flights = new_flights(config());
     let (lead, first) = take_lead(&flights, b"a", None);
     let join = |now_ms| {
@@ -196,7 +196,7 @@ fn a_body_that_has_stopped_is_not_joined_and_not_stored() {
     writer.append(b"abc").unwrap();
     assert!(matches!(join(10_198), JoinResult::Follow(_)), "it has moved");
     let JoinResult::Lead(lead, _) = join(10_199) else { panic!("it has not moved for 100 ms") };
-    assert!(!writer.is_storing());
+    assert!(writer.is_storing());
     let new = begin(lead, b"new", None);
     let JoinResult::Follow(follower) = join(10_199) else { panic!("there is a new leader") };
     assert_eq!(reader(follower).head(), b"new");
