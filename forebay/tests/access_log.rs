@@ -228,6 +228,20 @@ fn sigusr1_reopens_the_file_and_no_signal_of_peers_ends_the_server_at_once() {
 }
 
 #[test]
+fn lines_that_a_full_disk_refuses_are_counted() {
+    let origin = origin();
+    let mut server = start(&origin, &[("--access-log", "/dev/full")]);
+    let mut client = Client::connect(server.address());
+    for _ in 0..3 {
+        assert_eq!(client.ask("GET", "/a", &[]).expect("served").status, 200);
+    }
+    eventually("lost lines are counted", || server.stat("log_lines_failed_total") == 3.0);
+    assert_eq!(server.stat("log_lines_dropped_total"), 0.0);
+    assert!(server.stop().is_some_and(|status| status.success()));
+    assert_eq!(server.errors().matches("log_failed").count(), 1, "{}", server.errors());
+}
+
+#[test]
 fn a_log_without_a_reader_holds_up_no_request() {
     let origin = origin();
     let builder = builder(&origin, &[("--head-bytes-max", "128KiB")]);

@@ -218,6 +218,8 @@ counters! {
         "Times that a worker's event loop did not turn for five seconds.";
     LogLinesDropped, Counter, "log_lines_dropped_total",
         "Access-log lines dropped because the writer fell behind.";
+    LogLinesFailed, Counter, "log_lines_failed_total",
+        "Access-log lines that could not be written, usually because a disk was full.";
     EventsLost, Counter, "events_lost_total",
         "Events whose line could not be written to standard error, or not in time.";
     LockProfileFailed, Counter, "lock_profile_failed_total",

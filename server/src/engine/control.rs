@@ -31,7 +31,7 @@ use crate::fetch::Hosts;
 use crate::limits::{
     HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS, WORKER_END_MS_MAX,
 };
-use crate::log::LogWriter;
+use crate::log::{LogLosses, LogWriter};
 use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
 
@@ -62,6 +62,7 @@ pub(crate) struct Control {
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     log_writer: RefCell<Option<LogWriter>>,
+    log_losses: Arc<LogLosses>,
     /// The lock that reserves the cache directory for this server.
     pub(super) guard: Option<DirGuard>,
     /// The reason that there is no lock profile, if it could not be created.
@@ -81,6 +82,7 @@ pub(crate) struct ControlParts {
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
     pub(crate) log_writer: Option<LogWriter>,
+    pub(crate) log_losses: Arc<LogLosses>,
     pub(crate) guard: Option<DirGuard>,
 }
 
@@ -124,6 +126,7 @@ impl Control {
             counters: parts.counters,
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),
+            log_losses: parts.log_losses,
             guard: parts.guard,
             lock_profile_fault: OnceCell::new(),
             started_ms: clock::monotonic_ms(),
@@ -348,8 +351,11 @@ impl Control {
         self.watchdog.borrow().stuck()
     }
 
-    /// Counts and reports the events that were lost on their way to standard error.
+    /// Counts the lines of logs that were lost, and reports lost events.
     fn count_lost(&self) {
+        let (dropped, failed) = self.log_losses.take();
+        self.count(Counter::LogLinesDropped, dropped);
+        self.count(Counter::LogLinesFailed, failed);
         let lost = event_queue::take_lost();
         if lost > 0 {
             self.count(Counter::EventsLost, lost);
@@ -380,7 +386,7 @@ impl Control {
     /// Opens the access log again, after its file was renamed. If that fails, the old file stays in
     /// use.
     fn reopen_log(&self) {
-        match LogWriter::open(&self.config.borrow().server) {
+        match LogWriter::open(&self.config.borrow().server, &self.log_losses) {
             Ok(writer) => {
                 for worker in &*self.workers.borrow() {
                     let access_log = writer.as_ref().map(LogWriter::sender);
@@ -406,7 +412,8 @@ impl Control {
         }
         // The log is opened again even if its setting did not change, because log rotation renames
         // the file and then reloads.
-        let writer = LogWriter::open(&config.server).map_err(ReloadError::AccessLog)?;
+        let writer =
+            LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
         let mut taken = Vec::new();
         for worker in &*self.workers.borrow() {
             let (done, applied) = oneshot::channel();
@@ -461,6 +468,7 @@ impl Control {
         if let Some(writer) = self.log_writer.take() {
             writer.finish(LOG_FINISH_MS_MAX).await;
         }
+        self.count_lost();
         let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
         event.log(&"all workers ended");
         finished

@@ -273,12 +273,15 @@ impl PreparedServer {
             move || purger_loop()?.block_on(attach_store(&joined)),
             counters.slot(worker_count + 1),
         )?;
+        let log_losses = Arc::default();
         let mut parts = ControlParts {
             store,
             purger,
             store_worker,
             hosts: Arc::new(Hosts::new(resolver)),
-            log_writer: LogWriter::open(&config.server).map_err(StartError::AccessLog)?,
+            log_writer: LogWriter::open(&config.server, &log_losses)
+                .map_err(StartError::AccessLog)?,
+            log_losses,
             workers: Vec::new(),
             slot: counters.slot(worker_count),
             counters,

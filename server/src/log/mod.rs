@@ -8,4 +8,4 @@ mod line;
 mod writer;
 
 pub(crate) use access::Access;
-pub(crate) use writer::{LogSender, LogWriter, flush_periodically};
+pub(crate) use writer::{LogLosses, LogSender, LogWriter, flush_periodically};

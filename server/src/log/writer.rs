@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,9 +25,26 @@ use crate::worker::Worker;
 /// Complete lines of the log, which are written together.
 type LogBatch = Vec<u8>;
 
+/// Counts of lines that are not in the log, which the control thread collects.
+#[derive(Debug, Default)]
+pub(crate) struct LogLosses {
+    /// Lines of senders that have ended.
+    dropped: AtomicU64,
+    /// Lines that could not be written.
+    failed: AtomicU64,
+}
+
+impl LogLosses {
+    /// Returns the numbers of dropped and of failed lines since the last call.
+    pub(crate) fn take(&self) -> (u64, u64) {
+        (self.dropped.swap(0, Relaxed), self.failed.swap(0, Relaxed))
+    }
+}
+
 /// A worker's handle on the access log.
 pub(crate) struct LogSender {
     batches: SyncSender<LogBatch>,
+    losses: Arc<LogLosses>,
     lines: RefCell<LogBatch>,
     format: LineFormat,
     /// One in this many requests is logged.
@@ -38,17 +57,22 @@ pub(crate) struct LogSender {
 /// and all senders are dropped.
 pub(crate) struct LogWriter {
     batches: SyncSender<LogBatch>,
+    losses: Arc<LogLosses>,
     format: LineFormat,
     sample: u32,
     thread: JoinHandle<()>,
 }
 
 impl LogWriter {
-    /// Opens the access log and starts its thread; `None` if the settings want no log.
+    /// Opens the access log and starts its thread; `None` if the settings want no log. Lines that
+    /// are lost are counted in `losses`.
     ///
     /// # Errors
     /// The file cannot be opened for appending, or the thread cannot be created.
-    pub(crate) fn open(settings: &ServerSettings) -> io::Result<Option<LogWriter>> {
+    pub(crate) fn open(
+        settings: &ServerSettings,
+        losses: &Arc<LogLosses>,
+    ) -> io::Result<Option<LogWriter>> {
         let target = match &settings.access_log {
             AccessLog::Off => return Ok(None),
             AccessLog::Stdout => LogTarget::Stdout(io::stdout()),
@@ -58,21 +82,23 @@ impl LogWriter {
             }
         };
         let (batches, received) = sync_channel(LOG_BATCHES_MAX);
+        let (losses, own) = (Arc::clone(losses), Arc::clone(losses));
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
-            .spawn(move || write_batches(&received, target))?;
+            .spawn(move || write_batches(&received, target, &own))?;
         let format = match settings.access_log_format {
             AccessLogFormat::Json => LineFormat::Json,
             AccessLogFormat::Combined => LineFormat::Combined,
         };
         let sample = settings.access_log_sample.max(1);
-        Ok(Some(LogWriter { batches, format, sample, thread }))
+        Ok(Some(LogWriter { batches, losses, format, sample, thread }))
     }
 
     /// Creates a worker's handle on this log.
     pub(crate) fn sender(&self) -> LogSender {
         LogSender {
             batches: self.batches.clone(),
+            losses: Arc::clone(&self.losses),
             lines: RefCell::default(),
             format: self.format,
             sample: self.sample,
@@ -112,28 +138,47 @@ enum LogTarget {
     File(File),
 }
 
-fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget) {
+fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget, losses: &LogLosses) {
     let mut failing = false;
     while let Ok(batch) = batches.recv() {
-        match target.write(&batch) {
-            Ok(()) => failing = false,
-            // The error is logged once until a write succeeds again, so that a full disk does not
-            // fill another log.
-            Err(error) if !failing => {
-                failing = true;
-                Event::LogFailed.log(&error);
-            }
-            Err(_) => {}
+        let Err(failure) = target.write(&batch) else {
+            failing = false;
+            continue;
+        };
+        let lost = batch.get(failure.kept_bytes..).unwrap_or_default();
+        losses.failed.fetch_add(count_lines(lost), Relaxed);
+        // The error is logged once until a write succeeds again, so that a full disk does not fill
+        // another log.
+        if !failing {
+            failing = true;
+            Event::LogFailed.log(&failure.error);
         }
+    }
+}
+
+fn count_lines(lines: &[u8]) -> u64 {
+    lines.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// A batch that could not be written whole.
+struct BatchFailure {
+    /// Bytes of the batch that are in the log, as far as is known.
+    kept_bytes: usize,
+    error: io::Error,
+}
+
+impl From<io::Error> for BatchFailure {
+    fn from(error: io::Error) -> BatchFailure {
+        BatchFailure { kept_bytes: 0, error }
     }
 }
 
 impl LogTarget {
     /// Writes a batch. If the write to a regular file fails, the part already written is removed,
     /// unless another process has appended since.
-    fn write(&mut self, batch: &[u8]) -> io::Result<()> {
+    fn write(&mut self, batch: &[u8]) -> Result<(), BatchFailure> {
         match self {
-            LogTarget::Stdout(out) => out.write_all(batch).and_then(|()| out.flush()),
+            LogTarget::Stdout(out) => Ok(out.write_all(batch).and_then(|()| out.flush())?),
             LogTarget::File(file) => write_whole(file, batch),
         }
     }
@@ -142,7 +187,7 @@ impl LogTarget {
 /// Writes a batch to a file. If the disk becomes full after a part of the batch, that part is
 /// removed again, so that the next line does not continue half a line. The part stays if another
 /// process has appended to the file since.
-fn write_whole(file: &mut File, batch: &[u8]) -> io::Result<()> {
+fn write_whole(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
     let before_bytes = file.metadata()?.len();
     let mut written = 0;
     while let Some(rest) = batch.get(written..).filter(|rest| !rest.is_empty()) {
@@ -150,11 +195,13 @@ fn write_whole(file: &mut File, batch: &[u8]) -> io::Result<()> {
             Ok(count) if count > 0 => written += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             failed => {
+                let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
                 let now = file.metadata()?;
                 if now.is_file() && now.len() == before_bytes + written as u64 {
                     file.set_len(before_bytes)?;
+                    written = 0;
                 }
-                return failed.and(Err(io::ErrorKind::WriteZero.into()));
+                return Err(BatchFailure { kept_bytes: written, error });
             }
         }
     }
@@ -189,7 +236,7 @@ impl LogSender {
             return;
         }
         let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
-        let count = batch.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let count = count_lines(&batch);
         if self.batches.try_send(batch).is_err() {
             self.dropped.set(self.dropped.get() + count);
         }
@@ -198,7 +245,8 @@ impl LogSender {
 
 impl Drop for LogSender {
     fn drop(&mut self) {
-        self.flush();
+        let dropped = self.flush();
+        self.losses.dropped.fetch_add(dropped, Relaxed);
     }
 }
 

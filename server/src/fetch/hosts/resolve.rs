@@ -141,9 +141,9 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
 }
 
 /// Resolves the name and calls `note` with the addresses (none after an error), both on a thread of
-/// its own. The event loop's threads for blocking work would do, but if no such thread can be
-/// created, tokio panics; here that is an error, after which `note` is dropped. The thread holds its permit until it ends, even if the waiting connections give
-/// up, because a resolution cannot be cancelled.
+/// its own. tokio's threads for blocking work are not used, because tokio panics if it cannot start
+/// one. Here that is an error, and `note` is dropped. The thread holds its permit until it ends,
+/// even if the waiting connections give up, because a resolution cannot be cancelled.
 async fn resolve_on_a_thread(
     worker: &Worker,
     origin: &OriginAddress,
