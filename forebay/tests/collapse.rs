@@ -173,10 +173,9 @@ fn a_failing_origin_gets_few_requests_however_many_clients_wait() {
             assert_eq!(response.status, status, "{name}: {response:?}");
             own_count += u32::from(!response.text().contains("other requests"));
         }
-        // Each worker's followers run in turns of their own, so that a few more leaders than
-        // failures are possible.
+        // Three leaders, and those that each of the two workers then lets go by themselves.
         let asked = origin.count("/slow");
-        assert!((1..=9).contains(&asked), "{name}: the origin got {asked} requests");
+        assert!((1..=30).contains(&asked), "{name}: the origin got {asked} requests");
         assert!(own_count as usize <= asked, "{name}: {own_count} answers to {asked} requests");
         let shared_count = f64::from(60 - own_count);
         eventually("the failures are counted", || {

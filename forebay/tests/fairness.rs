@@ -260,3 +260,55 @@ fn bodies_that_drip_leave_room_for_other_sites() {
         client.response("GET").is_ok_and(|response| response.body.len() == 100_000)
     });
 }
+
+/// A body that arrives for too long goes to its client whole, and is not stored.
+#[test]
+fn a_body_that_arrives_for_too_long_is_not_stored() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |_| {
+        let head = answer_head("200 OK", &["Cache-Control: max-age=600"], 8);
+        Script::new().send(head).send("half").wait(&held).send("rest")
+    });
+    let server = builder(&origin).flag("--fill-ms-max", "200ms").start();
+    let mut client = Client::connect(server.address());
+    client.send("GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    eventually("the body is too slow", || server.stat("fills_too_slow_total") == 1.0);
+    gate.open();
+    assert_eq!(client.response("GET").expect("whole").text(), "halfrest");
+    assert_eq!(client.ask("GET", "/slow", &[]).expect("whole").text(), "halfrest");
+    assert_eq!(origin.count("/slow"), 2);
+}
+
+/// The limits of the client that leads a fetch are not those of the clients that wait for it.
+#[test]
+fn clients_do_not_fail_because_the_network_that_leads_has_no_connection_left() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let script = match request.target.starts_with("/flood") {
+            true => Script::new().wait(&held),
+            false => Script::new(),
+        };
+        script.send(answer_head("200 OK", &["Cache-Control: max-age=60"], 4)).send("page")
+    });
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
+    let builder = builder.flag("--origin-connections-max", "18");
+    let server = builder.flag("--origin-connect-ms-max", "1s").start();
+    let ask = |address: IpAddr, target: &str| {
+        let mut client = Client::connect_from(address, server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+        client
+    };
+    let _flood: Vec<Client> =
+        (0..16).map(|number| ask(hostile(0), &format!("/flood/{number}"))).collect();
+    eventually("the flood holds its share", || origin.request_count() == 16);
+    let mut leader = ask(hostile(0), "/page");
+    eventually("the leader waits", || server.stat("requests_total") == 17.0);
+    let mut others: Vec<Client> = (0..3).map(|_| ask([127, 0, 0, 1].into(), "/page")).collect();
+    assert_eq!(leader.response("GET").expect("whole").status, 503);
+    for other in &mut others {
+        assert_eq!(other.response("GET").expect("whole").text(), "page");
+    }
+    gate.open();
+}

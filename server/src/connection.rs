@@ -1,5 +1,6 @@
 //! The task of one client connection: it answers request after request, then ends the connection.
 
+use std::pin::pin;
 use std::rc::Rc;
 
 use tokio::task::yield_now;
@@ -12,6 +13,7 @@ use crate::fault::Fault;
 use crate::flow::{self, AfterResponse};
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
+use crate::poll_once::poll_once;
 use crate::worker::Worker;
 
 /// Serves an admitted connection in a task of its own.
@@ -53,7 +55,17 @@ enum End {
 async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
     let mut turn_count = 0;
     for served in 1u32.. {
-        let head_bytes = match next_head(client, slot).await {
+        let next = {
+            let mut next = pin!(next_head(client, slot));
+            match poll_once(next.as_mut()).await {
+                Some(next) => next,
+                None => {
+                    turn_count = 0;
+                    next.await
+                }
+            }
+        };
+        let head_bytes = match next {
             Ok(Some(head_bytes)) => head_bytes,
             Ok(None) => return End::Close,
             Err(fault) => return refuse(client, slot, fault).await,
@@ -86,7 +98,7 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
                     return End::Reset;
                 }
                 // Other connections get their turn, however many requests wait here.
-                turn_count = if buffers.input.is_empty() { 0 } else { turn_count + 1 };
+                turn_count += 1;
                 if turn_count == REQUESTS_PER_TURN_MAX {
                     turn_count = 0;
                     yield_now().await;

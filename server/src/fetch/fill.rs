@@ -2,9 +2,11 @@
 
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_cache::NoReaders;
+use tokio::time::timeout;
 
 use super::answer::{OriginBody, OriginPart, PermittedBy};
 use super::preempt::Preempted;
@@ -63,8 +65,28 @@ impl FillPace {
         } else {
             self.behind_ms = 0;
         }
-        let is_slow = self.behind_ms > FILL_GRACE_MS || clock::monotonic_ms() > self.deadline_ms;
-        is_slow && !std::mem::replace(&mut self.is_too_slow, true)
+        let is_slow = self.behind_ms >= FILL_GRACE_MS || clock::monotonic_ms() >= self.deadline_ms;
+        is_slow && self.expire()
+    }
+
+    /// The time until the body is too slow if nothing arrives; long if it is so already.
+    fn left(&self) -> Duration {
+        let ms = match self.is_too_slow {
+            true => u64::from(u32::MAX),
+            false => {
+                let grace_ms = match self.rate_min {
+                    0 => u64::MAX,
+                    _ => FILL_GRACE_MS.saturating_sub(self.behind_ms),
+                };
+                grace_ms.min(self.deadline_ms.saturating_sub(clock::monotonic_ms()))
+            }
+        };
+        Duration::from_millis(ms)
+    }
+
+    /// Notes that the body is too slow. Returns false if that was noted before.
+    fn expire(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_too_slow, true)
     }
 }
 
@@ -89,6 +111,7 @@ async fn write_all(
     body: &mut OriginBody,
     mut pace: FillPace,
 ) -> Result<bool, FillError> {
+    let worker = Rc::clone(&body.worker);
     let mut held = Bytes::new();
     loop {
         let part = {
@@ -99,7 +122,16 @@ async fn write_all(
                 None => {
                     append(&mut writer, std::mem::take(&mut held), &permitted_by).await?;
                     let since_ms = clock::monotonic_ms();
-                    let part = next.await;
+                    let part = match timeout(pace.left(), next.as_mut()).await {
+                        Ok(part) => part,
+                        Err(_) => {
+                            if pace.expire() {
+                                worker.count(Counter::FillsTooSlow);
+                                writer.stop_storing();
+                            }
+                            next.await
+                        }
+                    };
                     pace.waited(clock::monotonic_ms().saturating_sub(since_ms));
                     part
                 }
@@ -108,7 +140,7 @@ async fn write_all(
         match part.map_err(|_| FillError::Broken)? {
             OriginPart::Data(piece) => {
                 if pace.is_too_slow_after(piece.len() as u64) {
-                    body.worker.count(Counter::FillsTooSlow);
+                    worker.count(Counter::FillsTooSlow);
                     writer.stop_storing();
                 }
                 let last = std::mem::replace(&mut held, piece);

@@ -23,8 +23,9 @@ pub(super) enum FollowedFetch<'t> {
     OtherVariant,
     /// This request may not use the response, for this reason of Cache-Status.
     Unusable(&'static str),
-    /// The fetch failed, with this status.
-    Failed(u16),
+    /// The fetch failed: with this status if the origin failed, without one if the request that
+    /// started it did.
+    Failed(Option<u16>),
 }
 
 /// Waits for another request's fetch, and checks whether its response may answer this request. The
@@ -53,9 +54,7 @@ pub(super) async fn follow<'t>(
             }
         }
         FollowOutcome::Declined => FollowedFetch::Unusable("not-storable"),
-        FollowOutcome::Failed(status) => {
-            FollowedFetch::Failed(status.unwrap_or_else(|| Fault::Internal.status()))
-        }
+        FollowOutcome::Failed(status) => FollowedFetch::Failed(status),
     }
 }
 

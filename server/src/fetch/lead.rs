@@ -18,7 +18,7 @@ use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{Config, RouteNumber};
 use crate::counters::Counter;
-use crate::fault::Fault;
+use crate::fault::{Fault, Side};
 use crate::interim::InterimQueue;
 use crate::key::RouteMatch;
 use crate::lookup::Stale;
@@ -60,7 +60,11 @@ pub(super) enum FetchOutcome {
 pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Sender<FetchOutcome>) {
     match task.fetch().await {
         Err(fault) => {
-            leader.fail(fault.status());
+            match fault.side() {
+                Side::Origin => leader.fail(fault.status()),
+                // Limits of the client that started the fetch say nothing about the followers.
+                Side::Client | Side::Us => drop(leader),
+            }
             report(outcome, FetchOutcome::Failed(fault));
         }
         Ok(OriginVerdict::Confirmed(renewed)) => {

@@ -36,7 +36,7 @@ struct StalledExchange {
     ask: oneshot::Sender<()>,
 }
 
-/// How fast the client of one exchange is, over all waits for it.
+/// How fast the client of one exchange is, over all waits that share the watch.
 #[derive(Debug)]
 pub(super) struct SlowWatch {
     network: ClientNetwork,
@@ -72,6 +72,11 @@ impl StalledExchanges {
         // Most work need not wait, and a timer costs more than a poll.
         if let Some(done) = poll_once(work.as_mut()).await {
             return Ok(done);
+        }
+        // The exchange was asked while it waited for the origin; the request has found another permit
+        // since, or asks again.
+        if watch.asked.as_mut().is_some_and(|asked| asked.try_recv().is_ok()) {
+            watch.asked = None;
         }
         loop {
             let began = Instant::now();
@@ -238,13 +243,14 @@ mod tests {
                 let mut result = Ok(());
                 for _ in 0..20 {
                     let piece = async {
-                        sleep_ms(STALL_MS / 2).await;
+                        sleep_ms(STALL_MS / 4).await;
+                        stalled.ask(network(1), &|_| 1);
+                        sleep_ms(STALL_MS / 4).await;
                         moved.set(moved.get() + piece_bytes);
                     };
                     // Waits for the origin do not count.
                     sleep_ms(10 * STALL_MS).await;
                     result = stalled.wait(&mut watch, piece, || moved.get()).await;
-                    stalled.ask(network(1), &|_| 1);
                     if result.is_err() {
                         break;
                     }

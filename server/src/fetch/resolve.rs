@@ -86,15 +86,15 @@ async fn collapse<'t>(
                         return Ok(Some(response));
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
-                    FollowedFetch::Failed(fault_status) => {
+                    FollowedFetch::Failed(None) => {}
+                    FollowedFetch::Failed(Some(fault_status)) => {
                         failed_count += 1;
                         let waited_ms = clock::monotonic_ms().saturating_sub(began_ms);
                         let limit_ms = transaction.config.server.origin_first_byte_ms_max;
                         if failed_count == FAILED_FETCHES_MAX || waited_ms >= u64::from(limit_ms) {
-                            worker.count(Counter::CollapseFailures);
                             status.detail = Some("leader-failed");
                             transaction.cache_status = status;
-                            return Err(Fault::FetchesFailed(fault_status));
+                            return try_alone(transaction, fault_status).await.map(Some);
                         }
                     }
                     FollowedFetch::Unusable(detail) => {
@@ -107,6 +107,20 @@ async fn collapse<'t>(
     }
     transaction.cache_status = status;
     Ok(None)
+}
+
+/// Passes a request through whose leaders have failed, if few such requests are under way: the
+/// failures may be the fault of the requests that led.
+async fn try_alone<'t>(
+    transaction: &mut Transaction<'t>,
+    fault_status: u16,
+) -> Result<Response<'t>, Fault> {
+    let worker = Rc::clone(transaction.worker());
+    let Ok(_permit) = worker.tries_alone.try_acquire() else {
+        worker.count(Counter::CollapseFailures);
+        return Err(Fault::FetchesFailed(fault_status));
+    };
+    pass_through(transaction, false).await
 }
 
 fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
