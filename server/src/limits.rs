@@ -71,13 +71,13 @@ pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 /// client can make this server compute them for each request.
 pub(crate) const PATH_READINGS_BYTES_MAX: usize = 32 << 10;
 
-/// Initial size of a connection's input buffer: one read takes in a request with many cookies, or
-/// several pages of an upload.
-pub(crate) const INPUT_BYTES: usize = 16 << 10;
+/// Bytes of a connection's first input buffer: most requests in one read. The buffer grows for a
+/// larger head.
+pub(crate) const INPUT_BYTES: usize = 4 << 10;
 
-/// Least space for a request body behind a head that is still in use: one page, so that an upload
-/// does not arrive in drips after a large head.
-pub(crate) const BODY_INPUT_BYTES_MIN: usize = 4 << 10;
+/// Least space for a request body behind a head that is still in use, so that an upload arrives in
+/// large pieces.
+pub(crate) const BODY_INPUT_BYTES_MIN: usize = 16 << 10;
 
 /// A buffer that grew beyond this for a large head is freed, not kept for the next connection.
 pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
