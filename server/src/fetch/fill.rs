@@ -66,7 +66,7 @@ impl FillPace {
             self.behind_ms = 0;
         }
         let is_slow = self.behind_ms >= FILL_GRACE_MS || clock::monotonic_ms() >= self.deadline_ms;
-        is_slow && self.expire()
+        is_slow && self.mark_too_slow()
     }
 
     /// The time until the body is too slow if nothing arrives; long if it is so already.
@@ -85,7 +85,7 @@ impl FillPace {
     }
 
     /// Notes that the body is too slow. Returns false if that was noted before.
-    fn expire(&mut self) -> bool {
+    fn mark_too_slow(&mut self) -> bool {
         !std::mem::replace(&mut self.is_too_slow, true)
     }
 }
@@ -125,7 +125,7 @@ async fn write_all(
                     let part = match timeout(pace.left(), next.as_mut()).await {
                         Ok(part) => part,
                         Err(_) => {
-                            if pace.expire() {
+                            if pace.mark_too_slow() {
                                 worker.count(Counter::FillsTooSlow);
                                 writer.stop_storing();
                             }

@@ -73,8 +73,8 @@ impl StalledExchanges {
         if let Some(done) = poll_once(work.as_mut()).await {
             return Ok(done);
         }
-        // The exchange was asked while it waited for the origin; the request has found another permit
-        // since, or asks again.
+        // The exchange was asked while it waited for the origin; the request has found another
+        // permit since, or asks again.
         if watch.asked.as_mut().is_some_and(|asked| asked.try_recv().is_ok()) {
             watch.asked = None;
         }
