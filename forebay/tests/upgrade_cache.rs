@@ -1,6 +1,7 @@
 //! The cache in a live upgrade: purges apply to both processes, and the owner of the directory is
 //! checked.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -83,4 +84,43 @@ fn a_cache_directory_of_another_user_is_refused() {
     for part in ["cannot use the cache directory", &dir.display().to_string(), "user 12345"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn a_cache_directory_that_was_deleted_is_made_again_by_an_upgrade() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"a"));
+    let mut old = builder(&origin, 1).start();
+    let cache_dir = old.path("cache");
+    std::fs::remove_dir_all(&cache_dir).expect("the folder is ours");
+    assert!(!hits(&old, "/"));
+    assert!(hits(&old, "/"), "the running server continues");
+    let new = old.successor().start();
+    assert!(old.wait().is_some_and(|status| status.success()), "{}", old.errors());
+    assert!(cache_dir.join("server.lock").exists() && cache_dir.join("store").exists());
+    assert!(!hits(&new, "/"), "the cache begins cold");
+    assert!(hits(&new, "/"));
+    let mut newest = new.successor().start();
+    assert!(hits(&newest, "/"), "the new directory is handed over");
+    assert!(newest.stop().is_some_and(|status| status.success()));
+}
+
+#[test]
+fn a_process_that_waits_for_an_earlier_one_to_leave_the_cache_says_so() {
+    let origin = Origin::echo();
+    let mut first = builder(&origin, 1).start();
+    let mut kept = Client::connect(first.address());
+    kept.send("GET / HTTP/1.1\r\nHost: example.test\r\n");
+    eventually("the connection is accepted", || first.stat("connections_open") == 1.0);
+    let second = first.successor().start();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let successor = second.successor().errors_into(writer);
+    let third = std::thread::spawn(move || successor.start());
+    let mut lines = BufReader::new(reader).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("upgrade_waits")), "no event");
+    assert!(first.is_running());
+    kept.send("\r\n");
+    assert_eq!(kept.response("GET").expect("the first process answers").status, 200);
+    let third = third.join().expect("no panic");
+    assert_eq!(Client::connect(third.address()).ask("GET", "/", &[]).expect("served").status, 200);
+    assert!(first.wait().is_some_and(|status| status.success()), "{}", first.errors());
 }

@@ -62,6 +62,7 @@ events! {
     TookOver, info, "took_over", "took over from the running server";
     UpgradeFailed, error, "upgrade_failed", "another process did not take over; still serving";
     UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but without some parts";
+    UpgradeWaits, info, "upgrade_waits", "waits until an earlier process has left the cache";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
     FewFiles, warn, "few_files", "the process may open fewer files than the settings allow";
     WorkerStuck, error, "worker_stuck", "a worker's event loop does not turn";

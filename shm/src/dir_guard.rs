@@ -155,6 +155,12 @@ impl DirGuard {
             .map_err(|error| io_error(&self.dir, "write server.lock", error))
     }
 
+    /// Whether the directory, or the lock's file in it, was deleted since it was taken. Then the
+    /// guard guards nothing that another process could find.
+    pub fn is_deleted(&self) -> bool {
+        rustix::fs::fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
     /// The path of the directory, as given.
     pub fn dir(&self) -> &Path {
         &self.dir

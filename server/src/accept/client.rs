@@ -190,6 +190,15 @@ impl Client {
         }
     }
 
+    /// Reads the bytes that have arrived, before an idle connection is closed: closing it with
+    /// unread bytes would reset it, and the client would lose its request.
+    pub(crate) fn read_now(&self, space: &mut [u8]) -> Option<usize> {
+        let count = self.transport.read_now(space)?;
+        self.received_bytes.update(|received| received + count as u64);
+        self.worker.count_many(Counter::BytesIn, count as u64);
+        Some(count)
+    }
+
     /// Sends all of `queue`.
     ///
     /// # Errors

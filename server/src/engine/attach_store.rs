@@ -9,6 +9,7 @@ use forebay_shm::JoinError;
 
 use super::start::StartError;
 use crate::clock;
+use crate::events::Event;
 use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 
 /// Attaches the calling thread to the store, and waits for a free participant row if necessary.
@@ -17,10 +18,15 @@ use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 /// No row became free for `STORE_JOIN_MS_MAX`, or the system refuses to attach the thread.
 pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartError> {
     let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
+    let mut is_reported = false;
     loop {
         match store.join() {
             Err(JoinError::Full { .. }) if clock::monotonic_ms() < until_ms => {}
             joined => return joined.map_err(StartError::Join),
+        }
+        if !std::mem::replace(&mut is_reported, true) {
+            let limit_s = STORE_JOIN_MS_MAX / 1000;
+            Event::UpgradeWaits.log(&format_args!("at most {limit_s} s"));
         }
         // Even if dead processes cannot be detected, a live process may detach and free a row.
         let _ = store.sweep();

@@ -73,6 +73,14 @@ async fn read(
             return Poll::Ready(read);
         }
         let idle = buffers.is_idle();
+        let closes = idle && (worker.drained_idle() || ticket.overdue());
+        if closes && let Some(count) = client.read_now(buffers.input.space(bytes_max)) {
+            buffers.input.filled(count);
+            ticket.set_idle(false);
+            // The time of the head begins now; the time of idling may be over.
+            ticket.disarm();
+            return Poll::Ready(Ok(count));
+        }
         if idle && let Some(buffers) = slot.take() {
             worker.buffers.give(buffers);
         }

@@ -213,6 +213,14 @@ impl Transport for SimTransport {
         self.end.borrow().poll_read(cx, space)
     }
 
+    fn read_now(&self, space: &mut [u8]) -> Option<usize> {
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.end.borrow().poll_read(&mut cx, space) {
+            Poll::Ready(read) => read.ok(),
+            Poll::Pending => None,
+        }
+    }
+
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         self.end.borrow().poll_write(cx, slices)
     }

@@ -33,6 +33,10 @@ pub(crate) trait Transport {
     /// Reads into `space`; `Ready(0)` is the end of the stream.
     fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>>;
 
+    /// Reads the bytes that have arrived, even if the event loop, which looks at sockets only
+    /// between its turns, does not know of them yet. Returns `None` if no bytes have arrived.
+    fn read_now(&self, space: &mut [u8]) -> Option<usize>;
+
     /// Writes from the start of `slices`; returns how many bytes were written.
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
 

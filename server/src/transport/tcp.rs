@@ -32,6 +32,11 @@ impl Transport for TcpTransport {
             .map_ok(|()| buffer.filled().len())
     }
 
+    fn read_now(&self, space: &mut [u8]) -> Option<usize> {
+        // The socket is non-blocking.
+        rustix::io::read(&*self.stream.borrow(), space).ok()
+    }
+
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let mut stream = self.stream.borrow_mut();
         match slices {
@@ -117,4 +122,35 @@ impl Connector for TcpConnector {
 fn ends_of(stream: &TcpStream) -> Option<OriginEnds> {
     let (server, local) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
     Some(OriginEnds { server: server.ip().to_canonical(), local: local.ip().to_canonical() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn bytes_of_which_the_event_loop_does_not_know_can_be_read() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("an event loop").block_on(async {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+            let address = listener.local_addr().expect("an address");
+            let mut client = std::net::TcpStream::connect(address).expect("it listens");
+            let (stream, peer) = listener.accept().expect("a connection");
+            stream.set_nonblocking(true).expect("a socket");
+            let stream = TcpStream::from_std(stream).expect("a socket");
+            let transport = TcpTransport { stream: RefCell::new(stream), peer };
+            let mut space = [0; 8];
+            // The first turn learns that the socket can be written, and not read.
+            transport.stream.borrow().writable().await.expect("it is open");
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            assert!(transport.poll_read(&mut cx, &mut space).is_pending());
+            assert_eq!(transport.read_now(&mut space), None);
+            client.write_all(b"GET").expect("it is open");
+            assert!(transport.poll_read(&mut cx, &mut space).is_pending(), "no turn since");
+            assert_eq!(transport.read_now(&mut space), Some(3));
+            assert_eq!(&space[..3], b"GET");
+        });
+    }
 }

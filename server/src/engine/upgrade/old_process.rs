@@ -137,8 +137,13 @@ async fn converse(
         Some(_) => return Err(HandoverError::Garbled),
         None => return Err(HandoverError::Nothing),
     };
-    let own_cache_dir = control.guard.as_ref();
-    if let Some(why) = objection(&hello, handover.address, own_cache_dir.map(|guard| guard.id())) {
+    let guard = control.guard.as_ref().filter(|guard| !guard.is_deleted());
+    let own_dir = match (&control.guard, guard) {
+        (Some(_), None) => OwnCacheDir::Deleted,
+        (_, Some(guard)) => OwnCacheDir::Is(guard.id()),
+        (None, None) => OwnCacheDir::None,
+    };
+    if let Some(why) = objection(&hello, handover.address, own_dir) {
         return Err(HandoverError::Refused(why));
     }
     Event::UpgradeBegun.log(&format_args!("{} sockets", handover.sockets.len()));
@@ -181,12 +186,17 @@ async fn hand_over(stream: &UnixStream) -> Result<(), HandoverError> {
     Ok(handed_over?)
 }
 
+/// The cache directory of this process.
+#[derive(Clone, Copy, Debug)]
+enum OwnCacheDir {
+    None,
+    Is(forebay_shm::DirId),
+    /// It was deleted while the server ran.
+    Deleted,
+}
+
 /// Returns the reason that a process may not take over; `None` if it may.
-fn objection(
-    hello: &Hello,
-    address: SocketAddr,
-    cache_dir: Option<forebay_shm::DirId>,
-) -> Option<String> {
+fn objection(hello: &Hello, address: SocketAddr, cache_dir: OwnCacheDir) -> Option<String> {
     if hello.version != VERSION {
         return Some(format!(
             "cannot upgrade between protocol versions {VERSION} and {}: stop this server and start \
@@ -198,8 +208,10 @@ fn objection(
         return Some(format!("this server listens on {address}, not on {}", hello.listen));
     }
     let is_same = match (hello.cache_dir, cache_dir) {
-        (CacheDirId::None, None) => true,
-        (CacheDirId::Is(its), Some(ours)) => its == ours,
+        (CacheDirId::None, OwnCacheDir::None) => true,
+        (CacheDirId::Is(its), OwnCacheDir::Is(ours)) => its == ours,
+        // The new process makes the directory, or takes one that was made since.
+        (CacheDirId::Is(_) | CacheDirId::Absent, OwnCacheDir::Deleted) => true,
         _ => false,
     };
     (!is_same).then(|| "this server has another `cache_dir`".to_owned())
@@ -211,10 +223,11 @@ async fn offer(
     stream: &UnixStream,
 ) -> io::Result<()> {
     let mut descriptors = vec![listener.as_fd(), handover.admin.as_fd()];
-    descriptors.extend(control.guard.as_ref().map(AsFd::as_fd));
+    let guard = control.guard.as_ref().filter(|guard| !guard.is_deleted());
+    descriptors.extend(guard.map(AsFd::as_fd));
     descriptors.extend(handover.sockets.iter().map(AsFd::as_fd));
     let offer = Offer {
-        has_guard: control.guard.is_some(),
+        has_guard: guard.is_some(),
         socket_count: u32::try_from(handover.sockets.len()).unwrap_or(u32::MAX),
         totals: control.upgrade_totals(),
     };
