@@ -30,8 +30,7 @@
 //! - An error or a broken response has an excuse: the origin answered a request for its URL with a
 //!   fault, or refused a connection; the worker was restarted; or the client paused.
 //! - Whenever they are sampled (every 50 ms), the parts of the store are within their shares and
-//! add
-//!   up to the budget. A send queue is within the limit of its connection at each flush.
+//!   add up to the budget. A send queue is within the limit of its connection at each flush.
 //! - At the end of a run, while all workers still run, there is no connection, no request to the
 //!   origin and no task of a request, and no response is arriving or pinned. After the workers have
 //!   ended, the store is sound.

@@ -10,8 +10,7 @@
 //! - The lock is never held across a wait, nor while a name is resolved.
 //! - Stale addresses are used only after a failure or a wait (RFC 8767 §5).
 //! - The end of every resolution is recorded in the table, even if its task or its thread dies.
-//! Until
-//!   then the name stays in the table.
+//!   Until then the name stays in the table.
 //! - The table has no hosts that are IP addresses.
 
 mod host;
