@@ -126,6 +126,7 @@ fn ends_of(stream: &TcpStream) -> Option<OriginEnds> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::io::Write;
 
     use super::*;
@@ -143,7 +144,7 @@ mod tests {
             let transport = TcpTransport { stream: RefCell::new(stream), peer };
             let mut space = [0; 8];
             // The first turn learns that the socket can be written, and not read.
-            transport.stream.borrow().writable().await.expect("it is open");
+            poll_fn(|cx| transport.stream.borrow().poll_write_ready(cx)).await.expect("it is open");
             let mut cx = Context::from_waker(std::task::Waker::noop());
             assert!(transport.poll_read(&mut cx, &mut space).is_pending());
             assert_eq!(transport.read_now(&mut space), None);
