@@ -64,7 +64,7 @@ events! {
     UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but without some parts";
     UpgradeWaits, info, "upgrade_waits", "waits until an earlier process has left the cache";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
-    FewFiles, warn, "few_files", "the process may open fewer files than the settings allow";
+    FewFiles, warn, "few_files", "the process may open too few files for the settings";
     WorkerStuck, error, "worker_stuck", "a worker's event loop does not turn";
     WorkerRecovered, info, "worker_recovered", "a worker that was stuck turns again";
     NotPinned, warn, "not_pinned", "cannot pin a worker to its processor";

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
+use super::files;
 use super::resources::ControlSockets;
 use super::runtime_paths::SocketName;
 use super::signals::Signals;
@@ -404,12 +405,13 @@ impl Control {
     }
 
     async fn apply_reload(&self) -> Result<(), ReloadError> {
-        let config = (self.hooks.load)().map_err(ReloadError::Config)?;
+        let mut config = (self.hooks.load)().map_err(ReloadError::Config)?;
         let conflicts = self.config.borrow().reload_conflicts(&config);
         if !conflicts.is_empty() {
             let names = conflicts.iter().map(|setting| setting.name).collect();
             return Err(ReloadError::NeedsRestart(names));
         }
+        files::fit_limit(&mut config, self.worker_count());
         // The log is opened again even if its setting did not change, because log rotation renames
         // the file and then reloads.
         let writer =

@@ -158,11 +158,11 @@ pub fn start(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 /// # Errors
 /// See [`StartError`]; the server does not run then.
 pub fn start_with_resolver(
-    config: Config,
+    mut config: Config,
     hooks: Hooks,
     resolver: Resolver,
 ) -> Result<Running, StartError> {
-    let worker_count = prepare(&config)?;
+    let worker_count = prepare(&mut config)?;
     let resources = ServerResources::bind(&config.server, worker_count)?;
     let built = PreparedServer::new(config, hooks, resolver, resources)?;
     built.counters_name.name().map_err(StartError::Counters)?;
@@ -177,8 +177,8 @@ pub fn start_with_resolver(
 ///
 /// # Errors
 /// See [`StartError`]; a running server then continues unchanged.
-pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
-    let worker_count = prepare(&config)?;
+pub fn upgrade(mut config: Config, hooks: Hooks) -> Result<Running, StartError> {
+    let worker_count = prepare(&mut config)?;
     let dir = runtime_dir(&config.server.runtime_dir);
     let path = upgrade_socket(&dir, config.server.listen.port());
     let met = Predecessor::meet(&path, &config.server).map_err(StartError::Upgrade)?;
@@ -210,12 +210,12 @@ pub fn upgrade(config: Config, hooks: Hooks) -> Result<Running, StartError> {
 }
 
 /// Prepares the process before it starts threads; returns the number of workers.
-fn prepare(config: &Config) -> Result<usize, StartError> {
+fn prepare(config: &mut Config) -> Result<usize, StartError> {
     // While the process has only one thread, registering for `membarrier` does not wait.
     forebay_sync::bravo::prepare();
     check_memory(&config.server)?;
     let worker_count = config.server.worker_count();
-    files::raise_limit(&config.server, worker_count);
+    files::fit_limit(config, worker_count);
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
     Ok(worker_count)
