@@ -71,7 +71,7 @@ mod tests {
 
 | | ns until the answer | ns of both processes | context switches |
 |---|--:|--:|--:|
-| map that both share | **300** (200–400) | **4000** (4000–4000) | **0.00** (0.00–0.00) |
+| map that both processes share | **300** (200–400) | **4000** (4000–4000) | **0.00** (0.00–0.00) |
 ";
         assert_eq!(markdown(&samples, &Data::new(7, 8, 1)), want);
     }
