@@ -189,7 +189,7 @@ fn requests_with_authorization_do_not_wait_for_one_another() {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |request| {
-        let user = request.head.field("authorization").unwrap_or("nobody").to_string();
+        let user = request.head.field("authorization").unwrap_or("anonymous").to_string();
         let script = if user == "first" { Script::new().wait(&held) } else { Script::new() };
         script.send(answer_head("200 OK", STORABLE, user.len())).send(user)
     });
@@ -206,7 +206,7 @@ fn requests_with_authorization_do_not_wait_for_one_another() {
     }
     // Nor does a request without Authorization wait.
     let mut anonymous = waiting_clients(&server, 1).remove(0);
-    assert_eq!(anonymous.response("GET").expect("whole").text(), "nobody");
+    assert_eq!(anonymous.response("GET").expect("whole").text(), "anonymous");
     gate.open();
     assert_eq!(first.response("GET").expect("whole").text(), "first");
 }

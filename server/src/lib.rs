@@ -25,6 +25,7 @@ mod key;
 mod limits;
 mod log;
 mod lookup;
+mod pace;
 mod parse;
 mod poll_once;
 mod purger;

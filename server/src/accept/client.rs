@@ -16,13 +16,13 @@ use forebay_rules::run::RuleVariables;
 use crate::accept::ClientNetwork;
 use crate::accept::registry::{RegisteredConnection, Ticket};
 use crate::buffers::Input;
-use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{
     LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX, OUTPUT_SHARE_BYTES_MIN,
     PIPELINED_BYTES_MAX,
 };
+use crate::pace::{LeastRate, Pace};
 use crate::send_queue::SendQueue;
 use crate::transport::Transport;
 use crate::worker::Worker;
@@ -49,20 +49,6 @@ pub(crate) struct Client {
     is_continued: Cell<bool>,
     /// The code point that the connection's packets are marked with.
     dscp: Cell<Option<u8>>,
-}
-
-/// The least rate at which a body has to move: after `grace_ms`, `rate_min` bytes a second.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LeastRate {
-    pub(crate) grace_ms: u64,
-    pub(crate) rate_min: u64,
-}
-
-impl LeastRate {
-    /// Returns the milliseconds that `bytes` bytes need at the least rate.
-    fn time_ms(self, bytes: u64) -> u64 {
-        bytes.saturating_mul(1000) / self.rate_min.max(1)
-    }
 }
 
 impl Client {
@@ -161,13 +147,21 @@ impl Client {
     /// Returns the least rate of the current settings.
     pub(crate) fn least_rate(&self) -> LeastRate {
         let config = self.worker.config();
-        let rate_min = config.server.body_rate_min;
-        let grace_ms = match rate_min {
-            // If there is no least rate, a client may stall without a limit.
-            0 => u64::MAX / 2,
-            _ => u64::from(config.server.body_grace_ms),
-        };
-        LeastRate { grace_ms, rate_min }
+        LeastRate::new(config.server.body_rate_min, u64::from(config.server.body_grace_ms))
+    }
+
+    /// Waits for the client at the least rate, until its ticket is overdue.
+    ///
+    /// # Errors
+    /// The client is too far behind.
+    pub(crate) fn poll_wait<T>(&self, pace: &mut Pace, rate: LeastRate) -> Poll<Result<T, Fault>> {
+        match pace.wait(rate) {
+            Some(left_ms) => {
+                self.ticket().arm(left_ms);
+                Poll::Pending
+            }
+            None => Poll::Ready(Err(Fault::TooSlow)),
+        }
     }
 
     /// Reads into `space`; `Ready(0)` is the end of the stream.
@@ -289,7 +283,7 @@ impl Client {
                         queue.shrink();
                         flush.wait_for(queue.held_bytes());
                     }
-                    return self.sending.borrow_mut().wait(self.ticket(), self.least_rate());
+                    return self.poll_wait(&mut self.sending.borrow_mut(), self.least_rate());
                 }
             }
         }
@@ -350,74 +344,4 @@ impl Drop for Flush<'_> {
 
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// A leaky bucket that measures how far a client is behind the least rate.
-///
-/// The bucket's capacity is the grace time. Waiting for the client fills the bucket, and bytes that
-/// move empty it by the time that they need at the least rate. So a client gains no credit by being
-/// fast at first, and waits for an origin do not count.
-#[derive(Debug, Default)]
-pub(crate) struct Pace {
-    behind_ms: u64,
-    waits_since_ms: Option<u64>,
-}
-
-impl Pace {
-    /// Ends a wait and adds its duration to the bucket.
-    pub(crate) fn stop_waiting(&mut self) {
-        if let Some(since_ms) = self.waits_since_ms.take() {
-            self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
-        }
-    }
-
-    /// Records that `bytes` bytes were sent or received.
-    pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
-        self.stop_waiting();
-        self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
-    }
-
-    /// Arms the ticket for the time at which the bucket will be full; fails if it is full already.
-    pub(crate) fn wait<T>(&mut self, ticket: &Ticket, rate: LeastRate) -> Poll<Result<T, Fault>> {
-        let now_ms = clock::monotonic_ms();
-        let since_ms = *self.waits_since_ms.get_or_insert(now_ms);
-        let behind_ms = self.behind_ms + (now_ms - since_ms);
-        if behind_ms >= rate.grace_ms {
-            return Poll::Ready(Err(Fault::TooSlow));
-        }
-        ticket.arm(rate.grace_ms - behind_ms);
-        Poll::Pending
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tokio::time::advance;
-
-    use super::*;
-    use crate::accept::registry::Registry;
-    use crate::clock::simulated::VirtualClocks;
-
-    #[test]
-    fn time_after_a_wait_that_was_broken_off_does_not_count() {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build().expect("an event loop");
-        runtime.block_on(async {
-            let _clocks = VirtualClocks::start(1_800_000_000);
-            let home = ClientNetwork::of([127, 0, 0, 1].into(), 64);
-            let registered = Rc::new(Registry::default()).enter(home);
-            let (ticket, rate) = (registered.ticket(), LeastRate { grace_ms: 1000, rate_min: 100 });
-            let mut pace = Pace::default();
-            let wait = |pace: &mut Pace| pace.wait::<()>(ticket, rate).is_pending();
-            assert!(wait(&mut pace));
-            advance(Duration::from_millis(600)).await;
-            pace.stop_waiting();
-            advance(Duration::from_secs(60)).await;
-            assert!(wait(&mut pace), "only 600 ms of waiting have passed");
-            advance(Duration::from_millis(500)).await;
-            assert!(!wait(&mut pace), "1,100 ms of waiting have passed");
-        });
-    }
 }

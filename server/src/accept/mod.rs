@@ -5,7 +5,7 @@ mod listen;
 mod network;
 mod registry;
 
-pub(crate) use client::{Client, Pace};
+pub(crate) use client::Client;
 pub(crate) use listen::{AdmittedConnection, accept_connections};
 pub(crate) use network::ClientNetwork;
 pub(crate) use registry::Registry;

@@ -1,6 +1,6 @@
 //! Moves the body of an origin's response into the store.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,9 +13,12 @@ use super::preempt::Preempted;
 use crate::clock;
 use crate::config::RouteSettings;
 use crate::counters::Counter;
+use crate::fault::Fault;
 use crate::limits::FILL_GRACE_MS;
+use crate::pace::{LeastRate, Pace};
 use crate::poll_once::poll_once;
 use crate::store::BodyWriter;
+use crate::worker::Worker;
 
 /// The reason that the end of a body was not reached.
 enum FillError {
@@ -31,15 +34,12 @@ impl From<NoReaders> for FillError {
     }
 }
 
-/// Measures how fast an origin sends a body: a slow body must not take the memory of arriving
-/// responses for long.
-///
-/// A leaky bucket: waiting for the origin fills it, and bytes empty it by the time that they need
-/// at the least rate.
+/// Measures how fast an origin sends a body that is stored: a slow body must not take the memory of
+/// arriving responses for long.
 pub(super) struct FillPace {
-    rate_min: u64,
+    rate: LeastRate,
+    pace: Pace,
     deadline_ms: u64,
-    behind_ms: u64,
     is_too_slow: bool,
 }
 
@@ -47,46 +47,43 @@ impl FillPace {
     /// The pace of a body that begins to arrive now.
     pub(super) fn new(settings: &RouteSettings) -> FillPace {
         FillPace {
-            rate_min: settings.fill_rate_min,
+            rate: LeastRate::new(settings.fill_rate_min, FILL_GRACE_MS),
+            pace: Pace::default(),
             deadline_ms: clock::monotonic_ms().saturating_add(u64::from(settings.fill_ms_max)),
-            behind_ms: 0,
             is_too_slow: false,
         }
     }
 
-    fn waited(&mut self, ms: u64) {
-        self.behind_ms = self.behind_ms.saturating_add(ms);
-    }
-
-    /// Whether the body has become too slow with these bytes; true at most once.
-    fn is_too_slow_after(&mut self, bytes: u64) -> bool {
-        if let Some(ms) = bytes.saturating_mul(1000).checked_div(self.rate_min) {
-            self.behind_ms = self.behind_ms.saturating_sub(ms);
-        } else {
-            self.behind_ms = 0;
-        }
-        let is_slow = self.behind_ms >= FILL_GRACE_MS || clock::monotonic_ms() >= self.deadline_ms;
-        is_slow && self.mark_too_slow()
-    }
-
-    /// The time until the body is too slow if nothing arrives; long if it is so already.
-    fn left(&self) -> Duration {
-        let ms = match self.is_too_slow {
-            true => u64::from(u32::MAX),
-            false => {
-                let grace_ms = match self.rate_min {
-                    0 => u64::MAX,
-                    _ => FILL_GRACE_MS.saturating_sub(self.behind_ms),
-                };
-                grace_ms.min(self.deadline_ms.saturating_sub(clock::monotonic_ms()))
+    /// Waits for the next part of the body. Stops storing the body once it is too slow.
+    async fn next(
+        &mut self,
+        mut next: Pin<&mut impl Future<Output = Result<OriginPart, Fault>>>,
+        worker: &Worker,
+        writer: &mut BodyWriter,
+    ) -> Result<OriginPart, Fault> {
+        if !self.is_too_slow {
+            let left_ms = self.deadline_ms.saturating_sub(clock::monotonic_ms());
+            let left_ms = self.pace.wait(self.rate).unwrap_or(0).min(left_ms);
+            if let Ok(part) = timeout(Duration::from_millis(left_ms), next.as_mut()).await {
+                return part;
             }
-        };
-        Duration::from_millis(ms)
+            self.stop_storing(worker, writer);
+        }
+        next.await
     }
 
-    /// Notes that the body is too slow. Returns false if that was noted before.
-    fn mark_too_slow(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_too_slow, true)
+    /// Records that `bytes` bytes have arrived. Stops storing a body that arrives for too long.
+    fn arrived(&mut self, bytes: usize, worker: &Worker, writer: &mut BodyWriter) {
+        self.pace.moved(bytes as u64, self.rate);
+        if !self.is_too_slow && clock::monotonic_ms() >= self.deadline_ms {
+            self.stop_storing(worker, writer);
+        }
+    }
+
+    fn stop_storing(&mut self, worker: &Worker, writer: &mut BodyWriter) {
+        self.is_too_slow = true;
+        worker.count(Counter::FillsTooSlow);
+        writer.stop_storing();
     }
 }
 
@@ -121,28 +118,13 @@ async fn write_all(
                 Some(part) => part,
                 None => {
                     append(&mut writer, std::mem::take(&mut held), &permitted_by).await?;
-                    let since_ms = clock::monotonic_ms();
-                    let part = match timeout(pace.left(), next.as_mut()).await {
-                        Ok(part) => part,
-                        Err(_) => {
-                            if pace.mark_too_slow() {
-                                worker.count(Counter::FillsTooSlow);
-                                writer.stop_storing();
-                            }
-                            next.await
-                        }
-                    };
-                    pace.waited(clock::monotonic_ms().saturating_sub(since_ms));
-                    part
+                    pace.next(next.as_mut(), &worker, &mut writer).await
                 }
             }
         };
         match part.map_err(|_| FillError::Broken)? {
             OriginPart::Data(piece) => {
-                if pace.is_too_slow_after(piece.len() as u64) {
-                    worker.count(Counter::FillsTooSlow);
-                    writer.stop_storing();
-                }
+                pace.arrived(piece.len(), &worker, &mut writer);
                 let last = std::mem::replace(&mut held, piece);
                 append(&mut writer, last, &body.permitted_by()).await?;
                 body.worker.notify_stored();

@@ -9,10 +9,11 @@ use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
 
 use super::Request;
-use crate::accept::{Client, Pace};
+use crate::accept::Client;
 use crate::buffers::BodyInput;
 use crate::fault::Fault;
 use crate::limits::CHUNKED_LIMITS;
+use crate::pace::Pace;
 
 /// A request body that is being read.
 pub(crate) struct RequestBody<'i> {
@@ -117,7 +118,7 @@ impl<'i> RequestBody<'i> {
             let (pace, rate, input) = (&mut self.pace, client.least_rate(), &mut self.input);
             let read = poll_fn(|cx| match client.poll_read(cx, input.space()) {
                 Poll::Ready(read) => Poll::Ready(read),
-                Poll::Pending => pace.wait(client.ticket(), rate),
+                Poll::Pending => client.poll_wait(pace, rate),
             });
             let count = read.await?;
             self.input.filled(count);

@@ -1,0 +1,104 @@
+//! How far a peer is behind the least rate at which a body has to move.
+
+use crate::clock;
+
+/// The least rate at which a body has to move: after `grace_ms`, `rate_min` bytes a second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeastRate {
+    grace_ms: u64,
+    rate_min: u64,
+}
+
+impl LeastRate {
+    /// A rate of `rate_min` bytes a second; 0: a peer may stall without a limit.
+    pub(crate) fn new(rate_min: u64, grace_ms: u64) -> LeastRate {
+        LeastRate { grace_ms: if rate_min == 0 { u64::MAX / 2 } else { grace_ms }, rate_min }
+    }
+
+    /// Returns the milliseconds that `bytes` bytes need at the least rate.
+    fn time_ms(self, bytes: u64) -> u64 {
+        bytes.saturating_mul(1000) / self.rate_min.max(1)
+    }
+}
+
+/// A leaky bucket that measures how far a peer is behind the least rate.
+///
+/// The bucket's capacity is the grace time. Waiting for the peer fills the bucket, and bytes that
+/// move empty it by the time that they need at the least rate. So a peer gains no credit by being
+/// fast at first, and waits for another peer do not count.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    behind_ms: u64,
+    waits_since_ms: Option<u64>,
+}
+
+impl Pace {
+    /// Begins or continues a wait. Returns the milliseconds until the bucket is full; `None` if it
+    /// is full already.
+    pub(crate) fn wait(&mut self, rate: LeastRate) -> Option<u64> {
+        let now_ms = clock::monotonic_ms();
+        let since_ms = *self.waits_since_ms.get_or_insert(now_ms);
+        let behind_ms = self.behind_ms + now_ms.saturating_sub(since_ms);
+        rate.grace_ms.checked_sub(behind_ms).filter(|&left_ms| left_ms > 0)
+    }
+
+    /// Ends a wait and adds its duration to the bucket.
+    pub(crate) fn stop_waiting(&mut self) {
+        if let Some(since_ms) = self.waits_since_ms.take() {
+            self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
+        }
+    }
+
+    /// Ends a wait, and records that `bytes` bytes were sent or received.
+    pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
+        self.stop_waiting();
+        self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::clock::simulated::VirtualClocks;
+
+    fn run(test: impl Future<Output = ()>) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().expect("an event loop");
+        runtime.block_on(async {
+            let _clocks = VirtualClocks::start(1_800_000_000);
+            test.await;
+        });
+    }
+
+    #[test]
+    fn time_after_a_wait_that_was_broken_off_does_not_count() {
+        run(async {
+            let (rate, mut pace) = (LeastRate::new(100, 1000), Pace::default());
+            assert_eq!(pace.wait(rate), Some(1000));
+            advance(Duration::from_millis(600)).await;
+            pace.stop_waiting();
+            advance(Duration::from_secs(60)).await;
+            assert_eq!(pace.wait(rate), Some(400), "only 600 ms of waiting have passed");
+            advance(Duration::from_millis(500)).await;
+            assert_eq!(pace.wait(rate), None, "1,100 ms of waiting have passed");
+        });
+    }
+
+    #[test]
+    fn bytes_that_move_allow_further_waits_but_gain_no_credit() {
+        run(async {
+            let (rate, mut pace) = (LeastRate::new(100, 1000), Pace::default());
+            pace.moved(1_000_000, rate);
+            assert_eq!(pace.wait(rate), Some(1000));
+            advance(Duration::from_millis(900)).await;
+            pace.moved(50, rate);
+            assert_eq!(pace.wait(rate), Some(600));
+            let (unlimited, mut pace) = (LeastRate::new(0, 1000), Pace::default());
+            assert!(pace.wait(unlimited).is_some_and(|left_ms| left_ms > 1 << 60));
+        });
+    }
+}
