@@ -17,7 +17,7 @@ fn hostile(number: usize) -> IpAddr {
     IpAddr::from([127, 0, 0, 66 + u8::from(number.is_multiple_of(2))])
 }
 
-/// Connections to the origin, all of one worker.
+/// Connections to the origin, all of one worker. They are so few that one network may take all.
 const PERMITS: usize = 8;
 
 fn builder(origin: &Origin) -> ServerBuilder {
@@ -218,7 +218,7 @@ fn bodies_that_drip_leave_room_for_other_sites() {
     let origin = Origin::start(|request| {
         let fields = ["Cache-Control: max-age=600"];
         match request.target.starts_with("/drip") && request.nth == 0 {
-            true => Script::new().send(answer_head("200 OK", &fields, 900_000)).send("x").stall(),
+            true => Script::new().send(answer_head("200 OK", &fields, 400_000)).send("x").stall(),
             false => Script::answer("200 OK", &fields, &[b'p'; 100_000]),
         }
     });
@@ -228,7 +228,7 @@ fn bodies_that_drip_leave_room_for_other_sites() {
     };
     // Room for four promises of 256 KiB, so for two of one site.
     let config = format!(
-        "workers = 1\ncache_size = \"16MiB\"\ngrowing_percent_max = 7\n{}{}",
+        "workers = 1\ncache_size = \"16MiB\"\ngrowing_percent_max = 7\nfill_rate_min = 0\n{}{}",
         site("hostile"),
         site("other")
     );
@@ -281,6 +281,66 @@ fn a_body_that_arrives_for_too_long_is_not_stored() {
 }
 
 /// The limits of the client that leads a fetch are not those of the clients that wait for it.
+/// A network that holds its share of the connections waits for its turn. Other clients that ask for
+/// the same page do not wait with it.
+#[test]
+fn clients_do_not_wait_for_the_turn_of_another_network() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let script = match request.target.starts_with("/flood") {
+            true => Script::new().wait(&held),
+            false => Script::new(),
+        };
+        script.send(answer_head("200 OK", &["Cache-Control: max-age=60"], 4)).send("page")
+    });
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
+    // The leader would wait far longer than this test does.
+    let builder = builder.flag("--origin-connect-ms-max", "10m");
+    let server = builder.flag("--origin-connections-max", "18").start();
+    let ask = |address: IpAddr, target: &str| {
+        let mut client = Client::connect_from(address, server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+        client
+    };
+    let _flood: Vec<Client> =
+        (0..16).map(|number| ask(hostile(0), &format!("/flood/{number}"))).collect();
+    eventually("the flood holds its share", || origin.request_count() == 16);
+    let mut leader = ask(hostile(0), "/page");
+    eventually("the leader waits", || server.stat("requests_total") == 17.0);
+    let mut other = ask([127, 0, 0, 1].into(), "/page");
+    assert_eq!(other.response("GET").expect("whole").text(), "page");
+    gate.open();
+    assert_eq!(leader.response("GET").expect("whole").text(), "page");
+}
+
+/// If each fetch fails for a reason of its leader, the requests that waited do not all go to the
+/// origin in the end.
+#[test]
+fn fetches_that_keep_failing_end_in_few_requests() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |_| Script::new().wait(&held).close());
+    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
+    let builder = builder.flag("--origin-connect-ms-max", "200ms");
+    let server = builder.flag("--origin-connections-max", "1").start();
+    let ask = |target: &str| {
+        let mut client = Client::connect(server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+        client
+    };
+    let _held = ask("/held");
+    eventually("the connection is held", || origin.request_count() == 1);
+    let mut clients: Vec<Client> = (0..40).map(|_| ask("/page")).collect();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("whole").status, 503);
+    }
+    // Five of them led, and one at a time goes by itself.
+    let failed_count = server.stat("collapse_failures_total");
+    assert!(failed_count >= 30.0, "{failed_count} requests failed without a fetch of their own");
+    gate.open();
+}
+
 #[test]
 fn clients_do_not_fail_because_the_network_that_leads_has_no_connection_left() {
     let gate = Gate::new();

@@ -250,8 +250,8 @@ pub(crate) const JOINS_MAX: usize = 5;
 /// failing origin few, however many clients wait for a URL.
 pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 
-/// Requests of one worker that go to the origin by themselves after that, at a time. The others
-/// fail at once.
+/// Requests of one worker that go to an origin by themselves after that, at a time, one at most of
+/// each client network. The others fail at once.
 pub(crate) const TRIES_ALONE_MAX: usize = 4;
 
 /// Size of a batch of access log lines, which a worker hands to the log's writer thread.

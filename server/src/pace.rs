@@ -15,9 +15,9 @@ impl LeastRate {
         LeastRate { grace_ms: if rate_min == 0 { u64::MAX / 2 } else { grace_ms }, rate_min }
     }
 
-    /// Returns the milliseconds that `bytes` bytes need at the least rate.
-    fn time_ms(self, bytes: u64) -> u64 {
-        bytes.saturating_mul(1000) / self.rate_min.max(1)
+    /// Returns the microseconds that `bytes` bytes need at the least rate.
+    fn time_us(self, bytes: u64) -> u64 {
+        bytes.saturating_mul(1_000_000) / self.rate_min.max(1)
     }
 }
 
@@ -28,7 +28,7 @@ impl LeastRate {
 /// fast at first, and waits for another peer do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    behind_ms: u64,
+    behind_us: u64,
     waits_since_ms: Option<u64>,
 }
 
@@ -38,21 +38,21 @@ impl Pace {
     pub(crate) fn wait(&mut self, rate: LeastRate) -> Option<u64> {
         let now_ms = clock::monotonic_ms();
         let since_ms = *self.waits_since_ms.get_or_insert(now_ms);
-        let behind_ms = self.behind_ms + now_ms.saturating_sub(since_ms);
+        let behind_ms = self.behind_us / 1000 + now_ms.saturating_sub(since_ms);
         rate.grace_ms.checked_sub(behind_ms).filter(|&left_ms| left_ms > 0)
     }
 
     /// Ends a wait and adds its duration to the bucket.
     pub(crate) fn stop_waiting(&mut self) {
         if let Some(since_ms) = self.waits_since_ms.take() {
-            self.behind_ms += clock::monotonic_ms().saturating_sub(since_ms);
+            self.behind_us += clock::monotonic_ms().saturating_sub(since_ms).saturating_mul(1000);
         }
     }
 
     /// Ends a wait, and records that `bytes` bytes were sent or received.
     pub(crate) fn moved(&mut self, bytes: u64, rate: LeastRate) {
         self.stop_waiting();
-        self.behind_ms = self.behind_ms.saturating_sub(rate.time_ms(bytes));
+        self.behind_us = self.behind_us.saturating_sub(rate.time_us(bytes));
     }
 }
 
@@ -97,6 +97,13 @@ mod tests {
             advance(Duration::from_millis(900)).await;
             pace.moved(50, rate);
             assert_eq!(pace.wait(rate), Some(600));
+            // Single bytes count too, which together move faster than the least rate.
+            let (fast, mut pace) = (LeastRate::new(2000, 1000), Pace::default());
+            for _ in 0..10 {
+                assert!(pace.wait(fast).is_some());
+                advance(Duration::from_millis(200)).await;
+                (0..400).for_each(|_| pace.moved(1, fast));
+            }
             let (unlimited, mut pace) = (LeastRate::new(0, 1000), Pace::default());
             assert!(pace.wait(unlimited).is_some_and(|left_ms| left_ms > 1 << 60));
         });

@@ -29,9 +29,7 @@ use crate::counters::{Counter, Histogram};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{Hosts, Origins};
-use crate::limits::{
-    DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, TRIES_ALONE_MAX, UPLOAD_ROOM_BYTES,
-};
+use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
 use crate::transport::Connector;
@@ -56,9 +54,6 @@ pub(crate) struct Worker {
     pub(crate) resolutions: Arc<Semaphore>,
     /// One permit for each byte of request bodies that may be buffered.
     pub(crate) upload_room: Arc<Semaphore>,
-    /// One permit for each request that goes to the origin by itself after the fetches that it
-    /// waited for have failed.
-    pub(crate) tries_alone: Semaphore,
     /// Bytes of responses in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
     counters: CounterSlot,
@@ -114,7 +109,6 @@ impl Worker {
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: Arc::new(Semaphore::new(UPLOAD_ROOM_BYTES)),
-            tries_alone: Semaphore::new(TRIES_ALONE_MAX),
             waiting_output: Cell::new(0),
             counters: parts.counters,
             histogram_rests: Default::default(),

@@ -142,8 +142,7 @@ impl BodyWriter {
     /// Makes the body a window if `more_bytes` make it too long to be stored, or if the flight was
     /// detached.
     fn slide_if_needed(&mut self, more_bytes: u64) {
-        let object_bytes_max = self.guard.flights.config().object_bytes_max;
-        if self.bytes.saturating_add(more_bytes) > object_bytes_max {
+        if self.guard.is_too_large(self.bytes.saturating_add(more_bytes)) {
             self.give_up_storing(self.now_ms);
         } else if !self.is_storing() {
             self.slide();

@@ -58,6 +58,11 @@ impl Budget {
         self.taken_bytes.load(Relaxed)
     }
 
+    /// The most bytes that one share gets, if no other share has taken any.
+    pub(super) fn share_bytes_max(&self) -> u64 {
+        self.bytes_max / 2
+    }
+
     /// Opens an account with a promise, if there is room for it.
     pub(super) fn open(self: &Arc<Self>, promised_bytes: u64, share: Share) -> Option<Account> {
         let promised_bytes = promised_bytes.min(OPEN - 1);

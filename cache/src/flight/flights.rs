@@ -89,6 +89,9 @@ pub struct JoinTerms {
     /// The source of the response: responses of one source take at most half of the room for
     /// arriving responses. `None` if there is only one source.
     pub share: Option<u16>,
+    /// Whether the caller may ask the origin at once. Then it does not follow a leader that waits
+    /// for its turn, and leads instead.
+    pub has_turn: bool,
 }
 
 impl JoinTerms {
@@ -100,6 +103,7 @@ impl JoinTerms {
             declined_ms: 0,
             stalled_ms: u64::MAX,
             share: None,
+            has_turn: false,
         }
     }
 }
@@ -188,6 +192,7 @@ impl Flights {
         let followed = found.as_ref().filter(|flight| {
             may_follow
                 && !flight.is_stalled(now_ms, terms.stalled_ms)
+                && !(terms.has_turn && flight.waits_for_turn())
                 && (policy == JoinPolicy::Any || flight.has_arrived())
         });
         if let Some(flight) = followed {
@@ -203,6 +208,9 @@ impl Flights {
             shard.unregister(replaced);
         }
         let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
+        if terms.has_turn {
+            flight.admit();
+        }
         if policy == JoinPolicy::Any {
             shard.register(Arc::clone(&flight));
         }

@@ -72,6 +72,12 @@ impl LeaderGuard {
         self.flight.purge_noted
     }
 
+    /// Records that the leader waits for the origin alone. Until then, callers that may ask the
+    /// origin at once do not follow it.
+    pub(crate) fn admit(&self) {
+        self.flight.admit();
+    }
+
     /// Ends the flight of a response that is not storable. Followers fetch for themselves, and
     /// fetches of the key are not collapsed for `declined_ms` of the leader's terms from `now_ms`.
     /// The response to a leader with [`JoinPolicy::Arrived`] says nothing about other callers, so
@@ -106,6 +112,15 @@ impl LeaderGuard {
         self.settle(Phase::Validated(renewed));
     }
 
+    /// Whether a body of `bytes` bytes is never stored: the limit for bodies, or the most room that
+    /// one share gets if nothing else takes any.
+    pub(super) fn is_too_large(&self, bytes: u64) -> bool {
+        let config = self.flights.config();
+        let is_beyond_share =
+            self.share.is_some() && body_cost(bytes) > self.flights.budget().share_bytes_max();
+        bytes > config.object_bytes_max || is_beyond_share
+    }
+
     pub(super) fn unregister_declined(&self, now_ms: u64) {
         self.flights.decline(&self.flight, now_ms.saturating_add(self.declined_ms));
     }
@@ -127,7 +142,7 @@ impl LeaderGuard {
         body_bytes: Option<u64>,
     ) -> Result<BodyWriter, (Self, FillRefused)> {
         let flights = &self.flights;
-        if body_bytes.is_some_and(|bytes| bytes > flights.config().object_bytes_max) {
+        if body_bytes.is_some_and(|bytes| self.is_too_large(bytes)) {
             flights.events().refused_large.fetch_add(1, Relaxed);
             return Err((self, FillRefused::TooLarge));
         }

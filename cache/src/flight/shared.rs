@@ -9,6 +9,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -29,6 +31,9 @@ pub(super) struct Flight {
     variant: Option<Box<[u8]>>,
     /// The purge number that the gate returned when the leader began.
     pub(super) purge_noted: u64,
+    /// Whether the origin has the request, or nothing but the origin delays it. Only a hint for
+    /// callers that join, which publishes no data.
+    is_admitted: AtomicBool,
     growing: Mutex<GrowingRecord>,
 }
 
@@ -40,6 +45,7 @@ impl Flight {
             primary: key.primary.into(),
             variant: key.variant.map(Into::into),
             purge_noted,
+            is_admitted: AtomicBool::new(false),
             growing: Mutex::new(LockClass::Flight, GrowingRecord::new()),
         }
     }
@@ -76,6 +82,16 @@ impl Flight {
         }
         let moved_ms = *growing.moved_ms.get_or_insert(now_ms);
         now_ms.saturating_sub(moved_ms) >= stalled_ms
+    }
+
+    /// Records that the leader waits for the origin alone.
+    pub(super) fn admit(&self) {
+        self.is_admitted.store(true, Relaxed);
+    }
+
+    /// Whether the leader still waits for its turn to ask the origin.
+    pub(super) fn waits_for_turn(&self) -> bool {
+        !self.is_admitted.load(Relaxed) && !self.has_arrived()
     }
 
     /// Whether the response's head has arrived.

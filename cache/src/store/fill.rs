@@ -51,6 +51,8 @@ pub struct Fill {
     inner: Rc<WorkerInner>,
     writer: BodyWriter,
     times: RecordTimes,
+    /// The sequence of the last insert when the response began to arrive.
+    begun_at: u64,
     tags: RecordTags,
     queue: SegmentQueue,
     long: Option<LongFill>,
@@ -137,6 +139,12 @@ impl StoreWorker {
 }
 
 impl Leader {
+    /// Records that the leader waits for the origin alone. Until then, callers that may ask the
+    /// origin at once do not follow it: see [`JoinTerms::has_turn`].
+    pub fn admit(&self) {
+        self.guard.admit();
+    }
+
     /// Ends the fetch of a response that is not storable. Followers fetch for themselves, and
     /// fetches of the key are not collapsed for a while from `now_ms`.
     pub fn decline(self, now_ms: u64) {
@@ -185,8 +193,8 @@ impl Leader {
         let queue = inner.queue_for(guard.key().primary, base.as_ref());
         match guard.begin(head, base, body_bytes) {
             Ok(writer) => {
-                let tags = RecordTags::none();
-                Ok(Fill { inner, writer, times, tags, queue, long: None })
+                let (tags, begun_at) = (RecordTags::none(), inner.shared.last_sequence());
+                Ok(Fill { inner, writer, times, begun_at, tags, queue, long: None })
             }
             Err((guard, refused)) => Err((Leader { inner, guard, known }, refused)),
         }
@@ -231,8 +239,8 @@ impl Fill {
     }
 
     /// Ends the body. Returns whether the record is stored. It is not stored if the body became a
-    /// window, if a purge matched it while it arrived, if there is no room, or if it does not have
-    /// its announced length. In the last case its readers are told that the body is incomplete.
+    /// window, if a purge matched it or a later response was stored while it arrived, if there is no
+    /// room, or if it does not have its announced length. In the last case its readers are told that the body is incomplete.
     pub fn finish(self) -> bool {
         self.end(false).unwrap_or(false)
     }
@@ -276,6 +284,11 @@ impl Fill {
     pub fn stop_storing(&mut self) {
         self.writer.stop_storing();
         self.long = None;
+    }
+
+    /// Whether the body is still to be stored. A body that passes through a window is not.
+    pub fn is_storing(&self) -> bool {
+        self.writer.is_storing()
     }
 
     /// The number of bytes of the body that were appended.
@@ -360,6 +373,7 @@ impl Fill {
             head: &opening.head,
             body: &body,
             times: self.times,
+            begun_at: self.begun_at,
             purge_noted: self.writer.purge_noted(),
             queue: self.queue,
         })?;

@@ -33,6 +33,8 @@ pub(crate) struct Response<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [&'a [u8]],
     pub(crate) times: RecordTimes,
+    /// The sequence of the last insert when the response began to arrive.
+    pub(crate) begun_at: u64,
     pub(crate) purge_noted: u64,
     pub(crate) queue: SegmentQueue,
 }
@@ -123,13 +125,29 @@ impl WorkerInner {
     }
 
     /// Stores a response under its primary key, or as a variant of its base.
+    /// A response does not replace one that was received after it (RFC 9111 §4: a cache uses the
+    /// most recent response).
     pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<(), NotStored> {
+        if self.is_superseded(response) {
+            return Err(NotStored::Outdated);
+        }
         let stored = match response.base {
             None => self.put(&response.put(response.primary, response.head), response.queue),
             Some(base) => self.put_variant(response, base),
         };
         self.clean_up_orphans();
         stored.map(|_| ())
+    }
+
+    /// Whether a response that was received later was stored while this one arrived. The sequence
+    /// keeps a step of the clock from making stored responses later than all that follow.
+    fn is_superseded(&self, response: &Response<'_>) -> bool {
+        let variant = response.base.map(|base| &*base.variant);
+        self.records.find((response.primary, variant)).is_some_and(|(pinned, _)| {
+            let header = &pinned.record().header;
+            header.sequence > response.begun_at
+                && header.response_time > response.times.response_time
+        })
     }
 
     /// Stores a variant, and makes its base name the variant. Returns the variant's sequence.

@@ -201,6 +201,11 @@ impl Shared {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
     }
 
+    /// Returns the sequence of the last insert. Records that are stored later have higher ones.
+    pub(crate) fn last_sequence(&self) -> u64 {
+        self.store.word(word::SEQUENCE).load(Relaxed)
+    }
+
     /// Returns the next sealing number. It orders segments by the time at which they were sealed.
     pub(crate) fn next_order(&self) -> u64 {
         self.store.word(word::SEAL_ORDER).fetch_add(1, Relaxed) + 1

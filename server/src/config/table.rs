@@ -193,15 +193,16 @@ settings! {
         reason: "Large uploads must be possible; a body over the limit is answered with 413.",
     }
     body_rate_min: u64 = "240" {
-        doc: "Lowest average rate at which a client must send or receive a body, once \
-            `body_grace_ms` has passed; 0: no limit.",
+        doc: "Lowest rate at which a client must send or receive a body. A client may be behind \
+            this rate by `body_grace_ms` of waiting at most; bytes that moved faster before do not \
+            count. 0: no limit.",
         kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
         reason: "The rate of a modem with 2400 bits a second; a slower client holds memory for no \
             gain.",
     }
     body_grace_ms: u32 = "20s" {
-        doc: "Time before `body_rate_min` applies to a body.",
+        doc: "Longest time for which a client may be behind `body_rate_min`.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "A mobile connection may stall for some seconds.",
@@ -445,8 +446,9 @@ settings! {
             expect content takes it for the next request. Some search servers use it.",
     }
     fill_rate_min: u64 = "1024" {
-        doc: "Lowest rate at which a body must arrive from the origin to be stored, averaged after \
-            ten seconds; 0: no limit. A slower body passes through.",
+        doc: "Lowest rate at which a body must arrive from the origin to be stored. It may be \
+            behind this rate by ten seconds of waiting at most, then it passes through. 0: no \
+            limit.",
         kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
         reason: "A body that arrives holds memory that other responses need to be stored.",

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
+use forebay_cache::Leader;
 use forebay_http::request::{Method as RequestMethod, Version};
 use forebay_http::response::{ResponseHead, origin_head};
 use forebay_rules::ast::Hook;
@@ -36,6 +37,8 @@ pub(super) struct Exchange<'a> {
     /// The network of the client whose request it is.
     network: ClientNetwork,
     interim: &'a InterimQueue,
+    /// The leader of the collapsed fetch that the exchange is for.
+    leader: Option<&'a Leader>,
 }
 
 impl<'a> Exchange<'a> {
@@ -50,7 +53,12 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook };
-        Exchange { outbound, origin: &route.site.origin, network, interim }
+        Exchange { outbound, origin: &route.site.origin, network, interim, leader: None }
+    }
+
+    /// Makes the exchange tell the leader once it waits for the origin alone.
+    pub(super) fn led_by(self, leader: &'a Leader) -> Exchange<'a> {
+        Exchange { leader: Some(leader), ..self }
     }
 
     fn worker(&self) -> &'a Rc<Worker> {
@@ -114,6 +122,9 @@ impl Exchange<'_> {
     ) -> Result<OriginAnswer, Fault> {
         let pool = self.worker().origins.pool(self.origin, self.settings());
         let permit = self.permit(&pool).await?;
+        if let Some(leader) = self.leader {
+            leader.admit();
+        }
         let (upload, progress) = upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
         let progress = progress.as_ref();
         if let Some(progress) = progress {

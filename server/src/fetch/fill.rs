@@ -61,7 +61,7 @@ impl FillPace {
         worker: &Worker,
         writer: &mut BodyWriter,
     ) -> Result<OriginPart, Fault> {
-        if !self.is_too_slow {
+        if !self.is_too_slow && writer.is_storing() {
             let left_ms = self.deadline_ms.saturating_sub(clock::monotonic_ms());
             let left_ms = self.pace.wait(self.rate).unwrap_or(0).min(left_ms);
             if let Ok(part) = timeout(Duration::from_millis(left_ms), next.as_mut()).await {
@@ -75,7 +75,8 @@ impl FillPace {
     /// Records that `bytes` bytes have arrived. Stops storing a body that arrives for too long.
     fn arrived(&mut self, bytes: usize, worker: &Worker, writer: &mut BodyWriter) {
         self.pace.moved(bytes as u64, self.rate);
-        if !self.is_too_slow && clock::monotonic_ms() >= self.deadline_ms {
+        let is_late = clock::monotonic_ms() >= self.deadline_ms;
+        if !self.is_too_slow && is_late && writer.is_storing() {
             self.stop_storing(worker, writer);
         }
     }

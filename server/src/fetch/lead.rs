@@ -58,7 +58,7 @@ pub(super) enum FetchOutcome {
 
 /// Fetches on behalf of all followers, and reports to the request that started the fetch.
 pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Sender<FetchOutcome>) {
-    match task.fetch().await {
+    match task.fetch(&leader).await {
         Err(fault) => {
             match fault.side() {
                 Side::Origin => leader.fail(fault.status()),
@@ -111,12 +111,12 @@ impl FetchTask {
         }
     }
 
-    async fn fetch(&self) -> Result<OriginVerdict, Fault> {
+    async fn fetch(&self, leader: &Leader) -> Result<OriginVerdict, Fault> {
         let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.has_validator()) else {
-            return Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill).await?)));
+            return Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill, leader).await?)));
         };
         let conditions = conditions(stale);
-        let mut answer = self.ask(Purpose::Validate(&conditions)).await?;
+        let mut answer = self.ask(Purpose::Validate(&conditions), leader).await?;
         if answer.received_status != 304 {
             return Ok(OriginVerdict::Answer(Box::new(answer)));
         }
@@ -127,11 +127,11 @@ impl FetchTask {
             Some(renewed) => Ok(OriginVerdict::Confirmed(renewed)),
             // The 304 is about another response (RFC 9111 §4.3.4), or the result may not be stored,
             // so the whole response is requested.
-            None => Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill).await?))),
+            None => Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill, leader).await?))),
         }
     }
 
-    async fn ask(&self, purpose: Purpose<'_>) -> Result<OriginAnswer, Fault> {
+    async fn ask(&self, purpose: Purpose<'_>, leader: &Leader) -> Result<OriginAnswer, Fault> {
         let request = Exchange::new(
             self.network,
             self.hook_context(),
@@ -139,7 +139,7 @@ impl FetchTask {
             purpose,
             &self.interim,
         );
-        exchange(&request, None).await
+        exchange(&request.led_by(leader), None).await
     }
 
     /// Stores a response, or passes it to the request that started the fetch.
@@ -169,9 +169,11 @@ impl FetchTask {
             }
             Err((leader, why)) => {
                 self.worker.count(Counter::NotStored);
+                // A response to a request with Authorization says little about other requests.
+                let is_authorized = self.request.client_request().directives.is_authorized;
                 if is_origin_failure(answer.received_status) {
                     leader.fail(answer.received_status);
-                } else if why.lasts {
+                } else if why.lasts && !is_authorized {
                     leader.decline(clock::monotonic_ms());
                 } else {
                     leader.decline_once();

@@ -12,6 +12,7 @@ use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
+use crate::limits::TRIES_ALONE_MAX;
 use crate::worker::Worker;
 
 /// The pools of all origins to which this worker has sent requests.
@@ -28,6 +29,8 @@ pub(crate) struct OriginPool {
     /// One permit for each exchange in progress.
     permits: Rc<Permits>,
     stalled: StalledExchanges,
+    /// The client networks with a request that was sent by itself after others failed.
+    tries_alone: RefCell<Vec<ClientNetwork>>,
     exchanges_max: u32,
     idle_count_max: usize,
     idle_ms_max: u64,
@@ -41,6 +44,18 @@ struct IdleConnection {
 /// Counts an open connection until it is dropped.
 pub(crate) struct OpenGuard {
     worker: Rc<Worker>,
+}
+
+/// A request that is sent by itself after others failed, until this is dropped.
+pub(super) struct TryAlone {
+    pool: Rc<OriginPool>,
+    network: ClientNetwork,
+}
+
+impl Drop for TryAlone {
+    fn drop(&mut self) {
+        self.pool.tries_alone.borrow_mut().retain(|&network| network != self.network);
+    }
 }
 
 impl Origins {
@@ -109,6 +124,7 @@ impl OriginPool {
             idle: RefCell::default(),
             permits: Permits::new(settings.origin_connections_max),
             stalled: StalledExchanges::default(),
+            tries_alone: RefCell::default(),
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,
             idle_ms_max: u64::from(settings.origin_pool_idle_ms_max),
@@ -125,6 +141,22 @@ impl OriginPool {
     pub(super) async fn permit(&self, network: ClientNetwork) -> ExchangePermit {
         let held_by = |network| self.permits.held_by(network);
         self.stalled.preempt_while(self.permits.acquire(network), network, held_by).await
+    }
+
+    /// Whether a request of `network` gets a permit without waiting.
+    pub(super) fn has_turn(&self, network: ClientNetwork) -> bool {
+        self.permits.has_turn(network)
+    }
+
+    /// Admits a request that is sent by itself after others for its URL failed; `None` if a request
+    /// of `network` is admitted already, or [`TRIES_ALONE_MAX`] of all networks.
+    pub(super) fn try_alone(self: &Rc<Self>, network: ClientNetwork) -> Option<TryAlone> {
+        let mut tries = self.tries_alone.borrow_mut();
+        if tries.len() >= TRIES_ALONE_MAX || tries.contains(&network) {
+            return None;
+        }
+        tries.push(network);
+        Some(TryAlone { pool: Rc::clone(self), network })
     }
 
     /// Runs `work`, which waits for a client while it holds a permit: see

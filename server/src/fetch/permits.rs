@@ -5,7 +5,7 @@
 //! behind its own, and a client with one request waits for one permit to be returned at most. A
 //! network gets a further permit only while it holds less than eight times as many as are free. So
 //! one network leaves a ninth of the permits to the others, and two leave a seventeenth, which then
-//! usually need not wait.
+//! usually need not wait. One network may take all of eight permits or fewer.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -142,6 +142,11 @@ impl Permits {
         let permit = granted.await.expect("a request that waits is dropped by itself alone");
         drop(waiting);
         permit
+    }
+
+    /// Whether a request of `network` gets a permit without waiting.
+    pub(super) fn has_turn(&self, network: ClientNetwork) -> bool {
+        self.state.borrow().may_take(self.held_by(network))
     }
 
     /// Number of permits that a network holds.

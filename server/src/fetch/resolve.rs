@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::follow::{FollowedFetch, follow, own_response};
 use super::lead::{FetchOutcome, FetchTask, lead};
+use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
 use super::pass_through::pass_through;
 use crate::clock;
@@ -54,7 +55,7 @@ async fn collapse<'t>(
     let worker = transaction.worker();
     let mut status = CacheStatus::forwarded(plan.reason);
     let (began_ms, mut failed_count) = (clock::monotonic_ms(), 0);
-    for _ in 0..JOINS_MAX {
+    for joins_left in (0..JOINS_MAX).rev() {
         match join(transaction, &plan) {
             CollapseResult::Declined => {
                 worker.count(Counter::HitsForMiss);
@@ -86,14 +87,19 @@ async fn collapse<'t>(
                         return Ok(Some(response));
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
-                    FollowedFetch::Failed(None) => {}
-                    FollowedFetch::Failed(Some(fault_status)) => {
-                        failed_count += 1;
+                    FollowedFetch::Failed(fault_status) => {
+                        // Limits of the request that led do not count. But the origin may have had
+                        // the request before they were met, so the number of tries is limited, too.
+                        failed_count += u32::from(fault_status.is_some());
                         let waited_ms = clock::monotonic_ms().saturating_sub(began_ms);
                         let limit_ms = transaction.config.server.origin_first_byte_ms_max;
-                        if failed_count == FAILED_FETCHES_MAX || waited_ms >= u64::from(limit_ms) {
+                        if failed_count == FAILED_FETCHES_MAX
+                            || joins_left == 0
+                            || waited_ms >= u64::from(limit_ms)
+                        {
                             status.detail = Some("leader-failed");
                             transaction.cache_status = status;
+                            let fault_status = fault_status.unwrap_or(Fault::OriginBusy.status());
                             return try_alone(transaction, fault_status).await.map(Some);
                         }
                     }
@@ -109,18 +115,24 @@ async fn collapse<'t>(
     Ok(None)
 }
 
-/// Passes a request through whose leaders have failed, if few such requests are under way: the
-/// failures may be the fault of the requests that led.
+/// Passes a request through whose leaders have failed, if few such requests to the origin are under
+/// way and none of them is of the same client network: the failures may be the fault of the
+/// requests that led.
 async fn try_alone<'t>(
     transaction: &mut Transaction<'t>,
     fault_status: u16,
 ) -> Result<Response<'t>, Fault> {
-    let worker = Rc::clone(transaction.worker());
-    let Ok(_permit) = worker.tries_alone.try_acquire() else {
-        worker.count(Counter::CollapseFailures);
+    let pool = origin_pool(transaction);
+    let Some(_try) = pool.try_alone(transaction.client.network()) else {
+        transaction.worker().count(Counter::CollapseFailures);
         return Err(Fault::FetchesFailed(fault_status));
     };
     pass_through(transaction, false).await
+}
+
+fn origin_pool(transaction: &Transaction<'_>) -> Rc<OriginPool> {
+    let origin = &transaction.route().site.origin;
+    transaction.worker().origins.pool(origin, &transaction.config.server)
 }
 
 fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
@@ -132,6 +144,7 @@ fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
         declined_ms: u64::from(transaction.route().route.settings.hit_for_miss_ms),
         stalled_ms: FOLLOW_STALLED_MS,
         share: transaction.config.sites.share_of(transaction.route().route.number),
+        has_turn: origin_pool(transaction).has_turn(transaction.client.network()),
     };
     transaction.store().collapse(transaction.key, variant, known, terms)
 }

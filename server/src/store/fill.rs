@@ -29,6 +29,11 @@ impl BodyWriter {
         }
     }
 
+    /// Whether the body is still to be stored.
+    pub(crate) fn is_storing(&self) -> bool {
+        self.fill.is_storing()
+    }
+
     /// Gives up storing the body, because it arrives too slowly. Its readers still get it.
     pub(crate) fn stop_storing(&mut self) {
         self.fill.stop_storing();

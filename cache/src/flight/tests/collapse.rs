@@ -209,6 +209,66 @@ fn a_body_that_has_stopped_is_not_joined_and_still_stored() {
 }
 
 #[test]
+fn a_leader_that_waits_for_its_turn_is_not_followed_by_a_caller_that_has_one() {
+    let flights = new_flights(config());
+    let join =
+        |has_turn| flights.join(key(b"a", None), JoinTerms { has_turn, ..terms_at(0) }, &Nothing);
+    let JoinResult::Lead(waiting, _) = join(false) else { panic!("there is no flight") };
+    let JoinResult::Follow(mut first) = join(false) else { panic!("neither has its turn") };
+    let JoinResult::Lead(admitted, _) = join(true) else { panic!("the leader waits") };
+    let JoinResult::Follow(second) = join(true) else { panic!("the new leader asks the origin") };
+    // The followers of the first leader stay with it.
+    drop(waiting);
+    assert!(matches!(outcome(&mut first), FollowOutcome::Failed(None)));
+    begin(admitted, b"head", None).finish(None);
+    assert_eq!(reader(second).head(), b"head");
+    // A leader that gets its turn later is followed from then on.
+    let JoinResult::Lead(waiting, _) = join(false) else { panic!("there is no flight") };
+    waiting.admit();
+    assert!(matches!(join(true), JoinResult::Follow(_)));
+    drop(waiting);
+    check_at_rest(&flights);
+}
+
+#[test]
+fn a_body_beyond_the_share_of_its_source_is_declined() {
+    let (growing_bytes_max, declined_ms) = (config().growing_bytes_max, DECLINED_MS);
+    let is_begun = |share, bytes: u64| {
+        let flights = new_flights(FlightConfig { object_bytes_max: u64::MAX, ..config() });
+        let terms = JoinTerms { share, declined_ms, ..terms_at(0) };
+        let JoinResult::Lead(lead, _) = flights.join(key(b"a", None), terms, &Nothing) else {
+            panic!("there is no flight");
+        };
+        match lead.begin(b"", None, Some(bytes)) {
+            Ok(_) => true,
+            Err((_, refused)) => {
+                assert_eq!(refused, FillRefused::TooLarge);
+                false
+            }
+        }
+    };
+    assert!(is_begun(None, growing_bytes_max / 2));
+    assert!(!is_begun(Some(1), growing_bytes_max / 2));
+    assert!(is_begun(Some(1), growing_bytes_max / 4));
+    // A body of unknown length is found to be too long when it passes the limit.
+    let flights = new_flights(FlightConfig { object_bytes_max: u64::MAX, ..config() });
+    let join = || {
+        let terms = JoinTerms { share: Some(1), ..terms_at(0) };
+        flights.join(key(b"a", None), terms, &Nothing)
+    };
+    let JoinResult::Lead(lead, follower) = join() else { panic!("there is no flight") };
+    let mut writer = begin(lead, b"", None);
+    let mut body = reader(follower);
+    let piece = [0; 1000];
+    while writer.is_storing() {
+        assert!(writer.bytes() < growing_bytes_max / 2);
+        writer.append(&piece).unwrap();
+        let _ = read_now(&mut body);
+    }
+    assert!(matches!(join(), JoinResult::Declined), "after {} bytes", writer.bytes());
+}
+
+#[test]
 fn a_body_known_to_be_too_long_gives_the_lead_back() {
     let flights = new_flights(config());
     let (lead, mut follower) = take_lead(&flights, b"a", None);

@@ -1,6 +1,7 @@
 //! Tests of the basic operations: storing, finding, renewing, purging and evicting records.
 
 use super::*;
+use crate::JoinPolicy;
 
 pub(super) fn body(seed: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7 + seed * 13 + at / 251) as u8).collect()
@@ -140,4 +141,55 @@ fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
         assert!(turns < 1000, "round {round}: {:?}", store.stats());
     }
     assert_eq!(store.stats().promoted, 0, "no record was used, so none is moved");
+}
+
+/// Two fetches of one key run side by side if a request with Authorization leads, or if the body of
+/// the first one stalls.
+#[test]
+fn a_response_does_not_replace_one_that_was_received_after_it() {
+    let side_by_side = JoinTerms { policy: JoinPolicy::Arrived, stalled_ms: 0, ..JoinTerms::at(0) };
+    let base = || Some(VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() });
+    // The times at which the first and the second response are received, and whether the first one,
+    // which ends last, is stored.
+    let cases = [(10, 12, false), (10, 10, true), (12, 10, true)];
+    for (with_base, (first_s, second_s, is_stored)) in
+        [false, true].into_iter().flat_map(|with_base| cases.map(|case| (with_base, case)))
+    {
+        let (store, worker) = open(32 << 20);
+        let variant = with_base.then_some(&b"html"[..]);
+        let begin = |head: &[u8], after_s: u32| {
+            let CollapseResult::Leader(leader, _) =
+                worker.collapse(b"key", variant, None, side_by_side)
+            else {
+                panic!("the caller leads");
+            };
+            let times = RecordTimes { response_time: NOW as u32 + after_s, ..fresh() };
+            leader.begin(head, with_base.then(base).flatten(), None, times).unwrap()
+        };
+        let (first, second) = (begin(b"first", first_s), begin(b"second", second_s));
+        assert!(second.finish());
+        assert_eq!(first.finish(), is_stored, "{with_base} {first_s} {second_s}");
+        let head = match worker.lookup(b"key") {
+            Lookup::Record(found) => found.head().to_vec(),
+            Lookup::Base(found) => found.variant(b"html").expect("stored").head().to_vec(),
+            Lookup::Miss => panic!("nothing is stored"),
+        };
+        let expected: &[u8] = if is_stored { b"first" } else { b"second" };
+        assert_eq!(head, expected, "{with_base} {first_s} {second_s}");
+        // A later fetch replaces both, even if the clock was set back.
+        let times = RecordTimes { response_time: NOW as u32, ..fresh() };
+        let known = match worker.lookup(b"key") {
+            Lookup::Record(found) => found.version(),
+            Lookup::Base(found) => found.variant(b"html").expect("stored").version(),
+            Lookup::Miss => panic!("nothing is stored"),
+        };
+        let CollapseResult::Leader(leader, _) =
+            worker.collapse(b"key", variant, Some(known), side_by_side)
+        else {
+            panic!("the caller leads");
+        };
+        let begun = leader.begin(b"third", with_base.then(base).flatten(), None, times);
+        assert!(begun.unwrap().finish());
+        assert_sound(&store);
+    }
 }

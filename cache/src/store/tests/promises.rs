@@ -56,6 +56,7 @@ fn a_variant_stored_after_it_lost_its_name_is_not_found_when_it_is_named_again()
             head: b"head",
             body: &[b"body"],
             times: fresh(),
+            begun_at: u64::MAX,
             purge_noted: other.inner.shared.purges.noted(),
             queue: SegmentQueue::Small,
         };

@@ -135,6 +135,7 @@ fn response_of<'a>(base: &'a VariantKey, head: &'a [u8]) -> Response<'a> {
         head,
         body: &[b"body"],
         times: fresh(),
+        begun_at: u64::MAX,
         purge_noted: 0,
         queue: SegmentQueue::Small,
     }
