@@ -239,8 +239,9 @@ impl Fill {
     }
 
     /// Ends the body. Returns whether the record is stored. It is not stored if the body became a
-    /// window, if a purge matched it or a later response was stored while it arrived, if there is no
-    /// room, or if it does not have its announced length. In the last case its readers are told that the body is incomplete.
+    /// window, if a purge matched it or a later response was stored while it arrived, if there is
+    /// no room, or if it does not have its announced length. In the last case its readers are told
+    /// that the body is incomplete.
     pub fn finish(self) -> bool {
         self.end(false).unwrap_or(false)
     }

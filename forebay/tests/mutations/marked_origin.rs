@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub(crate) enum Answers {
 /// An origin on a port of its own. Its threads end with the test's process.
 pub(crate) struct MarkedOrigin {
     shared: Arc<Shared>,
+    seen_faults: Receiver<String>,
     address: SocketAddr,
 }
 
@@ -41,7 +43,7 @@ struct Shared {
     mutator: Mutator,
     is_mutating: AtomicBool,
     answer_count: AtomicU64,
-    faults: Mutex<Vec<String>>,
+    faults: SyncSender<String>,
 }
 
 impl MarkedOrigin {
@@ -49,12 +51,13 @@ impl MarkedOrigin {
     pub(crate) fn start(marks: &Arc<Marks>, answers: Answers, mut rng: Rng) -> MarkedOrigin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
+        let (faults, seen_faults) = sync_channel(FAULTS_MAX);
         let shared = Arc::new(Shared {
             marks: Arc::clone(marks),
             mutator: Mutator::of_answers(),
             is_mutating: AtomicBool::new(answers == Answers::Mutated),
             answer_count: AtomicU64::new(0),
-            faults: Mutex::default(),
+            faults,
         });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
@@ -64,7 +67,7 @@ impl MarkedOrigin {
                 thread::spawn(move || shared.serve(stream, rng));
             }
         });
-        MarkedOrigin { shared, address }
+        MarkedOrigin { shared, seen_faults, address }
     }
 
     /// The origin's address.
@@ -85,7 +88,7 @@ impl MarkedOrigin {
     /// Faults of the proxy in its requests: bytes that are not a request, or the marks of two
     /// clients in one request.
     pub(crate) fn faults(&self) -> Vec<String> {
-        self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen_faults.try_iter().collect()
     }
 }
 
@@ -129,10 +132,8 @@ impl Shared {
     }
 
     fn add_fault(&self, fault: String) {
-        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        if faults.len() < FAULTS_MAX {
-            faults.push(fault);
-        }
+        // If there are many, the first ones say enough.
+        let _ = self.faults.try_send(fault);
     }
 
     fn answer(&self, request: &Request, rng: &mut Rng) -> Answer {

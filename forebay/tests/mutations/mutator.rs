@@ -103,7 +103,8 @@ impl Mutator {
         let vectors = vectors::parse(text, ">!=@").expect("the vectors' own test reads the file");
         let marked = format!("Host: example.test\r\nX-Mark: {MARK}\r\n");
         let requests = vectors.iter().map(|vector| {
-            let lines: Vec<u8> = vector.all('>').flat_map(|line| unescape(line).unwrap()).collect();
+            let lines: Vec<u8> =
+                vector.all('>').flat_map(|line| unescape(line).expect("a vector")).collect();
             replaced(&lines, b"Host: example.test\r\n", marked.as_bytes())
         });
         let vectors = requests.filter(|request| request.len() <= VECTOR_BYTES_MAX).collect();
