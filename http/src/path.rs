@@ -74,8 +74,8 @@ pub fn normal_form(path: &[u8], form: &mut Vec<u8>) {
 /// Whether `is_safe` holds for every reading of a path without query, the path itself included.
 ///
 /// The readings are the results of all sequences of these steps, because origins run them in any
-/// order, and some of them twice: decode all percent-encoding (at most twice), decode unreserved
-/// characters, remove dot segments, merge repeated slashes, take a backslash for a slash, drop the
+/// order, and some of them twice: decode all percent-encoding, or all but encoded slashes (together
+/// at most twice), decode unreserved characters, remove dot segments, merge repeated slashes, take a backslash for a slash, drop the
 /// parameters of segments (`;x`), and end the path at a `?`, `#`, NUL or end of line.
 ///
 /// The readings are written to `buffer`. If there are more than 64 of them, or if they need more
@@ -153,7 +153,8 @@ impl<'b> Readings<'b> {
     fn derive(&mut self, span: Span) -> bool {
         let decoded = span.decoded + 1;
         STEPS.iter().all(|step| self.add(span, *step, span.decoded))
-            && (decoded > DECODED_MAX || self.add(span, decode, decoded))
+            && (decoded > DECODED_MAX
+                || self.add(span, decode, decoded) && self.add(span, decode_but_slashes, decoded))
     }
 
     /// Adds the result of a step, unless it is there already, decoded no more often.
@@ -214,9 +215,18 @@ impl<'a> Rewrite<'a> {
 
 /// RFC 3986 §2.1: decodes every percent-encoded byte.
 fn decode(path: &mut [u8]) -> usize {
+    decode_where(path, |_| true)
+}
+
+/// Decodes every percent-encoded byte but slashes, as servers do that keep segments apart.
+fn decode_but_slashes(path: &mut [u8]) -> usize {
+    decode_where(path, |byte| byte != b'/')
+}
+
+fn decode_where(path: &mut [u8], is_decoded: impl Fn(u8) -> bool) -> usize {
     let mut path = Rewrite::new(path);
     while let Some(byte) = path.next() {
-        match path.hex().filter(|_| byte == b'%') {
+        match path.hex().filter(|decoded| byte == b'%' && is_decoded(*decoded)) {
             Some(decoded) => {
                 path.read += 2;
                 path.put(decoded);

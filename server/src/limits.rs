@@ -300,9 +300,9 @@ pub(crate) const UPLOAD_PAUSE_MS: u64 = 5_000;
 /// The same in a body of unknown length, which a client may make as it goes.
 pub(crate) const CHUNKED_PAUSE_MS: u64 = 500;
 
-/// Bytes of the first parts of bodies that one worker buffers. Bodies that find no room go to the
-/// origin unbuffered.
-pub(crate) const UPLOAD_ROOM_BYTES: usize = 16 << 20;
+/// Bytes of the first parts of bodies that one worker buffers. A body that finds no room is buffered
+/// no further, and its request waits for a connection to the origin.
+pub(crate) const UPLOAD_ROOM_BYTES: u64 = 16 << 20;
 
 /// 128 kbit/s: slower than a weak mobile connection.
 pub(crate) const STALL_BYTES: u64 = 16 << 10;

@@ -28,7 +28,7 @@ use crate::config::Config;
 use crate::counters::{Counter, Histogram};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
-use crate::fetch::{Hosts, Origins};
+use crate::fetch::{Hosts, Origins, UploadRoom};
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
@@ -52,8 +52,8 @@ pub(crate) struct Worker {
     pub(crate) hosts: Arc<Hosts>,
     /// One permit for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
-    /// One permit for each byte of request bodies that may be buffered.
-    pub(crate) upload_room: Arc<Semaphore>,
+    /// Room for the first parts of request bodies.
+    pub(crate) upload_room: Rc<UploadRoom>,
     /// Bytes of responses in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
     counters: CounterSlot,
@@ -108,7 +108,7 @@ impl Worker {
             connector: parts.connector,
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
-            upload_room: Arc::new(Semaphore::new(UPLOAD_ROOM_BYTES)),
+            upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             waiting_output: Cell::new(0),
             counters: parts.counters,
             histogram_rests: Default::default(),

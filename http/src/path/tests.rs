@@ -118,6 +118,10 @@ const HOSTILE: &[&str] = &[
     "/./x/.././/private",
     "/x/y%2f..%2f../private",
     "/x%2f/..//..///private",
+    // Taken for /private if encoded slashes stay encoded.
+    "/x%2fy/%252e%252e/private",
+    "/x%2fy/..%3bz/private",
+    "/x%2fy/..%5cprivate",
 ];
 
 #[test]

@@ -21,6 +21,7 @@ mod preempt;
 mod resolve;
 mod resume;
 mod upload;
+mod upload_room;
 
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
 pub(crate) use hosts::Hosts;
@@ -29,3 +30,4 @@ pub(crate) use origins::Origins;
 pub(crate) use resolve::resolve;
 pub(crate) use resume::{MissingRange, resume};
 pub(crate) use upload::BodyUpload;
+pub(crate) use upload_room::UploadRoom;

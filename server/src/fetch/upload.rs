@@ -7,7 +7,6 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,11 +14,12 @@ use bytes::Bytes;
 use forebay_http::fields::FieldBlock;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::origins::OriginPool;
 use super::preempt::{Preempted, SlowWatch};
+use super::upload_room::TakenRoom;
 use crate::accept::Client;
 use crate::clock;
 use crate::counters::Counter;
@@ -252,13 +252,13 @@ pub(super) struct FirstPart {
     /// Set if the body has ended, to its trailers.
     end: Option<Option<FieldBlock>>,
     /// Holds the room for the bytes.
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<TakenRoom>,
 }
 
 impl FirstPart {
     /// Reads until the end of the body, or `bytes_max` bytes, or until the client pauses: it may
     /// wait for a response to the part that it has sent. Reads nothing if the client waits for a
-    /// 100, or if the worker has no room for these bytes.
+    /// 100, and no more if the client's network finds no more room.
     ///
     /// # Errors
     /// See [`RequestBody::next`].
@@ -275,12 +275,7 @@ impl FirstPart {
         if bytes_max == 0 || body.awaits_continue() {
             return Ok(first);
         }
-        let room = Arc::clone(&client.worker.upload_room).try_acquire_many_owned(bytes_max);
-        let Ok(room) = room else {
-            client.worker.count(Counter::UploadsUnbuffered);
-            return Ok(first);
-        };
-        first.room = Some(room);
+        let room = first.room.insert(client.worker.upload_room.enter(client.network()));
         let pause_ms = if length.is_some() { UPLOAD_PAUSE_MS } else { CHUNKED_PAUSE_MS };
         loop {
             let Ok(part) = timeout(Duration::from_millis(pause_ms), body.next(client)).await else {
@@ -288,7 +283,13 @@ impl FirstPart {
                 break;
             };
             match part? {
-                BodyPart::Data(bytes) => first.bytes.extend_from_slice(&bytes),
+                BodyPart::Data(bytes) => {
+                    first.bytes.extend_from_slice(&bytes);
+                    if !room.take(bytes.len() as u64) {
+                        client.worker.count(Counter::UploadsUnbuffered);
+                        break;
+                    }
+                }
                 BodyPart::End(trailers) => {
                     first.end = Some(trailers);
                     break;
