@@ -48,7 +48,8 @@ pub(super) async fn play(run: &Run, act: &Act) {
         | ActKind::PurgeAll { .. }
         | ActKind::ClockStep { .. }
         | ActKind::Reload { .. }
-        | ActKind::Restart { .. } => {}
+        | ActKind::Restart { .. }
+        | ActKind::Attack { .. } => {}
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
 //! | `origin.rs`, `reply.rs` | the origin's connections and faults; its responses |
 //! | `client.rs`, `answers.rs` | clients; their checks of each response |
+//! | `attack.rs` | hostile clients |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
 //! | `rng.rs` | pseudo-random numbers from a seed |
 //!
@@ -28,7 +29,8 @@
 //! - Every request ends within a limit of virtual time after its first byte, and so does every run.
 //!   A client that stops in the middle of a request loses its connection.
 //! - An error or a broken response has an excuse: the origin answered a request for its URL with a
-//!   fault, or refused a connection; the worker was restarted; or the client paused.
+//!   fault, or refused a connection; the worker was restarted; or the client paused. What hostile
+//!   clients do is no excuse.
 //! - Whenever they are sampled (every 50 ms), the parts of the store are within their shares and
 //!   add up to the budget. A send queue is within the limit of its connection at each flush.
 //! - At the end of a run, while all workers still run, there is no connection, no request to the
@@ -37,6 +39,7 @@
 //! - No task of a worker, the purger, the origin or a client panics.
 
 mod answers;
+mod attack;
 mod blame;
 mod checker;
 mod client;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use forebay_testkit::Request;
 use tokio::time::sleep;
 
+use super::attack;
 use super::blame::Scope;
 use super::reply::{OriginReply, url_of};
 use super::rng::Rng;
@@ -163,7 +164,10 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
     let mut input = Vec::new();
     while let Some((request, size)) = receive(run, &end, &mut input, false).await? {
         let (mut rng, fault_percent) = run.origin_request();
-        let fault = OriginFault::of(&mut rng, fault_percent);
+        let fault = match is_hostile(&request) {
+            true => OriginFault::None,
+            false => OriginFault::of(&mut rng, fault_percent),
+        };
         run.trace(&format!("origin {} {} {fault:?}", request.method, request.target), &[]);
         let is_early = size.is_none() && fault == OriginFault::EarlyAnswer;
         let in_progress = InProgress::begin(run, &request, fault);
@@ -230,10 +234,18 @@ async fn receive(
     }
 }
 
+/// Whether only a hostile client asks for the target.
+fn is_hostile(request: &Request) -> bool {
+    request.target.starts_with(attack::TARGET)
+}
+
 /// Checks that a whole request is byte for byte as a client sent it.
 fn check_request(run: &Run, request: &Request) {
     if !request.faults.is_empty() {
         run.fail(format!("the origin got {:?}", request.faults));
+    }
+    if is_hostile(request) {
+        return;
     }
     let number = |name| request.head.field(name).and_then(|text| text.parse::<u64>().ok());
     let expected = match (number("x-act"), number("x-body-bytes")) {
@@ -297,6 +309,14 @@ async fn respond(
             end.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n").await?;
         }
         _ => {}
+    }
+    if is_hostile(request) || request.head.has("authorization") {
+        sleep(Duration::from_millis(attack::LATE_MS)).await;
+    }
+    if is_hostile(request) {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\n";
+        end.write(format!("{head}late").as_bytes()).await?;
+        return Ok(true);
     }
     let Some(answer) = OriginReply::to(run, request) else {
         run.fail(format!("the origin got {} {}", request.method, request.target));

@@ -14,7 +14,7 @@ use super::scenario::{ActKind, Scenario};
 use super::server::SimServer;
 use super::wire::{PendingConnections, WireEnd};
 use super::world::SiteHistory;
-use super::{client, origin};
+use super::{attack, client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
 
 /// The time of day at which every run begins, in seconds since 1970.
@@ -59,6 +59,7 @@ pub(super) const PATHS: &[&str] = &[
     "segments reclaimed",
     "purged while filling",
     "answered before the body ended",
+    "slow clients cut for others",
 ];
 
 /// The state that all parts of a run share.
@@ -210,6 +211,9 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
             }
             ActKind::Reload { idle_ms } => server.reload(*idle_ms),
             ActKind::Restart { worker } => server.restart(run, *worker).await,
+            ActKind::Attack { worker, attack } => {
+                clients.extend(attack::start(run, act.number, *worker, *attack));
+            }
             ActKind::Session { .. } | ActKind::Purge { .. } | ActKind::Silence { .. } => {
                 let (run, act) = (Rc::clone(run), act.clone());
                 clients.push(tokio::task::spawn_local(async move {
@@ -226,8 +230,8 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
     sleep(Duration::from_millis(REST_MS)).await;
     let mut paths = server.paths();
     let last = paths.len();
-    paths[last - 2] = run.purged_while_filling.get();
-    paths[last - 1] = run.early_answers.get();
+    paths[last - 3] = run.purged_while_filling.get();
+    paths[last - 2] = run.early_answers.get();
     server.end(run).await;
     if origin.is_finished() {
         run.fail("the origin of the simulation has ended".into());

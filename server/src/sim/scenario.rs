@@ -1,5 +1,6 @@
 //! The acts of a run, made from a seed, and the shortening of a failing list of acts.
 
+use super::attack::Attack;
 use super::rng::Rng;
 use super::world::{LANGUAGES, URL_COUNT};
 
@@ -43,6 +44,8 @@ pub(super) enum ActKind {
     Reload { idle_ms: u64 },
     /// A worker ends without a drain, and a new worker takes its place.
     Restart { worker: usize },
+    /// Many hostile clients attack a worker.
+    Attack { worker: usize, attack: Attack },
 }
 
 /// A request of a client for a URL.
@@ -114,6 +117,12 @@ impl Scenario {
             Act { at_ms, number, kind }
         });
         let mut acts: Vec<Act> = acts.collect();
+        if rng.percent(30) {
+            let worker = rng.below(worker_count as u64) as usize;
+            let (url, at_ms) = (rng.pick(&hot), rng.below(span_ms));
+            let kind = ActKind::Attack { worker, attack: Attack::of(&mut rng, url) };
+            acts.push(Act { at_ms, number: acts.len() as u64, kind });
+        }
         acts.sort_by_key(|act| act.at_ms);
         Scenario {
             seed,

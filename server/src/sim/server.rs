@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{sleep, timeout};
 
+use super::attack::{ORIGIN_CONNECTIONS, ORIGIN_WAIT_MS};
 use super::blame::Scope;
 use super::checker::{check_soundness, check_store_at_rest, check_worker_at_rest, watch_memory};
 use super::rng::Rng;
@@ -135,7 +136,7 @@ impl SimServer {
         SimWorker { worker, commands, task }
     }
 
-    /// Returns how often each of [`PATHS`] was taken; 0 for the last two, which the run counts.
+    /// Returns how often each of [`PATHS`] was taken; 0 for the two that the run counts.
     pub(super) fn paths(&self) -> [u64; PATHS.len()] {
         let sum = |counter: Counter| self.counters.sum(counter.index());
         let stats = self.store.stats();
@@ -153,6 +154,7 @@ impl SimServer {
             stats.segments_freed,
             0,
             0,
+            sum(Counter::GaveWay),
         ]
     }
 
@@ -249,7 +251,8 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          head_ms_max = \"2s\"\n\
          idle_ms_max = \"{idle_ms}ms\"\n\
          body_grace_ms = \"8s\"\n\
-         origin_connect_ms_max = \"1s\"\n\
+         origin_connect_ms_max = \"{ORIGIN_WAIT_MS}ms\"\n\
+         origin_connections_max = {ORIGIN_CONNECTIONS}\n\
          origin_first_byte_ms_max = \"3s\"\n\
          origin_idle_ms_max = \"3s\"\n\
          origin_pool_idle_ms_max = \"4s\"\n\

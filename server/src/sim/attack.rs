@@ -1,0 +1,156 @@
+//! Hostile clients of one network. They end by themselves, and nothing that they do excuses the
+//! failure of another client's request.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::rng::Rng;
+use super::run::Run;
+use super::wire::WireEnd;
+
+/// Number of hostile clients in an attack; more than [`ORIGIN_CONNECTIONS`].
+const CLIENT_COUNT: u64 = 90;
+
+/// The largest number of connections to the origin in a run with an attack.
+pub(super) const ORIGIN_CONNECTIONS: u32 = 64;
+
+/// The largest time that a request waits for such a connection. Slow clients give way after about a
+/// second.
+pub(super) const ORIGIN_WAIT_MS: u64 = 4_000;
+
+/// How long an attack lasts, unless the server ends the connections earlier.
+const ATTACK_MS: u64 = 15_000;
+
+/// The beginning of the targets that only hostile clients ask for. The origin answers them late,
+/// and its answers must not be stored.
+pub(super) const TARGET: &str = "/attack";
+
+/// How late the origin answers these requests.
+pub(super) const LATE_MS: u64 = 2_000;
+
+/// Number of pipelined requests of a client that reads nothing.
+const PIPELINED_COUNT: usize = 200;
+
+/// The doings of all hostile clients of an attack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attack {
+    /// Heads that never end, a byte now and then.
+    Heads,
+    /// Uploads that drip.
+    Uploads,
+    /// Uploads whose clients wait for a 100, and send nothing after it.
+    Continues,
+    /// Pipelined requests for a URL, whose responses are not read.
+    Pipelines { url: usize },
+    /// Requests that the origin answers late, one after the other.
+    Misses,
+    /// Requests with Authorization for a URL; the origin answers them late.
+    Authorized { url: usize },
+}
+
+impl Attack {
+    pub(super) fn of(rng: &mut Rng, url: usize) -> Attack {
+        match rng.below(6) {
+            0 => Attack::Heads,
+            1 => Attack::Uploads,
+            2 => Attack::Continues,
+            3 => Attack::Pipelines { url },
+            4 => Attack::Misses,
+            _ => Attack::Authorized { url },
+        }
+    }
+}
+
+/// Starts the hostile clients of an act.
+pub(super) fn start(
+    run: &Rc<Run>,
+    act: u64,
+    worker: usize,
+    attack: Attack,
+) -> impl Iterator<Item = JoinHandle<()>> {
+    (0..CLIENT_COUNT).map(move |number| {
+        let from = SocketAddr::from(([10, 9, 0, 1], 40_000 + number as u16));
+        // Numbers of acts are far smaller.
+        let end = run.connect(worker, from, (act + 1) << 32 | number);
+        let run = Rc::clone(run);
+        tokio::task::spawn_local(async move {
+            let play = play(&run, &end, attack, number);
+            // The server may end the connection at any time, so the result does not matter.
+            let _ = timeout(Duration::from_millis(ATTACK_MS), play).await;
+            end.reset();
+        })
+    })
+}
+
+async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<()> {
+    match attack {
+        Attack::Heads => {
+            let head = format!("GET /u0 HTTP/1.1\r\nHost: a.test\r\nX-Long: {}", "x".repeat(100));
+            drip(end, head.as_bytes()).await
+        }
+        Attack::Uploads => {
+            let head = format!(
+                "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n"
+            );
+            write(end, head.as_bytes()).await?;
+            // More than the part that is read before a connection to the origin is taken.
+            write(end, &vec![b'x'; 70_000]).await?;
+            drip(end, &[b'x'; 100]).await
+        }
+        Attack::Continues => {
+            let head = format!(
+                "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000\r\n\
+                 Expect: 100-continue\r\n\r\n"
+            );
+            write(end, head.as_bytes()).await?;
+            read_to_end(run, end).await
+        }
+        Attack::Pipelines { url } => {
+            let request = format!("GET /u{url} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+            write(end, request.repeat(PIPELINED_COUNT).as_bytes()).await?;
+            std::future::pending().await
+        }
+        Attack::Misses => loop {
+            let target = format!("{TARGET}/{number}");
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+            write(end, head.as_bytes()).await?;
+            read(run, end).await?;
+        },
+        Attack::Authorized { url } => {
+            let head =
+                format!("GET /u{url} HTTP/1.1\r\nHost: a.test\r\nAuthorization: {number}\r\n\r\n");
+            write(end, head.as_bytes()).await?;
+            read_to_end(run, end).await
+        }
+    }
+}
+
+async fn write(end: &WireEnd, bytes: &[u8]) -> Option<()> {
+    end.write(bytes).await.ok()
+}
+
+/// Sends a few bytes a second.
+async fn drip(end: &WireEnd, bytes: &[u8]) -> Option<()> {
+    for piece in bytes.chunks(2) {
+        write(end, piece).await?;
+        sleep(Duration::from_millis(400)).await;
+    }
+    Some(())
+}
+
+/// Reads once; `None` at the end of the connection.
+async fn read(run: &Run, end: &WireEnd) -> Option<()> {
+    let bytes = end.read().await.ok().filter(|bytes| !bytes.is_empty())?;
+    run.trace("hostile", &bytes);
+    Some(())
+}
+
+async fn read_to_end(run: &Run, end: &WireEnd) -> Option<()> {
+    loop {
+        read(run, end).await?;
+    }
+}
