@@ -179,6 +179,11 @@ pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
 /// millisecond; on a machine that is busy otherwise, a worker may wait for a processor for a while.
 pub(crate) const WORKER_STILL_TICKS_MAX: u32 = 5;
 
+/// Time for all workers to reply to a command. A turn takes less than a millisecond; a worker that
+/// needs longer is stuck. The new process of an upgrade waits for `UPGRADE_ANSWER_MS_MAX`, which is
+/// longer.
+pub(crate) const WORKER_REPLY_MS_MAX: u64 = 2_000;
+
 /// Memory that the program and its allocator need besides the cache, as measured with a full cache
 /// (`docs/why/memory.md`). Connections need more while they are busy.
 pub(crate) const PROGRAM_BYTES: u64 = 32 << 20;

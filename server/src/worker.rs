@@ -135,13 +135,14 @@ impl Worker {
     }
 
     /// Replaces the settings for every request that begins from now on.
-    pub(crate) fn reconfigure(&self, config: Config, access_log: Option<LogSender>) {
-        *self.config.borrow_mut() = Rc::new(config);
-        self.replace_log(access_log);
-    }
-
-    /// Replaces the access log.
-    pub(crate) fn replace_log(&self, access_log: Option<LogSender>) {
+    pub(crate) fn apply_settings(
+        &self,
+        config: Option<Box<Config>>,
+        access_log: Option<LogSender>,
+    ) {
+        if let Some(config) = config {
+            *self.config.borrow_mut() = Rc::new(*config);
+        }
         *self.access_log.borrow_mut() = access_log;
     }
 

@@ -45,6 +45,8 @@ lock_classes! {
     Interim = "server.interim";
     /// Names of origins with their addresses.
     Hosts = "server.hosts";
+    /// Settings that a worker has not taken yet.
+    Settings = "server.settings";
     /// The segment that is being reclaimed, and the progress of reclaiming it. Processes share the
     /// lock.
     Eviction = "cache.eviction";

@@ -133,12 +133,16 @@ fn with(body: &str, name: &str, text: &str) -> Value {
 pub(super) fn reload(args: &ArgMatches) -> Result<ExitCode, String> {
     let address = find(args.get_one("admin"))?;
     let answer = ask(&address, "POST", "/reload", "")?;
+    let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    let stuck = value["stuck_workers"].as_array().map_or(&[][..], Vec::as_slice);
     if is_set(args, "json") {
         outln!("{}", answer.body.trim_end());
-    } else if answer.is_success {
+    } else if answer.is_success && stuck.is_empty() {
         outln!("reloaded: every worker has the new configuration");
+    } else if answer.is_success {
+        outln!("reloaded, but some workers are stuck, and get the new configuration later:");
+        stuck.iter().for_each(|number| outln!("  worker {number}"));
     } else {
-        let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         let error = value.get("error").and_then(Value::as_str).unwrap_or(&answer.body);
         eprintln!("forebay: not reloaded; the old configuration stays in use:\n{error}");
     }

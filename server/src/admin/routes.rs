@@ -18,7 +18,7 @@ use super::purge::purge;
 use crate::clock;
 use crate::counters::COUNTERS;
 use crate::engine::Control;
-use crate::rules::{RuleCount, RuleLine};
+use crate::rules::{RuleCount, RuleLine, RuleReport};
 
 /// Answers an admin request.
 pub(super) async fn answer(
@@ -90,12 +90,15 @@ fn health(control: &Control) -> AdminResponse {
     if stuck.is_empty() {
         return plain(StatusCode::OK, "ok\n");
     }
-    let lines = stuck.iter().map(|number| format!("worker {number} is stuck\n"));
+    let lines = stuck.0.iter().map(|number| format!("worker {number} is stuck\n"));
     plain(StatusCode::SERVICE_UNAVAILABLE, lines.collect::<String>())
 }
 
 async fn prometheus(control: &Control) -> AdminResponse {
-    let rules = control.rule_report().await;
+    let (rules, stuck) = control.rule_report().await;
+    // Without the counts of one worker the sums would fall, and rise again later: a reader would
+    // take that for a restart and for new runs. So there are none.
+    let rules = if stuck.is_empty() { rules } else { RuleReport::default() };
     let text = metrics::prometheus(&control.counters, &control.store.stats(), &rules);
     typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
 }
@@ -125,7 +128,7 @@ fn stats(control: &Control) -> Value {
 }
 
 async fn rules(control: &Control) -> Value {
-    let report = control.rule_report().await;
+    let (report, stuck) = control.rule_report().await;
     let rule = |rule: &RuleLine| {
         let RuleCount { runs, matches, bytes, failures, timed, timed_ns } = rule.count;
         json!({
@@ -143,12 +146,15 @@ async fn rules(control: &Control) -> Value {
     };
     let counter = |(name, value): &(String, u64)| json!({ "name": name, "value": value });
     let rules: Vec<_> = report.rules.iter().map(rule).collect();
-    json!({ "rules": rules, "counters": report.counters.iter().map(counter).collect::<Vec<_>>() })
+    let counters: Vec<_> = report.counters.iter().map(counter).collect();
+    json!({ "rules": rules, "counters": counters, "stuck_workers": stuck.0 })
 }
 
 async fn reload(control: &Control) -> AdminResponse {
     match control.reload().await {
-        Ok(()) => json_answer(StatusCode::OK, &json!({ "reloaded": true })),
+        Ok(stuck) => {
+            json_answer(StatusCode::OK, &json!({ "reloaded": true, "stuck_workers": stuck.0 }))
+        }
         Err(error) => {
             let text = error.to_string();
             json_answer(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "error": text }))

@@ -1,7 +1,6 @@
 //! The control thread: signals, reloads, purges, upgrades and the stop.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,15 +11,15 @@ use forebay_shm::{CounterError, CounterFile, CounterSlot, DirGuard};
 use forebay_sync::profile::with_known_stack;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use super::files;
 use super::resources::ControlSockets;
 use super::runtime_paths::SocketName;
 use super::signals::Signals;
 use super::upgrade::{Handover, HandoverOutcome, UpgradeTotals, serve_upgrades};
-use super::watchdog::{Watchdog, WorkerChange};
+use super::watchdog::WorkerChange;
+use super::worker_group::{StuckWorkers, WorkerGroup};
 use super::worker_thread::{WorkerCommand, WorkerThread};
 use crate::admin;
 use crate::clock;
@@ -46,10 +45,9 @@ pub struct Hooks {
 
 /// The state of the control thread.
 pub(crate) struct Control {
-    config: RefCell<Config>,
-    hooks: Hooks,
-    workers: RefCell<Vec<WorkerThread>>,
-    watchdog: RefCell<Watchdog>,
+    pub(super) config: RefCell<Config>,
+    pub(super) hooks: Hooks,
+    pub(super) workers: WorkerGroup,
     pub(crate) store: Store,
     /// The control thread's attachment to the store, for purges and to clean up after dead
     /// processes.
@@ -59,11 +57,11 @@ pub(crate) struct Control {
     store_is_used: Cell<bool>,
     /// The purge thread, for purges by host, prefix and tags; `None` once the server stops.
     purger: RefCell<Option<PurgerThread>>,
-    hosts: Arc<Hosts>,
+    pub(super) hosts: Arc<Hosts>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
-    log_writer: RefCell<Option<LogWriter>>,
-    log_losses: Arc<LogLosses>,
+    pub(super) log_writer: RefCell<Option<LogWriter>>,
+    pub(super) log_losses: Arc<LogLosses>,
     /// The lock that reserves the cache directory for this server.
     pub(super) guard: Option<DirGuard>,
     /// The reason that there is no lock profile, if it could not be created.
@@ -87,38 +85,12 @@ pub(crate) struct ControlParts {
     pub(crate) guard: Option<DirGuard>,
 }
 
-/// The reason that a new configuration was refused.
-#[derive(Debug)]
-pub(crate) enum ReloadError {
-    /// The configuration has errors.
-    Config(ConfigErrors),
-    /// These settings cannot change while the server runs.
-    NeedsRestart(Vec<&'static str>),
-    /// The access log of the configuration cannot be opened.
-    AccessLog(io::Error),
-}
-
-impl fmt::Display for ReloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReloadError::Config(errors) => errors.fmt(f),
-            ReloadError::NeedsRestart(names) => {
-                write!(f, "needs a restart to change: {}", names.join(", "))
-            }
-            ReloadError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
-        }
-    }
-}
-
 impl Control {
     pub(crate) fn new(parts: ControlParts) -> Control {
         Control {
             config: RefCell::new(parts.config),
             hooks: parts.hooks,
-            watchdog: RefCell::new(Watchdog::new(
-                parts.workers.iter().map(|worker| Arc::clone(&worker.mark)),
-            )),
-            workers: RefCell::new(parts.workers),
+            workers: WorkerGroup::new(parts.workers),
             store: parts.store,
             store_worker: parts.store_worker,
             store_is_used: Cell::new(true),
@@ -136,7 +108,7 @@ impl Control {
 
     /// Number of workers.
     pub(crate) fn worker_count(&self) -> usize {
-        self.workers.borrow().len()
+        self.workers.count()
     }
 
     /// Calls `read` with the current configuration.
@@ -144,24 +116,15 @@ impl Control {
         read(&self.config.borrow())
     }
 
-    /// Returns the counts of the header rules since the last reload, summed over the workers.
-    pub(crate) async fn rule_report(&self) -> RuleReport {
+    /// Returns the counts of the header rules since the last reload, summed over the workers, and
+    /// the workers that are stuck, whose counts are missing.
+    pub(crate) async fn rule_report(&self) -> (RuleReport, StuckWorkers) {
         if !self.config.borrow().has_rules() {
-            return RuleReport::default();
+            return Default::default();
         }
-        let mut asked = Vec::new();
-        for worker in &*self.workers.borrow() {
-            let (tell, told) = oneshot::channel();
-            if worker.commands.send(WorkerCommand::CountRules { tell }).is_ok() {
-                asked.push(told);
-            }
-        }
-        let mut reports = Vec::new();
-        for told in asked {
-            // A worker that has ended reports nothing.
-            reports.extend(told.await);
-        }
-        RuleReport::sum(reports)
+        let (reports, stuck) =
+            self.workers.ask(|tell| WorkerCommand::CountRules { tell }).wait().await;
+        (RuleReport::sum(reports), stuck)
     }
 
     /// Adds `amount` to a counter in the control thread's slot.
@@ -204,14 +167,14 @@ impl Control {
     /// Lets the workers accept connections. The last workers, which have no listening socket yet,
     /// get those in `further`.
     pub(super) fn accept(&self, further: Vec<std::net::TcpListener>) {
-        let workers = self.workers.borrow();
+        let mut without = self.worker_count().saturating_sub(further.len());
         let mut further = further.into_iter();
-        let idle_from = workers.len().saturating_sub(further.len());
-        for (index, worker) in workers.iter().enumerate() {
-            let further = if index < idle_from { None } else { further.next() };
+        self.workers.each(|worker| {
+            let further = if without > 0 { None } else { further.next() };
+            without = without.saturating_sub(1);
             // Sending fails only if the worker has panicked; the other workers continue.
             let _ = worker.commands.send(WorkerCommand::Accept { further });
-        }
+        });
     }
 
     /// Whether requests are answered from the store. If not, a purge by this process does not reach
@@ -220,20 +183,26 @@ impl Control {
         self.store_is_used.get()
     }
 
-    /// Sets whether requests are answered from the store. When this returns, every worker knows it.
-    pub(super) async fn use_store(&self, is_used: bool) {
-        self.store_is_used.set(is_used);
-        let mut taken = Vec::new();
-        for worker in &*self.workers.borrow() {
-            let (done, applied) = oneshot::channel();
-            if worker.commands.send(WorkerCommand::UseStore { is_used, done }).is_ok() {
-                taken.push(applied);
-            }
+    /// Makes every worker answer without the store.
+    ///
+    /// # Errors
+    /// These workers are stuck, and may still answer from the store. The others use it again.
+    pub(super) async fn leave_store(&self) -> Result<(), StuckWorkers> {
+        self.store_is_used.set(false);
+        let leave = |_: &_, done| WorkerCommand::UseStore { is_used: false, done };
+        let (_, stuck) = self.workers.tell(leave).wait().await;
+        if stuck.is_empty() {
+            return Ok(());
         }
-        for applied in taken {
-            // Waiting fails if the worker has ended; then it uses no store.
-            let _ = applied.await;
-        }
+        self.return_to_store();
+        Err(stuck)
+    }
+
+    /// Lets the workers answer from the store again. A worker that does so a little later answers
+    /// correctly until then, so there is no wait.
+    pub(super) fn return_to_store(&self) {
+        self.store_is_used.set(true);
+        drop(self.workers.tell(|_, done| WorkerCommand::UseStore { is_used: true, done }));
     }
 
     /// Runs until the process is told to stop or another process has taken over, then stops the
@@ -277,7 +246,7 @@ impl Control {
 
     /// Waits until this process is told to stop (`None`), or another process has taken over.
     async fn wait(
-        &self,
+        self: &Rc<Self>,
         upgrades: UnixListener,
         handover: Handover,
         (mut signals, mut stop): (Signals, mpsc::UnboundedReceiver<()>),
@@ -292,12 +261,11 @@ impl Control {
                 _ = signals.user_2.recv() => {
                     Event::SignalIgnored.log(&"SIGUSR2; upgrade with `forebay serve … --upgrade`");
                 }
-                _ = signals.hang_up.recv() => tokio::select! {
+                _ = signals.hang_up.recv() => {
+                    let control = Rc::clone(self);
                     // An event and a counter report the outcome.
-                    _ = self.reload() => {}
-                    // A worker that is stuck delays a reload, but not the end.
-                    () = signals.stop.recv() => return None,
-                },
+                    tokio::task::spawn_local(async move { drop(control.reload().await) });
+                }
             }
         }
     }
@@ -334,7 +302,7 @@ impl Control {
 
     /// Counts and reports workers whose event loop no longer turns.
     fn watch_workers(&self) {
-        for change in self.watchdog.borrow_mut().check() {
+        for change in self.workers.watch() {
             match change {
                 WorkerChange::Stuck(number) => {
                     self.count(Counter::WorkersStuck, 1);
@@ -347,9 +315,9 @@ impl Control {
         }
     }
 
-    /// The numbers of the workers whose event loop does not turn.
-    pub(crate) fn stuck_workers(&self) -> Vec<usize> {
-        self.watchdog.borrow().stuck()
+    /// The workers whose event loop does not turn.
+    pub(crate) fn stuck_workers(&self) -> StuckWorkers {
+        self.workers.stuck()
     }
 
     /// Counts the lines of logs that were lost, and reports lost events.
@@ -362,80 +330,6 @@ impl Control {
             self.count(Counter::EventsLost, lost);
             Event::EventsLost.log(&format_args!("{lost} events since the last such line"));
         }
-    }
-
-    /// Reads the configuration again and applies it to every worker. An invalid configuration
-    /// changes nothing.
-    ///
-    /// # Errors
-    /// See [`ReloadError`].
-    pub(crate) async fn reload(&self) -> Result<(), ReloadError> {
-        let applied = self.apply_reload().await;
-        match &applied {
-            Ok(()) => {
-                self.count(Counter::Reloads, 1);
-                Event::Reloaded.log(&"every worker uses it");
-            }
-            Err(error) => {
-                self.count(Counter::ReloadsRefused, 1);
-                Event::ReloadRefused.log(error);
-            }
-        }
-        applied
-    }
-
-    /// Opens the access log again, after its file was renamed. If that fails, the old file stays in
-    /// use.
-    fn reopen_log(&self) {
-        match LogWriter::open(&self.config.borrow().server, &self.log_losses) {
-            Ok(writer) => {
-                for worker in &*self.workers.borrow() {
-                    let access_log = writer.as_ref().map(LogWriter::sender);
-                    // Sending fails only if the worker has ended.
-                    let _ = worker.commands.send(WorkerCommand::ReplaceLog { access_log });
-                }
-                // The old writer ends when it has written its queue.
-                drop(self.log_writer.replace(writer));
-                Event::LogReopened.log(&"SIGUSR1");
-            }
-            Err(error) => {
-                Event::LogFailed.log(&format_args!("the old file stays in use: {error}"));
-            }
-        }
-    }
-
-    async fn apply_reload(&self) -> Result<(), ReloadError> {
-        let mut config = (self.hooks.load)().map_err(ReloadError::Config)?;
-        let conflicts = self.config.borrow().reload_conflicts(&config);
-        if !conflicts.is_empty() {
-            let names = conflicts.iter().map(|setting| setting.name).collect();
-            return Err(ReloadError::NeedsRestart(names));
-        }
-        files::fit_limit(&mut config, self.worker_count());
-        // The log is opened again even if its setting did not change, because log rotation renames
-        // the file and then reloads.
-        let writer =
-            LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
-        let mut taken = Vec::new();
-        for worker in &*self.workers.borrow() {
-            let (done, applied) = oneshot::channel();
-            let access_log = writer.as_ref().map(LogWriter::sender);
-            let config = Box::new(config.clone());
-            let command = WorkerCommand::Reconfigure { config, access_log, done };
-            if worker.commands.send(command).is_ok() {
-                taken.push(applied);
-            }
-        }
-        for applied in taken {
-            // Waiting fails if the worker has ended; then it does not use the old settings either.
-            let _ = applied.await;
-        }
-        self.hosts.retain(&config.sites);
-        (self.hooks.applied)(&config);
-        *self.config.borrow_mut() = config;
-        // The old writer ends when it has written its queue, however long that takes.
-        drop(self.log_writer.replace(writer));
-        Ok(())
     }
 
     async fn stop(&self, was_handed_over: bool) -> bool {

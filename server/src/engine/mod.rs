@@ -10,12 +10,14 @@ mod control;
 mod cpus;
 mod files;
 mod lock_profile;
+mod reload;
 mod resources;
 mod runtime_paths;
 mod signals;
 mod start;
 mod upgrade;
 mod watchdog;
+mod worker_group;
 mod worker_thread;
 
 pub use crate::fetch::Resolver;
@@ -28,5 +30,6 @@ pub(crate) use runtime_paths::AdminAcceptor;
 pub use runtime_paths::{AdminEndpoint, admin_socket, runtime_dir, upgrade_socket};
 pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};
 pub use upgrade::UpgradeError;
+pub(crate) use worker_group::StuckWorkers;
 #[cfg(test)]
-pub(crate) use worker_thread::{WorkerCommand, work};
+pub(crate) use worker_thread::{NewSettings, SettingsSlot, WorkerCommand, work};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use forebay_cache::Store;
 use forebay_shm::CounterSlot;
 use forebay_sync::profile::with_known_stack;
+use forebay_sync::{LockClass, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
@@ -35,16 +36,49 @@ use crate::worker::{Worker, WorkerParts};
 pub(crate) enum WorkerCommand {
     /// Start accepting connections, also from the socket `further` if there is one.
     Accept { further: Option<std::net::TcpListener> },
-    /// Use these settings from now on; `done` is signalled once they are in use.
-    Reconfigure { config: Box<Config>, access_log: Option<LogSender>, done: oneshot::Sender<()> },
-    /// Write to this access log from now on.
-    ReplaceLog { access_log: Option<LogSender> },
+    /// Use the settings in the slot from now on; `done` is signalled once they are in use.
+    TakeSettings { settings: Arc<SettingsSlot>, done: oneshot::Sender<()> },
     /// Report the counts of the header rules on `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
     /// Start or stop answering from the store; `done` is signalled afterwards.
     UseStore { is_used: bool, done: oneshot::Sender<()> },
     /// Stop accepting, and finish requests in flight until `deadline_ms`.
     Drain { deadline_ms: u64, queues_are_passed_on: bool },
+}
+
+/// Settings that replace those of a worker.
+pub(crate) struct NewSettings {
+    /// The configuration; `None` leaves it as it is.
+    pub(crate) config: Option<Box<Config>>,
+    pub(crate) access_log: Option<LogSender>,
+}
+
+/// The newest settings that a worker has not taken yet. They replace older ones, so that reloads
+/// beside a worker that is stuck do not add up configurations and open logs.
+pub(crate) struct SettingsSlot(Mutex<Option<NewSettings>>);
+
+impl Default for SettingsSlot {
+    fn default() -> SettingsSlot {
+        SettingsSlot(Mutex::new(LockClass::Settings, None))
+    }
+}
+
+impl SettingsSlot {
+    /// Puts settings into the slot. A configuration that they leave as it is stays in the slot.
+    pub(crate) fn put(&self, mut new: NewSettings) {
+        let mut slot = self.0.lock();
+        let old = slot.take();
+        let (old_config, old_log) = old.map_or((None, None), |old| (old.config, old.access_log));
+        new.config = new.config.or(old_config);
+        *slot = Some(new);
+        drop(slot);
+        // Dropping the sender may end a log's thread, so the lock is released before.
+        drop(old_log);
+    }
+
+    fn take(&self) -> Option<NewSettings> {
+        self.0.lock().take()
+    }
 }
 
 /// The parts that a worker's thread starts with.
@@ -67,6 +101,8 @@ pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
     /// Returns whether every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
+    /// Settings for [`WorkerCommand::TakeSettings`].
+    pub(super) settings: Arc<SettingsSlot>,
     /// Counts the turns of the worker's event loop.
     pub(super) mark: Arc<TurnMark>,
     is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
@@ -100,7 +136,7 @@ impl WorkerThread {
                 finished
             },
         )?;
-        Ok(WorkerThread { commands, thread, mark, is_up })
+        Ok(WorkerThread { commands, thread, settings: Arc::default(), mark, is_up })
     }
 
     /// Waits until the worker is ready to accept.
@@ -210,12 +246,14 @@ pub(crate) async fn work(
                 let accept = accept_connections(Rc::clone(&worker), listeners, connection::spawn);
                 accepting = Some(worker.spawn(accept));
             }
-            WorkerCommand::Reconfigure { config, access_log, done } => {
-                worker.reconfigure(*config, access_log);
+            WorkerCommand::TakeSettings { settings, done } => {
+                // The slot is empty if an earlier command has taken its settings.
+                if let Some(NewSettings { config, access_log }) = settings.take() {
+                    worker.apply_settings(config, access_log);
+                }
                 // The control thread may have given up waiting; the settings are in use anyway.
                 let _ = done.send(());
             }
-            WorkerCommand::ReplaceLog { access_log } => worker.replace_log(access_log),
             WorkerCommand::CountRules { tell } => {
                 // The control thread may have given up waiting.
                 let _ = tell.send(RuleReport::new(&worker.config()));

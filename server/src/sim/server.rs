@@ -22,7 +22,7 @@ use super::wire::{ORIGIN, PendingConnections, SimConnector};
 use super::world::URL_COUNT;
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
-use crate::engine::{WorkerCommand, work};
+use crate::engine::{NewSettings, SettingsSlot, WorkerCommand, work};
 use crate::fetch::{Hosts, Resolver};
 use crate::purger::{InlinePurger, PurgeWork, Purger};
 use crate::worker::{Worker, WorkerParts};
@@ -161,10 +161,11 @@ impl SimServer {
     pub(super) fn reload(&mut self, idle_ms: u64) {
         self.idle_ms = idle_ms;
         for worker in &self.workers {
-            let config = Box::new(worker_config(&worker.worker, idle_ms));
+            let config = Some(Box::new(worker_config(&worker.worker, idle_ms)));
+            let settings = Arc::new(SettingsSlot::default());
+            settings.put(NewSettings { config, access_log: None });
             let (done, _) = oneshot::channel();
-            let _ =
-                worker.commands.send(WorkerCommand::Reconfigure { config, access_log: None, done });
+            let _ = worker.commands.send(WorkerCommand::TakeSettings { settings, done });
         }
     }
 

@@ -15,7 +15,7 @@ use super::VERSION;
 use super::message::{CacheDirId, HEAD_BYTES, Hello, Offer, UpgradeMessage};
 use super::wire;
 use crate::counters::Counter;
-use crate::engine::Control;
+use crate::engine::{Control, StuckWorkers};
 use crate::events::Event;
 use crate::limits::{
     ACCEPT_RETRY_MS, UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_HELLO_MS_MAX,
@@ -146,6 +146,12 @@ async fn converse(
     if let Some(why) = objection(&hello, handover.address, own_dir) {
         return Err(HandoverError::Refused(why));
     }
+    // Without a cache directory the new process has a store of its own, and a worker that is stuck
+    // cannot leave the old one.
+    let stuck = control.stuck_workers();
+    if hello.cache_dir == CacheDirId::None && !stuck.is_empty() {
+        return Err(cannot_leave_store(&stuck));
+    }
     Event::UpgradeBegun.log(&format_args!("{} sockets", handover.sockets.len()));
     let answer_limit = Duration::from_millis(UPGRADE_ANSWER_MS_MAX);
     let offered = offer(control, (listener, handover), stream);
@@ -168,13 +174,20 @@ async fn converse(
         None => return Err(HandoverError::Gone),
     };
     if !ready.shares_store {
-        control.use_store(false).await;
+        control.leave_store().await.map_err(|stuck| cannot_leave_store(&stuck))?;
     }
     let handed_over = hand_over(stream).await;
     if handed_over.is_err() && !ready.shares_store {
-        control.use_store(true).await;
+        control.return_to_store();
     }
     handed_over.map(|()| HandoverOutcome { has_admin: ready.has_admin })
+}
+
+/// Refuses a process with a store of its own: purges would not reach a worker that still answers
+/// from the old store.
+fn cannot_leave_store(stuck: &StuckWorkers) -> HandoverError {
+    let why = format!("{stuck}, and may answer from the cache of this process; restart the server");
+    HandoverError::Refused(why)
 }
 
 async fn hand_over(stream: &UnixStream) -> Result<(), HandoverError> {

@@ -1,0 +1,119 @@
+//! Reloads of the configuration, and of the access log alone.
+//!
+//! The control thread replaces its own settings and passes them to the workers in one step, without
+//! a wait. So two reloads do not interleave, and the newest settings win everywhere. Only then it
+//! waits until the workers use them.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::control::Control;
+use super::files;
+use super::worker_group::{Replies, StuckWorkers};
+use super::worker_thread::{NewSettings, WorkerCommand};
+use crate::config::ConfigErrors;
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::log::LogWriter;
+
+/// The reason that a new configuration was refused.
+#[derive(Debug)]
+pub(crate) enum ReloadError {
+    /// The configuration has errors.
+    Config(ConfigErrors),
+    /// These settings cannot change while the server runs.
+    NeedsRestart(Vec<&'static str>),
+    /// The access log of the configuration cannot be opened.
+    AccessLog(io::Error),
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReloadError::Config(errors) => errors.fmt(f),
+            ReloadError::NeedsRestart(names) => {
+                write!(f, "needs a restart to change: {}", names.join(", "))
+            }
+            ReloadError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
+        }
+    }
+}
+
+impl Control {
+    /// Reads the configuration again and applies it to every worker. An invalid configuration
+    /// changes nothing. Returns the workers that are stuck; they use it once they turn again.
+    ///
+    /// # Errors
+    /// See [`ReloadError`].
+    pub(crate) async fn reload(&self) -> Result<StuckWorkers, ReloadError> {
+        let replies = match self.apply_reload() {
+            Ok(replies) => replies,
+            Err(error) => {
+                self.count(Counter::ReloadsRefused, 1);
+                Event::ReloadRefused.log(&error);
+                return Err(error);
+            }
+        };
+        let (_, stuck) = replies.wait().await;
+        self.hosts.retain(&self.config.borrow().sites);
+        self.count(Counter::Reloads, 1);
+        match stuck.is_empty() {
+            true => Event::Reloaded.log(&"every worker uses it"),
+            false => {
+                Event::Reloaded.log(&format_args!("{stuck}; the other workers use it"));
+            }
+        }
+        Ok(stuck)
+    }
+
+    fn apply_reload(&self) -> Result<Replies<()>, ReloadError> {
+        let mut config = (self.hooks.load)().map_err(ReloadError::Config)?;
+        let conflicts = self.config.borrow().reload_conflicts(&config);
+        if !conflicts.is_empty() {
+            let names = conflicts.iter().map(|setting| setting.name).collect();
+            return Err(ReloadError::NeedsRestart(names));
+        }
+        files::fit_limit(&mut config, self.worker_count());
+        // The log is opened again even if its setting did not change, because log rotation renames
+        // the file and then reloads.
+        let writer =
+            LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
+        let replies = self.workers.tell(|worker, done| {
+            let settings = Arc::clone(&worker.settings);
+            settings.put(NewSettings {
+                config: Some(Box::new(config.clone())),
+                access_log: writer.as_ref().map(LogWriter::sender),
+            });
+            WorkerCommand::TakeSettings { settings, done }
+        });
+        (self.hooks.applied)(&config);
+        *self.config.borrow_mut() = config;
+        // The old writer ends when it has written its queue, however long that takes.
+        drop(self.log_writer.replace(writer));
+        Ok(replies)
+    }
+
+    /// Opens the access log again, after its file was renamed. If that fails, the old file stays in
+    /// use.
+    pub(super) fn reopen_log(&self) {
+        let opened = LogWriter::open(&self.config.borrow().server, &self.log_losses);
+        match opened {
+            Ok(writer) => {
+                // A worker that is stuck takes the new log once it turns.
+                drop(self.workers.tell(|worker, done| {
+                    let settings = Arc::clone(&worker.settings);
+                    let access_log = writer.as_ref().map(LogWriter::sender);
+                    settings.put(NewSettings { config: None, access_log });
+                    WorkerCommand::TakeSettings { settings, done }
+                }));
+                // The old writer ends when it has written its queue.
+                drop(self.log_writer.replace(writer));
+                Event::LogReopened.log(&"SIGUSR1");
+            }
+            Err(error) => {
+                Event::LogFailed.log(&format_args!("the old file stays in use: {error}"));
+            }
+        }
+    }
+}

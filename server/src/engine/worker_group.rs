@@ -1,0 +1,162 @@
+//! The control thread's view of the workers: commands to all of them, and their replies.
+//!
+//! A worker that is stuck replies to nothing, so every wait for replies ends after a time. Without
+//! a limit, one worker would stop reloads, upgrades and the admin interface for all of them.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use super::watchdog::{Watchdog, WorkerChange};
+use super::worker_thread::{WorkerCommand, WorkerThread};
+use crate::limits::WORKER_REPLY_MS_MAX;
+
+/// The workers of this process, in the order of their numbers, and their watchdog.
+pub(super) struct WorkerGroup {
+    threads: RefCell<Vec<WorkerThread>>,
+    watchdog: RefCell<Watchdog>,
+}
+
+impl WorkerGroup {
+    pub(super) fn new(threads: Vec<WorkerThread>) -> WorkerGroup {
+        let marks = threads.iter().map(|worker| Arc::clone(&worker.mark));
+        let watchdog = RefCell::new(Watchdog::new(marks));
+        WorkerGroup { watchdog, threads: RefCell::new(threads) }
+    }
+
+    /// Number of workers; 0 once the server stops.
+    pub(super) fn count(&self) -> usize {
+        self.threads.borrow().len()
+    }
+
+    /// Calls `visit` with each worker.
+    pub(super) fn each(&self, visit: impl FnMut(&WorkerThread)) {
+        self.threads.borrow().iter().for_each(visit);
+    }
+
+    /// Removes and returns the workers, for the stop.
+    pub(super) fn take(&self) -> Vec<WorkerThread> {
+        self.threads.take()
+    }
+
+    /// Compares the workers' turns with those of the last call, one interval ago.
+    pub(super) fn watch(&self) -> Vec<WorkerChange> {
+        self.watchdog.borrow_mut().check()
+    }
+
+    /// The workers whose event loop does not turn.
+    pub(super) fn stuck(&self) -> StuckWorkers {
+        StuckWorkers(self.watchdog.borrow().stuck())
+    }
+
+    /// Sends each worker the command that `command` makes for it. A worker that is stuck executes
+    /// it once it turns again.
+    pub(super) fn tell<T>(
+        &self,
+        mut command: impl FnMut(&WorkerThread, oneshot::Sender<T>) -> WorkerCommand,
+    ) -> Replies<T> {
+        self.send(|worker, reply, _| Some(command(worker, reply)))
+    }
+
+    /// Sends the command that `command` makes to each worker, but to none that is stuck, because
+    /// its queue of commands would grow.
+    pub(super) fn ask<T>(
+        &self,
+        command: impl Fn(oneshot::Sender<T>) -> WorkerCommand,
+    ) -> Replies<T> {
+        self.send(|_, reply, is_stuck| (!is_stuck).then(|| command(reply)))
+    }
+
+    fn send<T>(
+        &self,
+        mut command: impl FnMut(&WorkerThread, oneshot::Sender<T>, bool) -> Option<WorkerCommand>,
+    ) -> Replies<T> {
+        let stuck = self.stuck();
+        let mut replies = Replies { awaited: Vec::new(), stuck: Vec::new() };
+        for (number, worker) in self.threads.borrow().iter().enumerate() {
+            let (reply, replied) = oneshot::channel();
+            let is_stuck = stuck.0.contains(&number);
+            let sent = command(worker, reply, is_stuck).map(|sent| worker.commands.send(sent));
+            match sent {
+                _ if is_stuck => replies.stuck.push(number),
+                Some(Ok(())) => replies.awaited.push((number, replied)),
+                // The worker has ended, so it has nothing to reply.
+                _ => {}
+            }
+        }
+        replies
+    }
+}
+
+/// Replies of workers to one command.
+pub(super) struct Replies<T> {
+    awaited: Vec<(usize, oneshot::Receiver<T>)>,
+    /// Workers that were stuck before the command. Nothing waits for them.
+    stuck: Vec<usize>,
+}
+
+impl<T> Replies<T> {
+    /// Waits for the replies, at most `WORKER_REPLY_MS_MAX` for all of them. Returns those that
+    /// came, and the workers that did not reply. A worker that has ended is in neither.
+    pub(super) async fn wait(self) -> (Vec<T>, StuckWorkers) {
+        let deadline = Instant::now() + Duration::from_millis(WORKER_REPLY_MS_MAX);
+        let (mut came, mut stuck) = (Vec::new(), self.stuck);
+        for (number, replied) in self.awaited {
+            match timeout_at(deadline, replied).await {
+                Ok(reply) => came.extend(reply),
+                Err(_) => stuck.push(number),
+            }
+        }
+        stuck.sort_unstable();
+        (came, StuckWorkers(stuck))
+    }
+}
+
+/// The numbers of the workers that do not reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StuckWorkers(pub(crate) Vec<usize>);
+
+impl StuckWorkers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Prints them as `worker 3 is stuck`; nothing if there are none.
+impl std::fmt::Display for StuckWorkers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let numbers = self.0.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        match self.0.len() {
+            0 => Ok(()),
+            1 => write!(f, "worker {numbers} is stuck"),
+            _ => write!(f, "workers {numbers} are stuck"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn replies_are_awaited_for_a_limited_time_and_those_that_came_count() {
+        let (first, second, third) = (oneshot::channel(), oneshot::channel(), oneshot::channel());
+        first.0.send(7).expect("it is awaited");
+        drop(third.0);
+        let awaited = vec![(0, first.1), (2, second.1), (3, third.1)];
+        let (came, stuck) = Replies { awaited, stuck: vec![1] }.wait().await;
+        assert_eq!((came, stuck), (vec![7], StuckWorkers(vec![1, 2])));
+    }
+
+    #[test]
+    fn stuck_workers_are_named() {
+        let cases =
+            [(vec![], ""), (vec![3], "worker 3 is stuck"), (vec![0, 2], "workers 0, 2 are stuck")];
+        for (numbers, expected) in cases {
+            assert_eq!(StuckWorkers(numbers).to_string(), expected);
+        }
+    }
+}
