@@ -2,7 +2,11 @@
 //! head`).
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+use forebay_server::events::Event;
 
 /// Writes one line; ignores that the reader has closed the pipe.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
@@ -13,6 +17,24 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
 pub(crate) fn write_line(text: fmt::Arguments<'_>) -> bool {
     // Standard output is flushed at each line end, so `writeln!` itself reports a closed pipe.
     writeln!(io::stdout().lock(), "{text}").is_ok()
+}
+
+/// Writes the text from a thread of its own. A server that runs must not wait for the reader of a
+/// pipe, and must not end because a disk is full: a failure is an event.
+pub(crate) fn announce(text: String) {
+    let write = move || {
+        if let Err(error) = write_directly(&text) {
+            Event::AnnounceFailed.log(&error);
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("announce".to_owned()).spawn(write) {
+        Event::AnnounceFailed.log(&error);
+    }
+}
+
+/// Writes without the lock of `io::stdout`, which this thread could hold for ever.
+fn write_directly(text: &str) -> io::Result<()> {
+    File::from(io::stdout().as_fd().try_clone_to_owned()?).write_all(text.as_bytes())
 }
 
 /// As `println!`, but does not panic if the reader has closed the pipe.

@@ -1,9 +1,9 @@
 //! Standard error: a reader that stalls delays no request and not the end of the server.
 
-use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::io::Read;
 
+use forebay_testkit::pipe::full_pipe;
 use forebay_testkit::{Client, Origin, ServerBuilder, eventually};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -64,14 +64,4 @@ fn a_start_that_fails_ends_although_its_message_cannot_be_written() {
     let (_reader, writer) = full_pipe();
     let builder = ServerBuilder::new(PROGRAM).flag("--origin", "nonsense").errors_into(writer);
     assert_eq!(builder.run().status.code(), Some(1));
-}
-
-/// A pipe without room. A reader that does not read keeps it full.
-fn full_pipe() -> (PipeReader, PipeWriter) {
-    let (reader, mut writer) = std::io::pipe().expect("a pipe");
-    let flags = fcntl_getfl(&writer).expect("it is open");
-    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).expect("it is ours");
-    while writer.write(&[b'x'; 512]).is_ok() {}
-    fcntl_setfl(&writer, flags).expect("it is ours");
-    (reader, writer)
 }

@@ -52,6 +52,7 @@ events! {
     Started, info, "started", "Forebay is serving";
     CacheOpened, info, "cache_opened", "opened the cache";
     CacheReplaced, warn, "cache_replaced", "the cache starts empty: its old content is unusable";
+    AnnounceFailed, warn, "announce_failed", "cannot write the addresses to standard output";
     Stopping, info, "stopping", "stopping; finishing requests in flight";
     Stopped, info, "stopped", "stopped";
     DrainTimedOut, warn, "drain_timed_out", "cut requests in flight: shutdown_ms_max is over";

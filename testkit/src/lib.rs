@@ -16,6 +16,7 @@ pub mod compiler;
 pub mod escape;
 pub mod message;
 pub mod origin;
+pub mod pipe;
 pub mod process;
 pub mod request;
 pub mod response;

@@ -1,6 +1,6 @@
 //! `forebay serve`: starts a server from flags and configuration file.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use forebay_server::config::{self, Config, ConfigErrors, ConfigSource, FlagValue
 use forebay_server::engine::{Hooks, Running, StartError, start, upgrade};
 
 use super::is_set;
-use crate::logging;
+use crate::{logging, stdout};
 
 /// Number of ports that are tried after the default port, if no port was given.
 const FURTHER_PORTS: u16 = 20;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
         true => upgrade_with(inputs)?,
         false => start_with(inputs)?,
     };
-    announce(&running).map_err(|error| format!("cannot write to standard output: {error}"))?;
+    stdout::announce(addresses(&running));
     finish(running)
 }
 
@@ -155,10 +155,7 @@ fn hooks(inputs: &ConfigInputs, port: u16, level: &Rc<logging::LogLevelHandle>) 
     }
 }
 
-/// Tells users and supervisors that the server is ready.
-pub(super) fn announce(running: &Running) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "listening on http://{}", running.address)?;
-    writeln!(out, "admin on {}", running.admin)?;
-    out.flush()
+/// The lines that tell users and supervisors that the server is ready.
+pub(super) fn addresses(running: &Running) -> String {
+    format!("listening on http://{}\nadmin on {}\n", running.address, running.admin)
 }

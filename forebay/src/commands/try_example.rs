@@ -1,14 +1,13 @@
 //! `forebay try`: Forebay in front of the built-in example site.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::filter::Filters;
 use forebay_server::engine::Running;
 
-use super::serve::{ConfigInputs, SiteSource, announce, finish, flags, start_with};
-use crate::example;
+use super::serve::{ConfigInputs, SiteSource, addresses, finish, flags, start_with};
+use crate::{example, stdout};
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     let site =
@@ -17,19 +16,16 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     let any_port = flags.iter().all(|(name, _)| name != "listen");
     let source = SiteSource::Origin(format!("http://{site}"));
     let running = start_with(ConfigInputs { source, flags, any_port, filters: filters.clone() })?;
-    let written = announce(&running).and_then(|()| explain(&running));
-    written.map_err(|error| format!("cannot write to standard output: {error}"))?;
+    stdout::announce(addresses(&running) + &explanation(&running));
     finish(running)
 }
 
-/// Prints an address to open, and commands that show a miss, a hit, a collapse and a purge.
-fn explain(running: &Running) -> io::Result<()> {
+/// An address to open, and commands that show a miss, a hit, a collapse and a purge.
+fn explanation(running: &Running) -> String {
     let url = format!("http://{}", running.address);
     let me = std::env::args().next().unwrap_or_else(|| "forebay".to_owned());
     let admin = &running.admin;
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
+    format!(
         "
 Open {url}/ in a browser, or try this in another terminal:
 
@@ -43,7 +39,7 @@ Open {url}/ in a browser, or try this in another terminal:
   256 MiB              curl -o /dev/null {url}/large
   what happened        {me} stats --admin {admin}
 
-Stop with Ctrl-C."
-    )?;
-    out.flush()
+Stop with Ctrl-C.
+"
+    )
 }

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -75,7 +76,10 @@ impl LogWriter {
     ) -> io::Result<Option<LogWriter>> {
         let target = match &settings.access_log {
             AccessLog::Off => return Ok(None),
-            AccessLog::Stdout => LogTarget::Stdout(io::stdout()),
+            // The lock of `io::stdout` would be held for as long as a reader stalls.
+            AccessLog::Stdout => {
+                LogTarget::Stdout(io::stdout().as_fd().try_clone_to_owned()?.into())
+            }
             AccessLog::File(path) => {
                 let named = |error| io::Error::other(format!("{}: {error}", path.display()));
                 LogTarget::File(open(path).map_err(named)?)
@@ -134,7 +138,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// The destination of the log.
 enum LogTarget {
-    Stdout(io::Stdout),
+    Stdout(File),
     File(File),
 }
 
@@ -178,8 +182,8 @@ impl LogTarget {
     /// unless another process has appended since.
     fn write(&mut self, batch: &[u8]) -> Result<(), BatchFailure> {
         match self {
-            LogTarget::Stdout(out) => Ok(out.write_all(batch).and_then(|()| out.flush())?),
-            LogTarget::File(file) => write_whole(file, batch),
+            LogTarget::Stdout(out) => write_whole(out, batch),
+            LogTarget::File(file) => write_or_remove(file, batch),
         }
     }
 }
@@ -187,8 +191,19 @@ impl LogTarget {
 /// Writes a batch to a file. If the disk becomes full after a part of the batch, that part is
 /// removed again, so that the next line does not continue half a line. The part stays if another
 /// process has appended to the file since.
-fn write_whole(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
+fn write_or_remove(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
     let before_bytes = file.metadata()?.len();
+    write_whole(file, batch).or_else(|failure| {
+        let now = file.metadata()?;
+        if now.is_file() && now.len() == before_bytes + failure.kept_bytes as u64 {
+            file.set_len(before_bytes)?;
+            return Err(BatchFailure { kept_bytes: 0, ..failure });
+        }
+        Err(failure)
+    })
+}
+
+fn write_whole(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
     let mut written = 0;
     while let Some(rest) = batch.get(written..).filter(|rest| !rest.is_empty()) {
         match file.write(rest) {
@@ -196,11 +211,6 @@ fn write_whole(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             failed => {
                 let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-                let now = file.metadata()?;
-                if now.is_file() && now.len() == before_bytes + written as u64 {
-                    file.set_len(before_bytes)?;
-                    written = 0;
-                }
                 return Err(BatchFailure { kept_bytes: written, error });
             }
         }

@@ -1,0 +1,15 @@
+//! Pipes that stand for a reader that stalls.
+
+use std::io::{PipeReader, PipeWriter, Write};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+/// Makes a pipe without room. A reader that does not read keeps it full.
+pub fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let flags = fcntl_getfl(&writer).expect("it is open");
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).expect("it is ours");
+    while writer.write(&[b'x'; 512]).is_ok() {}
+    fcntl_setfl(&writer, flags).expect("it is ours");
+    (reader, writer)
+}
