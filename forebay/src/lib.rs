@@ -39,7 +39,8 @@ pub fn run(filters: &Filters) -> ExitCode {
     let matches = cli::command().get_matches();
     match commands::run(&matches, filters) {
         Ok(code) => {
-            event_queue::finish();
+            // The server has counted the lines that are lost.
+            let _ = event_queue::finish();
             code
         }
         Err(message) => {

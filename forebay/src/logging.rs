@@ -43,7 +43,7 @@ fn write_panic(panic: &PanicHookInfo<'_>) {
     let _ = EventOutput.write(text.as_bytes());
     // A panic of the main thread ends the process.
     if name == "main" {
-        event_queue::finish();
+        let _ = event_queue::finish();
     }
 }
 

@@ -1,14 +1,20 @@
 //! Standard error: a reader that stalls delays no request and not the end of the server.
 
 use std::io::Read;
+use std::process::Command;
 
 use forebay_testkit::pipe::full_pipe;
 use forebay_testkit::{Client, Origin, ServerBuilder, eventually};
+use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// Connections of one test that are refused, each with a warning. One worker logs 20 in a second.
 const WARNINGS: usize = 60;
+
+/// Reloads of one test, each with an event, and more than the events that wait for the reader.
+const RELOADS: usize = 400;
+const QUEUED: u64 = 260;
 
 #[test]
 fn a_reader_of_standard_error_that_stalls_blocks_neither_workers_nor_the_stop() {
@@ -37,6 +43,34 @@ fn a_reader_of_standard_error_that_stalls_blocks_neither_workers_nor_the_stop() 
     let mut text = String::new();
     reader.read_to_string(&mut text).expect("text");
     assert!(text.trim_matches('x').is_empty(), "the pipe had room: {text}");
+}
+
+#[test]
+fn events_that_are_lost_are_counted_while_the_reader_stalls_and_at_the_end() {
+    let origin = Origin::echo();
+    let (_reader, writer) = full_pipe();
+    let mut server = ServerBuilder::new(PROGRAM)
+        .origin(&origin)
+        .flag("--workers", "1")
+        .flag("--admin", "127.0.0.1:0")
+        .errors_into(writer)
+        .start();
+    let admin = server.admin().display().to_string().parse().expect("an address");
+    let mut client = Client::connect(admin);
+    for _ in 0..RELOADS {
+        client.send("POST /reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(client.response("POST").expect("an answer").status, 200);
+    }
+    let lost = |count: &u64| (RELOADS as u64 - QUEUED..RELOADS as u64).contains(count);
+    eventually("lost events are counted", || lost(&(server.stat("events_lost_total") as u64)));
+    let file = server.path("run").join(format!("{}.counters", server.address().port()));
+    assert!(server.stop().is_some_and(|status| status.success()));
+    // Now the lines in the queue are lost too.
+    let counters = Command::new(PROGRAM).args(["counters", "--json"]).arg(file).output();
+    let counters: Value =
+        serde_json::from_slice(&counters.expect("it was built").stdout).expect("counters are JSON");
+    let count = counters["counters"]["events_lost_total"].as_u64();
+    assert!(count.is_some_and(|count| count >= RELOADS as u64), "{counters}");
 }
 
 #[test]

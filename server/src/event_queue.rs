@@ -57,27 +57,37 @@ pub(crate) fn start_writer() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the queue is written, for a limited time.
-pub fn finish() {
-    let Some(queue) = QUEUE.get() else { return };
-    let deadline_ms = clock::monotonic_ms() + EVENTS_FINISH_MS_MAX;
-    while queue.counts.queued.load(Relaxed) > 0 && clock::monotonic_ms() < deadline_ms {
-        std::thread::park_timeout(Duration::from_millis(EVENTS_FINISH_POLL_MS));
-    }
+/// Waits until the queue is written, for a limited time. Returns the number of lines that are left.
+pub fn finish() -> usize {
+    QUEUE.get().map_or(0, |queue| queue.finish(clock::monotonic_ms() + EVENTS_FINISH_MS_MAX))
 }
 
 /// Writes the last message of the process to standard error, after the lines in the queue. Gives up
 /// if the reader of a pipe does not read.
 pub fn write_last(message: &str) {
-    finish();
-    // A message that cannot be written has no other destination.
-    let _ = write_directly(message.as_bytes());
+    // If another process writes to the same pipe, a direct write may block after all. The thread of
+    // the queue may do so without harm.
+    match QUEUE.get() {
+        Some(queue) => queue.add(message.as_bytes()),
+        // A message that cannot be written has no other destination.
+        None => drop(write_directly(message.as_bytes())),
+    }
+    let _ = finish();
 }
 
-/// Returns the number of lines that were lost since the last call. Returns 0 while a line that
-/// reports the number would be lost too.
-pub(crate) fn take_lost() -> u64 {
-    QUEUE.get().map_or(0, EventQueue::take_lost)
+/// Returns the numbers of lines that were lost.
+pub(crate) fn take_losses() -> EventLosses {
+    QUEUE.get().map_or(EventLosses::default(), EventQueue::take_losses)
+}
+
+/// Numbers of lost lines. A counter gets each line as soon as it is lost. A report has to wait,
+/// because it takes the same way as the lost lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventLosses {
+    /// Lines that were lost since the last call.
+    pub(crate) new: u64,
+    /// Lines to report, which were lost since the last report; 0 while a report would be lost too.
+    pub(crate) to_report: u64,
 }
 
 /// Lines on their way to the thread that writes them.
@@ -92,10 +102,14 @@ struct EventQueue {
 struct LineCounts {
     /// Lines in the queue, and the line that is being written.
     queued: AtomicUsize,
-    /// Lines that did not fit into the queue, or could not be written, and are not reported yet.
+    /// Lines that did not fit into the queue, or could not be written, and are not counted yet.
     lost: AtomicU64,
+    /// Lost lines that are counted, and not reported yet.
+    unreported: AtomicU64,
     /// Whether the last write failed.
     is_failing: AtomicBool,
+    /// Whether a wait for the end of the queue has timed out. There is no second one.
+    is_stalled: AtomicBool,
 }
 
 impl EventQueue {
@@ -112,12 +126,27 @@ impl EventQueue {
         }
     }
 
-    fn take_lost(&self) -> u64 {
-        let is_full = self.counts.queued.load(Relaxed) > EVENT_LINES_MAX / 2;
-        match is_full || self.counts.is_failing.load(Relaxed) {
+    fn take_losses(&self) -> EventLosses {
+        let LineCounts { queued, lost, unreported, is_failing, .. } = &*self.counts;
+        let new = lost.swap(0, Relaxed);
+        unreported.fetch_add(new, Relaxed);
+        let is_full = queued.load(Relaxed) > EVENT_LINES_MAX / 2;
+        let to_report = match is_full || is_failing.load(Relaxed) {
             true => 0,
-            false => self.counts.lost.swap(0, Relaxed),
+            false => unreported.swap(0, Relaxed),
+        };
+        EventLosses { new, to_report }
+    }
+
+    fn finish(&self, deadline_ms: u64) -> usize {
+        let LineCounts { queued, is_stalled, .. } = &*self.counts;
+        while queued.load(Relaxed) > 0 && !is_stalled.load(Relaxed) {
+            if clock::monotonic_ms() >= deadline_ms {
+                is_stalled.store(true, Relaxed);
+            }
+            std::thread::park_timeout(Duration::from_millis(EVENTS_FINISH_POLL_MS));
         }
+        queued.load(Relaxed)
     }
 }
 
@@ -180,8 +209,10 @@ mod tests {
         for _ in 0..added {
             queue.add(&line);
         }
-        assert_eq!(queue.take_lost(), 0, "the report would be lost");
-        let lost = queue.counts.lost.load(Relaxed);
+        let left = queue.finish(clock::monotonic_ms());
+        assert!(left > EVENT_LINES_MAX / 2, "{left}: the reader stalls");
+        let EventLosses { new: lost, to_report } = queue.take_losses();
+        assert_eq!(to_report, 0, "the report would be lost");
         assert!((EVENT_LINES_MAX as u64 - 32..=EVENT_LINES_MAX as u64).contains(&lost), "{lost}");
         let written = (added as u64 - lost) * PIPE_PAGE_BYTES as u64;
         let read = io::copy(&mut Read::take(&mut reader, written), &mut io::sink());
@@ -189,7 +220,8 @@ mod tests {
         while queue.counts.queued.load(Relaxed) > 0 {
             std::thread::yield_now();
         }
-        assert_eq!((queue.take_lost(), queue.take_lost()), (lost, 0));
+        assert_eq!(queue.take_losses(), EventLosses { new: 0, to_report: lost });
+        assert_eq!(queue.take_losses(), EventLosses::default());
         drop(queue);
         thread.join().expect("the thread ends");
     }
@@ -203,9 +235,9 @@ mod tests {
         let EventQueue { lines, counts } = queue;
         drop(lines);
         write_lines(&received, &counts, writer);
-        let lost = counts.lost.load(Relaxed);
-        assert_eq!((lost, counts.is_failing.load(Relaxed)), (1, true));
-        assert_eq!(EventQueue { lines: sync_channel(1).0, counts }.take_lost(), 0);
+        assert!(counts.is_failing.load(Relaxed));
+        let losses = EventQueue { lines: sync_channel(1).0, counts }.take_losses();
+        assert_eq!(losses, EventLosses { new: 1, to_report: 0 });
     }
 
     #[test]

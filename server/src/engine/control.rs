@@ -325,9 +325,10 @@ impl Control {
         let (dropped, failed) = self.log_losses.take();
         self.count(Counter::LogLinesDropped, dropped);
         self.count(Counter::LogLinesFailed, failed);
-        let lost = event_queue::take_lost();
-        if lost > 0 {
-            self.count(Counter::EventsLost, lost);
+        let losses = event_queue::take_losses();
+        self.count(Counter::EventsLost, losses.new);
+        if losses.to_report > 0 {
+            let lost = losses.to_report;
             Event::EventsLost.log(&format_args!("{lost} events since the last such line"));
         }
     }
@@ -367,6 +368,9 @@ impl Control {
         self.count_lost();
         let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
         event.log(&"all workers ended");
+        // Lines that the process leaves in the queue are lost. Its counters outlive it.
+        let unwritten = event_queue::finish() as u64;
+        self.count(Counter::EventsLost, unwritten + event_queue::take_losses().new);
         finished
     }
 }
