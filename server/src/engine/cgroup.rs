@@ -57,12 +57,17 @@ fn private_bytes(settings: &ServerSettings) -> u64 {
 
 /// Whether a directory, or the nearest one above it that exists, is on a file system in memory.
 fn is_in_memory(dir: &Path) -> bool {
-    let found = dir.ancestors().find_map(|dir| statfs(dir).ok());
-    found.is_none_or(|found| found.f_type == TMPFS_MAGIC)
+    let found = dir.ancestors().find_map(|dir| {
+        // The last ancestor of a relative path is empty.
+        let is_here = dir.as_os_str().is_empty();
+        statfs(if is_here { Path::new(".") } else { dir }).ok()
+    });
+    found.is_none_or(|found| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&found.f_type))
 }
 
-/// The type of a file system in memory (`statfs(2)`).
+/// The types of file systems in memory (`statfs(2)`).
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+const RAMFS_MAGIC: rustix::fs::FsWord = 0x8584_58f6;
 
 /// Returns the lowest memory limit of a process's group and the groups above it. `membership` is
 /// the text of `/proc/PID/cgroup`, and `root` the mount point of control groups.
@@ -164,6 +169,26 @@ mod tests {
             let expected =
                 expected.map(|(bytes, file)| MemoryLimit { bytes, file: root.path(file) });
             assert_eq!(found, expected, "{files:?} {membership:?}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_in_memory_if_its_nearest_ancestor_is() {
+        // The folder of this crate is on a disk, unless the whole tree is in memory.
+        let here = statfs(".").expect("it exists").f_type;
+        let is_here = here == TMPFS_MAGIC || here == RAMFS_MAGIC;
+        let shm = statfs("/dev/shm").is_ok_and(|found| found.f_type == TMPFS_MAGIC);
+        let cases = [
+            ("cache", is_here),
+            ("cache/below", is_here),
+            ("./cache", is_here),
+            (".", is_here),
+            ("/proc", false),
+            ("/dev/shm", shm),
+            ("/dev/shm/absent/below", shm),
+        ];
+        for (dir, expected) in cases {
+            assert_eq!(is_in_memory(Path::new(dir)), expected, "{dir}");
         }
     }
 
