@@ -2,12 +2,14 @@
 //! the log or the server.
 
 use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 
 use forebay_testkit::script::answer_head;
 use forebay_testkit::server::Folder;
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, Signal, eventually};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use serde_json::Value;
 
 /// Fields of a request with a Referer and a User-Agent.
@@ -264,6 +266,41 @@ fn a_log_without_a_reader_holds_up_no_request() {
     assert!(server.stop().is_some_and(|status| status.success()), "the server does not end");
 }
 
+/// Lines that are neither in the log nor counted would be lost without a trace.
+#[test]
+fn lines_that_a_stalled_reader_leaves_at_the_end_are_counted() {
+    const REQUESTS: usize = 200;
+    for is_replaced in [false, true] {
+        let origin = origin();
+        let builder = builder(&origin, &[("--head-bytes-max", "128KiB")]);
+        let path = builder.path("pipe");
+        let mut reader = unread_pipe(&path);
+        let mut server = builder.flag("--access-log", &path.display().to_string()).start();
+        let mut client = Client::connect(server.address());
+        let agent = format!("User-Agent: {}", "x".repeat(8 << 10));
+        for _ in 0..REQUESTS {
+            assert_eq!(client.ask("GET", "/a", &[&agent]).expect("served").status, 200);
+        }
+        if is_replaced {
+            std::fs::rename(&path, server.path("old")).expect("the folder is ours");
+            assert!(server.command(&["reload"]).status.success(), "{}", server.errors());
+        }
+        assert_eq!(server.stat("log_lines_dropped_total"), 0.0, "the queue has room");
+        let file = server.path("run").join(format!("{}.counters", server.address().port()));
+        assert!(server.stop().is_some_and(|status| status.success()));
+        let counters = Command::new(env!("CARGO_BIN_EXE_forebay"))
+            .args(["counters", "--json"])
+            .arg(file)
+            .output();
+        let counters: Value = serde_json::from_slice(&counters.expect("it was built").stdout)
+            .expect("counters are JSON");
+        let dropped = counters["counters"]["log_lines_dropped_total"].as_u64().unwrap_or(0);
+        let written = lines_in_pipe(&mut reader);
+        assert!(dropped + written >= REQUESTS as u64, "{is_replaced}: {dropped} + {written}");
+        assert!(written < REQUESTS as u64 / 2, "{written}: the pipe is too large");
+    }
+}
+
 #[test]
 fn a_log_that_cannot_be_opened_is_refused_at_the_start_and_at_a_reload() {
     let origin = origin();
@@ -300,6 +337,16 @@ fn unread_pipe(path: &Path) -> File {
     let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
     assert!(made.success());
     OpenOptions::new().read(true).write(true).open(path).expect("the folder is writable")
+}
+
+/// The number of whole lines in a pipe.
+fn lines_in_pipe(pipe: &mut File) -> u64 {
+    let flags = fcntl_getfl(&*pipe).expect("it is open");
+    fcntl_setfl(&*pipe, flags | OFlags::NONBLOCK).expect("it is ours");
+    let mut bytes = Vec::new();
+    // The end of the bytes is an error, because the pipe stays open.
+    assert!(pipe.read_to_end(&mut bytes).is_err());
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 fn origin() -> Origin {

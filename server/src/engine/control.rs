@@ -31,7 +31,7 @@ use crate::fetch::Hosts;
 use crate::limits::{
     HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS, WORKER_END_MS_MAX,
 };
-use crate::log::{LogLosses, LogWriter};
+use crate::log::{LogLosses, LogWriter, ReplacedLogs};
 use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
 
@@ -61,6 +61,7 @@ pub(crate) struct Control {
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     pub(super) log_writer: RefCell<Option<LogWriter>>,
+    pub(super) replaced_logs: ReplacedLogs,
     pub(super) log_losses: Arc<LogLosses>,
     /// The lock that reserves the cache directory for this server.
     pub(super) guard: Option<DirGuard>,
@@ -99,6 +100,7 @@ impl Control {
             counters: parts.counters,
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),
+            replaced_logs: ReplacedLogs::default(),
             log_losses: parts.log_losses,
             guard: parts.guard,
             lock_profile_fault: OnceCell::new(),
@@ -362,9 +364,8 @@ impl Control {
                     .log(&format_args!("{undone} purges had not finished when the server stopped"));
             }
         }
-        if let Some(writer) = self.log_writer.take() {
-            writer.finish(LOG_FINISH_MS_MAX).await;
-        }
+        self.replaced_logs.add(self.log_writer.take());
+        self.replaced_logs.finish(LOG_FINISH_MS_MAX).await;
         self.count_lost();
         let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
         event.log(&"all workers ended");

@@ -89,8 +89,7 @@ impl Control {
         });
         (self.hooks.applied)(&config);
         *self.config.borrow_mut() = config;
-        // The old writer ends when it has written its queue, however long that takes.
-        drop(self.log_writer.replace(writer));
+        self.replaced_logs.add(self.log_writer.replace(writer));
         Ok(replies)
     }
 
@@ -107,8 +106,7 @@ impl Control {
                     settings.put(NewSettings { config: None, access_log });
                     WorkerCommand::TakeSettings { settings, done }
                 }));
-                // The old writer ends when it has written its queue.
-                drop(self.log_writer.replace(writer));
+                self.replaced_logs.add(self.log_writer.replace(writer));
                 Event::LogReopened.log(&"SIGUSR1");
             }
             Err(error) => {

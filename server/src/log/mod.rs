@@ -5,7 +5,9 @@
 
 mod access;
 mod line;
+mod replaced;
 mod writer;
 
 pub(crate) use access::Access;
+pub(crate) use replaced::ReplacedLogs;
 pub(crate) use writer::{LogLosses, LogSender, LogWriter, flush_periodically};

@@ -10,17 +10,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::line::{AccessEntry, LineFormat};
-use crate::clock;
+use super::replaced::LogRest;
 use crate::config::{AccessLog, AccessLogFormat, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_POLL_MS, LOG_FLUSH_MS};
+use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FLUSH_MS};
 use crate::worker::Worker;
 
 /// Complete lines of the log, which are written together.
@@ -29,7 +28,7 @@ type LogBatch = Vec<u8>;
 /// Counts of lines that are not in the log, which the control thread collects.
 #[derive(Debug, Default)]
 pub(crate) struct LogLosses {
-    /// Lines of senders that have ended.
+    /// Lines of senders that have ended, and of logs that were given up.
     dropped: AtomicU64,
     /// Lines that could not be written.
     failed: AtomicU64,
@@ -40,11 +39,17 @@ impl LogLosses {
     pub(crate) fn take(&self) -> (u64, u64) {
         (self.dropped.swap(0, Relaxed), self.failed.swap(0, Relaxed))
     }
+
+    /// Counts lines that are dropped.
+    pub(super) fn drop_lines(&self, count: u64) {
+        self.dropped.fetch_add(count, Relaxed);
+    }
 }
 
 /// A worker's handle on the access log.
 pub(crate) struct LogSender {
     batches: SyncSender<LogBatch>,
+    queued: Arc<AtomicU64>,
     losses: Arc<LogLosses>,
     lines: RefCell<LogBatch>,
     format: LineFormat,
@@ -58,10 +63,9 @@ pub(crate) struct LogSender {
 /// and all senders are dropped.
 pub(crate) struct LogWriter {
     batches: SyncSender<LogBatch>,
-    losses: Arc<LogLosses>,
     format: LineFormat,
     sample: u32,
-    thread: JoinHandle<()>,
+    rest: LogRest,
 }
 
 impl LogWriter {
@@ -87,22 +91,26 @@ impl LogWriter {
         };
         let (batches, received) = sync_channel(LOG_BATCHES_MAX);
         let (losses, own) = (Arc::clone(losses), Arc::clone(losses));
+        let queued = Arc::<AtomicU64>::default();
+        let left = Arc::clone(&queued);
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
-            .spawn(move || write_batches(&received, target, &own))?;
+            .spawn(move || write_batches(&received, target, (&own, &left)))?;
         let format = match settings.access_log_format {
             AccessLogFormat::Json => LineFormat::Json,
             AccessLogFormat::Combined => LineFormat::Combined,
         };
         let sample = settings.access_log_sample.max(1);
-        Ok(Some(LogWriter { batches, losses, format, sample, thread }))
+        let rest = LogRest { queued, losses, thread };
+        Ok(Some(LogWriter { batches, format, sample, rest }))
     }
 
     /// Creates a worker's handle on this log.
     pub(crate) fn sender(&self) -> LogSender {
         LogSender {
             batches: self.batches.clone(),
-            losses: Arc::clone(&self.losses),
+            queued: Arc::clone(&self.rest.queued),
+            losses: Arc::clone(&self.rest.losses),
             lines: RefCell::default(),
             format: self.format,
             sample: self.sample,
@@ -111,14 +119,9 @@ impl LogWriter {
         }
     }
 
-    /// Waits until the queue is written, but at most `limit_ms`, because the reader of a FIFO may
-    /// have stopped. The caller has dropped all senders before.
-    pub(crate) async fn finish(self, limit_ms: u64) {
-        drop(self.batches);
-        let deadline_ms = clock::monotonic_ms() + limit_ms;
-        while !self.thread.is_finished() && clock::monotonic_ms() < deadline_ms {
-            tokio::time::sleep(Duration::from_millis(LOG_FINISH_POLL_MS)).await;
-        }
+    /// Makes no more senders; the thread writes the rest of the queue.
+    pub(super) fn close(self) -> LogRest {
+        self.rest
     }
 }
 
@@ -142,15 +145,25 @@ enum LogTarget {
     File(File),
 }
 
-fn write_batches(batches: &Receiver<LogBatch>, mut target: LogTarget, losses: &LogLosses) {
+fn write_batches(
+    batches: &Receiver<LogBatch>,
+    mut target: LogTarget,
+    (losses, queued): (&LogLosses, &AtomicU64),
+) {
     let mut failing = false;
     while let Ok(batch) = batches.recv() {
-        let Err(failure) = target.write(&batch) else {
+        let written = target.write(&batch);
+        // The server may have given this log up, and counted these lines.
+        let count = count_lines(&batch);
+        let is_counted = queued.try_update(Relaxed, Relaxed, |left| left.checked_sub(count));
+        let Err(failure) = written else {
             failing = false;
             continue;
         };
         let lost = batch.get(failure.kept_bytes..).unwrap_or_default();
-        losses.failed.fetch_add(count_lines(lost), Relaxed);
+        if is_counted.is_ok() {
+            losses.failed.fetch_add(count_lines(lost), Relaxed);
+        }
         // The error is logged once until a write succeeds again, so that a full disk does not fill
         // another log.
         if !failing {
@@ -247,7 +260,10 @@ impl LogSender {
         }
         let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
         let count = count_lines(&batch);
+        // The thread subtracts the lines after this, even if it takes the batch at once.
+        self.queued.fetch_add(count, Relaxed);
         if self.batches.try_send(batch).is_err() {
+            self.queued.fetch_sub(count, Relaxed);
             self.dropped.set(self.dropped.get() + count);
         }
     }
