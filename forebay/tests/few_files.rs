@@ -1,39 +1,78 @@
-//! A low limit of open files: clients cannot take the files that the rest of the server needs.
+//! A low limit of open files: clients cannot take the files that the rest of the server needs, and
+//! one address cannot take those of all clients.
 
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 
 use forebay_testkit::server::Folder;
-use forebay_testkit::{Client, Origin, ServerBuilder, eventually};
+use forebay_testkit::{Client, Origin, Server, ServerBuilder, eventually};
 
-#[test]
-fn clients_leave_files_for_origins_reloads_and_the_admin_interface() {
-    let folder = Folder::new();
+/// Starts a server that may open 200 files.
+fn start(folder: &Folder, origin: &Origin, workers: &str) -> Server {
     let program = folder.path("limited");
     let script =
         format!("#!/bin/sh\nulimit -n 200\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_forebay"));
     std::fs::write(&program, script).expect("the folder is ours");
     let executable = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(&program, executable).expect("the file is ours");
-
-    let origin = Origin::echo();
     let site = format!(
         "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n",
         origin.address()
     );
     let server = ServerBuilder::new(&program.display().to_string())
         .config(&site)
-        .flag("--workers", "1")
+        .flag("--workers", workers)
+        .flag("--admin", "127.0.0.1:0")
         .start();
     assert!(server.errors().contains("few_files"), "{}", server.errors());
+    server
+}
+
+/// Connections from as many addresses.
+fn crowd(server: &Server, count: u8) -> Vec<Client> {
+    let from = |number| Client::connect_from(IpAddr::from([127, 0, 1, number]), server.address());
+    (0..count).map(from).collect()
+}
+
+#[test]
+fn clients_leave_files_for_origins_reloads_and_the_admin_interface() {
+    let (folder, origin) = (Folder::new(), Origin::echo());
+    let server = start(&folder, &origin, "1");
     let mut first = Client::connect(server.address());
     assert_eq!(first.ask("GET", "/first", &[]).expect("served").status, 200);
-    let _others: Vec<_> = (0..300).map(|_| Client::connect(server.address())).collect();
-    eventually("connections are refused", || server.stat("connections_refused_total") >= 200.0);
+    let _others = crowd(&server, 250);
+    eventually("connections are refused", || server.stat("connections_refused_total") >= 190.0);
     assert_eq!(server.stat("accept_errors_total"), 0.0);
-    assert!(server.stat("connections_open") > 60.0, "most files are for clients");
+    assert!(server.stat("connections_open") > 40.0, "most files are for clients");
     assert_eq!(first.ask("GET", "/second", &[]).expect("served").status, 200);
     for _ in 0..2 {
         assert!(server.command(&["reload"]).status.success(), "{}", server.errors());
     }
     assert_eq!(first.ask("GET", "/third", &[]).expect("served").status, 200);
+}
+
+#[test]
+fn many_workers_and_admin_connections_take_no_files_of_others() {
+    let (folder, origin) = (Folder::new(), Origin::echo());
+    let server = start(&folder, &origin, "8");
+    let admin = server.admin().display().to_string().parse().expect("an address");
+    let _idle: Vec<_> = (0..60).map(|_| Client::connect(admin)).collect();
+    let _crowd = crowd(&server, 250);
+    eventually("connections are refused", || {
+        let stats = server.stats();
+        stats["connections_refused_total"] + stats["connections_open"] >= 250.0
+            || stats["accept_errors_total"] > 0.0
+    });
+    assert_eq!(server.stat("accept_errors_total"), 0.0);
+    assert!(server.command(&["reload"]).status.success(), "{}", server.errors());
+}
+
+#[test]
+fn one_address_cannot_take_the_few_connections_of_all() {
+    let (folder, origin) = (Folder::new(), Origin::echo());
+    let server = start(&folder, &origin, "1");
+    let _greedy: Vec<_> = (0..250).map(|_| Client::connect(server.address())).collect();
+    eventually("connections are refused", || server.stat("connections_refused_total") > 150.0);
+    let mut other = crowd(&server, 1).remove(0);
+    assert_eq!(other.ask("GET", "/", &[]).expect("served").status, 200);
 }

@@ -6,15 +6,21 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Config;
 use crate::events::Event;
+use crate::limits::ADMIN_CONNECTIONS_MAX;
 
-/// Files that are open besides connections: sockets of the control thread and admin connections,
-/// logs, libraries, and the configuration during a reload.
-const OTHER_FILES: u64 = 64;
+/// Files of the process as a whole: 17 in a server that has just started, an access log and those
+/// that were replaced, and the files that a reload or an upgrade opens.
+const PROCESS_FILES: u64 = 32;
+
+/// Files of one worker besides connections: seven for its event loop, its listening socket with the
+/// copy for a successor, and its counters; one more if it accepts from a second socket.
+const FILES_PER_WORKER: u64 = 8;
 
 /// Raises the soft limit of open files to the hard limit, because shells set the soft limit to
 /// 1024, which is less than the settings permit. Then lowers `connections_per_worker_max` if the
 /// limit does not allow it: otherwise clients could take the descriptors that origins, logs,
-/// reloads and the admin interface need.
+/// reloads and the admin interface need. `connections_per_address_max` keeps its proportion, so
+/// that one address still cannot take all connections.
 pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -31,13 +37,23 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     };
     let clients = needs.clients_within(permitted, worker_count as u64);
     if clients < needs.clients {
+        let one_address = settings.connections_per_address_max;
+        let lowered = proportional(one_address, clients, needs.clients);
         let detail = format_args!(
-            "{permitted} files; connections_per_worker_max is {clients} instead of {}",
+            "{permitted} files; connections_per_worker_max is {clients} instead of {}, and \
+             connections_per_address_max is {lowered} instead of {one_address}",
             needs.clients
         );
         Event::FewFiles.log(&detail);
         config.server.connections_per_worker_max = clients;
+        config.server.connections_per_address_max = lowered;
     }
+}
+
+/// Returns the share of `value` that `part` is of `whole`, but at least 1.
+fn proportional(value: u32, part: u32, whole: u32) -> u32 {
+    let share = u64::from(value) * u64::from(part) / u64::from(whole.max(1));
+    u32::try_from(share).unwrap_or(value).max(1)
 }
 
 /// The connections of one worker that the settings permit.
@@ -51,7 +67,9 @@ impl FileNeeds {
     /// Returns the number of client connections for which the permitted files suffice. Origins get
     /// at most half of a worker's files, because few sites use all connections that they may.
     fn clients_within(self, permitted: u64, worker_count: u64) -> u32 {
-        let per_worker = permitted.saturating_sub(OTHER_FILES) / worker_count.max(1);
+        let shared = PROCESS_FILES + ADMIN_CONNECTIONS_MAX as u64;
+        let of_workers = permitted.saturating_sub(shared) / worker_count.max(1);
+        let per_worker = of_workers.saturating_sub(FILES_PER_WORKER);
         let left = per_worker - self.origins.min(per_worker / 2);
         self.clients.min(u32::try_from(left).unwrap_or(u32::MAX)).max(1)
     }
@@ -64,19 +82,28 @@ mod tests {
     #[test]
     fn clients_get_the_files_that_nothing_else_needs() {
         // Client connections, origin connections, permitted files, workers; the result.
+        let all = 32 + 64 + 2 * (8 + 8192 + 320);
         let cases = [
             (8192, 320, u64::MAX, 2, 8192),
-            (8192, 320, 2 * (8192 + 320) + OTHER_FILES, 2, 8192),
-            (8192, 320, 2 * (8192 + 320) + OTHER_FILES - 2, 2, 8191),
-            (8192, 320, 1024, 1, 640),
-            (8192, 320, 1024, 2, 240),
+            (8192, 320, all, 2, 8192),
+            (8192, 320, all - 2, 2, 8191),
+            (8192, 320, 1024, 1, 600),
+            (8192, 320, 1024, 2, 228),
             (100, 320, 1024, 2, 100),
-            (8192, 1_000_000, 1064, 1, 500),
+            (8192, 1_000_000, 1104, 1, 500),
             (8192, 320, 10, 2, 1),
         ];
         for (clients, origins, permitted, workers, expected) in cases {
             let found = FileNeeds { clients, origins }.clients_within(permitted, workers);
             assert_eq!(found, expected, "{clients} {origins} {permitted} {workers}");
+        }
+    }
+
+    #[test]
+    fn one_address_keeps_its_proportion_of_the_connections() {
+        let cases = [(4096, 240, 8192, 120), (1, 1, 8192, 1), (8192, 240, 8192, 240)];
+        for (value, part, whole, expected) in cases {
+            assert_eq!(proportional(value, part, whole), expected, "{value} {part} {whole}");
         }
     }
 }
