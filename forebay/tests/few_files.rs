@@ -28,10 +28,25 @@ fn start(folder: &Folder, origin: &Origin, workers: &str) -> Server {
     server
 }
 
-/// Connections from as many addresses.
+/// A connection from an address of its own.
+fn connect_from(server: &Server, number: u8) -> Client {
+    Client::connect_from(IpAddr::from([127, 0, 1, number]), server.address())
+}
+
+/// Begins a request: an idle connection would make room for another.
+fn begin(client: &mut Client) {
+    // The server may have closed the connection.
+    let _ = client.send("GET / HTTP/1.1\r\n");
+}
+
+/// Connections from as many addresses, each with a request that has begun.
 fn crowd(server: &Server, count: u8) -> Vec<Client> {
-    let from = |number| Client::connect_from(IpAddr::from([127, 0, 1, number]), server.address());
-    (0..count).map(from).collect()
+    let busy = |number| {
+        let mut client = connect_from(server, number);
+        begin(&mut client);
+        client
+    };
+    (0..count).map(busy).collect()
 }
 
 #[test]
@@ -40,11 +55,16 @@ fn clients_leave_files_for_origins_reloads_and_the_admin_interface() {
     let server = start(&folder, &origin, "1");
     let mut first = Client::connect(server.address());
     assert_eq!(first.ask("GET", "/first", &[]).expect("served").status, 200);
+    begin(&mut first);
     let _others = crowd(&server, 250);
-    eventually("connections are refused", || server.stat("connections_refused_total") >= 190.0);
+    eventually("connections are refused", || {
+        // A connection may be idle for a moment before its request begins.
+        server.stat("connections_refused_total") + server.stat("idle_displaced_total") >= 190.0
+    });
     assert_eq!(server.stat("accept_errors_total"), 0.0);
     assert!(server.stat("connections_open") > 40.0, "most files are for clients");
-    assert_eq!(first.ask("GET", "/second", &[]).expect("served").status, 200);
+    first.send("Host: a\r\n\r\n");
+    assert_eq!(first.response("GET").expect("served").status, 200);
     for _ in 0..2 {
         assert!(server.command(&["reload"]).status.success(), "{}", server.errors());
     }
@@ -60,8 +80,9 @@ fn many_workers_and_admin_connections_take_no_files_of_others() {
     let _crowd = crowd(&server, 250);
     eventually("connections are refused", || {
         let stats = server.stats();
-        stats["connections_refused_total"] + stats["connections_open"] >= 250.0
-            || stats["accept_errors_total"] > 0.0
+        // A connection may be idle for a moment before its request begins.
+        let gone = stats["connections_refused_total"] + stats["idle_displaced_total"];
+        gone + stats["connections_open"] >= 250.0 || stats["accept_errors_total"] > 0.0
     });
     assert_eq!(server.stat("accept_errors_total"), 0.0);
     assert!(server.command(&["reload"]).status.success(), "{}", server.errors());
@@ -72,7 +93,9 @@ fn one_address_cannot_take_the_few_connections_of_all() {
     let (folder, origin) = (Folder::new(), Origin::echo());
     let server = start(&folder, &origin, "1");
     let _greedy: Vec<_> = (0..250).map(|_| Client::connect(server.address())).collect();
-    eventually("connections are refused", || server.stat("connections_refused_total") > 150.0);
-    let mut other = crowd(&server, 1).remove(0);
+    eventually("connections are refused or displaced", || {
+        server.stat("connections_refused_total") + server.stat("idle_displaced_total") > 150.0
+    });
+    let mut other = connect_from(&server, 1);
     assert_eq!(other.ask("GET", "/", &[]).expect("served").status, 200);
 }

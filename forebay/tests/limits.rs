@@ -143,7 +143,7 @@ fn an_origin_that_is_slow_does_not_count_against_the_client() {
 }
 
 #[test]
-fn connections_over_a_limit_are_closed_and_a_free_place_is_taken_again() {
+fn connections_over_a_limit_are_closed_while_none_is_idle() {
     for flag in ["--connections-per-address-max", "--connections-per-worker-max"] {
         let origin = Origin::echo();
         let server = start(&origin, &[(flag, "2")]);
@@ -151,6 +151,7 @@ fn connections_over_a_limit_are_closed_and_a_free_place_is_taken_again() {
         let mut clients = [0, 1].map(|_| Client::connect(server.address()));
         for client in &mut clients {
             assert!(matches!(ask(client), Ok(200)), "{flag}");
+            client.send("GET / HTTP/1.1\r\n");
         }
         let (rest, end) = Client::connect(server.address()).rest();
         assert!(

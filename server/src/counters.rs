@@ -84,7 +84,8 @@ counters! {
     ConnectionsOpen, Gauge, "connections_open",
         "Client connections open now.";
     ConnectionsRefused, Counter, "connections_refused_total",
-        "Client connections closed at once because a worker or an address had too many.";
+        "Client connections closed at once because a worker or an address had too many, none of \
+            them idle.";
     AcceptErrors, Counter, "accept_errors_total",
         "Failures to accept a connection, usually because file descriptors ran out.";
     Requests, Counter, "requests_total",
@@ -96,6 +97,8 @@ counters! {
         "Requests whose head did not arrive in time (408).";
     IdleTimeouts, Counter, "idle_timeouts_total",
         "Idle connections closed after `idle_ms_max`.";
+    IdleDisplaced, Counter, "idle_displaced_total",
+        "Idle connections closed to make room for new ones.";
     SlowClients, Counter, "slow_clients_total",
         "Connections closed because a body moved slower than `body_rate_min`.";
     UploadsUnbuffered, Counter, "uploads_unbuffered_total",

@@ -131,6 +131,14 @@ pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 /// Pause after running out of file descriptors, during which connections may close.
 pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 
+/// Connections that are looked at to find the idle one that makes room for a new connection. Most
+/// often the first look finds it; a look costs less than accepting the connection does.
+pub(crate) const IDLE_LOOKS_MAX: usize = 64;
+
+/// Idle connections that are asked in turn to make room for a new one; each of them may have got a
+/// request just then. After that the new connection is refused.
+pub(crate) const DISPLACED_MAX: usize = 4;
+
 /// Slices of the sweep over connections: each call visits one, so that no turn of the loop grows
 /// with the number of connections.
 pub(crate) const SWEEP_SLICES: usize = 10;

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::registry::Pressure;
 use super::{Client, ClientNetwork};
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::limits::ACCEPT_RETRY_MS;
+use crate::limits::{ACCEPT_RETRY_MS, DISPLACED_MAX};
 use crate::transport::{Listener, Transport};
 use crate::worker::Worker;
 
@@ -22,6 +23,7 @@ pub(crate) async fn accept_connections(
     serve: fn(Rc<Worker>, AdmittedConnection),
 ) {
     let mut turn = 0;
+    let mut is_exhausted = false;
     loop {
         let accepted = poll_fn(|cx| {
             worker.set_accept_waker(cx.waker());
@@ -37,6 +39,8 @@ pub(crate) async fn accept_connections(
             None if worker.queues_are_passed_on() => return,
             None => return accept_rest(&worker, listeners, serve),
             Some(Ok(transport)) => {
+                is_exhausted = false;
+                make_room(&worker, &*transport).await;
                 if let Some(admitted) = admit(&worker, transport) {
                     serve(Rc::clone(&worker), admitted);
                 }
@@ -45,7 +49,14 @@ pub(crate) async fn accept_connections(
                 worker.count(Counter::AcceptErrors);
                 worker.event(Event::AcceptFailed, &error);
                 if is_exhaustion(&error) {
-                    tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
+                    // The kernel reports this even if no connection waits. Then the descriptor that
+                    // becomes free is for the next one.
+                    let has_displaced = displace(&worker, Pressure::Descriptors).await;
+                    // If a closed connection did not help, closing many at once would not either.
+                    if is_exhausted || !has_displaced {
+                        tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
+                    }
+                    is_exhausted = true;
                 }
             }
         }
@@ -104,9 +115,7 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedC
     let settings = &config.server;
     let registry = &worker.registry;
     let network = ClientNetwork::of(peer.ip(), settings.ipv6_network_bits);
-    let full = registry.count() >= settings.connections_per_worker_max as usize
-        || registry.count_of(network) >= settings.connections_per_address_max;
-    if full {
+    if pressure(worker, network).is_some() {
         worker.count(Counter::ConnectionsRefused);
         worker.event(Event::ConnectionRefused, &peer.ip());
         return None;
@@ -115,6 +124,37 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedC
     let registered = registry.enter(network);
     worker.gauge(Counter::ConnectionsOpen, registry.count() as u64);
     Some(AdmittedConnection { transport, registered })
+}
+
+/// Closes an idle connection if there is no room for the connection of `transport` otherwise.
+async fn make_room(worker: &Worker, transport: &dyn Transport) {
+    let peer = transport.peer().ip();
+    for _ in 0..DISPLACED_MAX {
+        let network = ClientNetwork::of(peer, worker.config().server.ipv6_network_bits);
+        match pressure(worker, network) {
+            Some(pressure) if displace(worker, pressure).await => {}
+            _ => return,
+        }
+    }
+}
+
+/// Asks an idle connection to end, and waits until it has ended or has found a request. Returns
+/// whether there was an idle connection.
+async fn displace(worker: &Worker, pressure: Pressure) -> bool {
+    let Some(ticket) = worker.registry.longest_idle(pressure) else { return false };
+    ticket.displace().await;
+    true
+}
+
+/// Returns the limit that leaves no room for a connection from `network`.
+fn pressure(worker: &Worker, network: ClientNetwork) -> Option<Pressure> {
+    let (registry, config) = (&worker.registry, worker.config());
+    let settings = &config.server;
+    if registry.count_of(network) >= settings.connections_per_address_max {
+        return Some(Pressure::Network(network));
+    }
+    let is_full = registry.count() >= settings.connections_per_worker_max as usize;
+    is_full.then_some(Pressure::Worker(network))
 }
 
 /// Whether the process has run out of files or memory, so that accepting again at once would fail

@@ -1,6 +1,7 @@
 //! Step one: accepts connections, counts and limits them, and gives each connection a ticket.
 
 mod client;
+mod idle_order;
 mod listen;
 mod network;
 mod registry;

@@ -3,17 +3,21 @@
 //! A connection's deadline is one cell, which the connection sets at each wait; no timer is
 //! registered or cancelled for a request. A sweep walks over the table in slices and wakes the
 //! connections that are overdue. A connection that is woken finds out which of its waits has ended.
+//!
+//! A new connection may displace an idle one. The idle connection is asked to end, and looks first
+//! whether a request has arrived.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use slab::Slab;
 
+use super::idle_order::{IdleEntry, IdleOrder};
 use super::network::ClientNetwork;
 use crate::clock;
-use crate::limits::SWEEP_SLICES;
+use crate::limits::{IDLE_LOOKS_MAX, SWEEP_SLICES};
 
 /// The state of a connection that its worker needs: its deadline and its waker.
 #[derive(Debug)]
@@ -21,11 +25,19 @@ pub(crate) struct Ticket {
     /// The number that identifies the connection: its slot in the table (lower 32 bits), and its
     /// position among all connections that the worker has accepted (upper bits).
     tag: u64,
+    network: ClientNetwork,
     /// The time at which the current wait ends, in [`clock::monotonic_ms`]; 0 while there is no
     /// wait.
     deadline_ms: Cell<u64>,
-    /// Whether the connection is idle: between two requests, with no input and nothing to write.
-    idle: Cell<bool>,
+    /// The time since which the connection is idle (between two requests, with no input and nothing
+    /// to write), in [`clock::monotonic_ms`]; 0 while it is not.
+    idle_since_ms: Cell<u64>,
+    /// The time of the connection's entry in the order of idle connections; `None` if it has none.
+    entry_ms: Cell<Option<u64>>,
+    /// Whether the connection is asked to end if it is still idle.
+    is_displaced: Cell<bool>,
+    /// Wakes the task that has asked.
+    displacer: RefCell<Option<Waker>>,
     /// Whether the store has revoked some of the bytes that the connection still has to send.
     cut: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -52,15 +64,73 @@ impl Ticket {
         self.armed() && self.deadline_ms.get() <= clock::monotonic_ms()
     }
 
-    /// Sets whether the connection is between two requests.
-    pub(crate) fn set_idle(&self, idle: bool) {
-        self.idle.set(idle);
+    /// Begins the time between two requests, which ends `wait_ms` from now, unless it has begun.
+    pub(crate) fn begin_idle(&self, wait_ms: u64) {
+        if self.idle_since_ms.get() == 0 {
+            self.idle_since_ms.set(clock::monotonic_ms());
+        }
+        if !self.armed() {
+            self.arm(wait_ms);
+        }
+    }
+
+    /// Ends the time between two requests.
+    pub(crate) fn end_idle(&self) {
+        self.idle_since_ms.set(0);
+        self.settle();
+    }
+
+    /// Whether the connection is to end if it is still idle, because another takes its place.
+    pub(crate) fn is_displaced(&self) -> bool {
+        self.is_displaced.get()
+    }
+
+    /// Asks the connection to end if it is still idle, and waits until it has ended or has found a
+    /// request.
+    pub(super) async fn displace(&self) {
+        let mut has_asked = false;
+        poll_fn(|cx| {
+            if has_asked && !self.is_displaced.get() {
+                return Poll::Ready(());
+            }
+            *self.displacer.borrow_mut() = Some(cx.waker().clone());
+            if !has_asked {
+                has_asked = true;
+                self.is_displaced.set(true);
+                self.wake();
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn settle(&self) {
+        if self.is_displaced.replace(false)
+            && let Some(displacer) = self.displacer.take()
+        {
+            displacer.wake();
+        }
     }
 
     /// Whether the store has revoked some of the bytes that are still to be sent. Then the other
     /// bytes need not be sent either.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.get()
+    }
+
+    fn entry(&self, since_ms: u64) -> IdleEntry {
+        IdleEntry { network: self.network, since_ms, slot: self.tag as u32 }
+    }
+
+    fn put_in(&self, order: &mut IdleOrder, since_ms: u64) {
+        self.entry_ms.set(Some(since_ms));
+        order.insert(self.entry(since_ms));
+    }
+
+    fn take_from(&self, order: &mut IdleOrder) {
+        if let Some(since_ms) = self.entry_ms.take() {
+            order.remove(self.entry(since_ms));
+        }
     }
 
     fn wake(&self) {
@@ -74,7 +144,7 @@ impl Ticket {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     tickets: RefCell<Slab<Rc<Ticket>>>,
-    per_network: RefCell<HashMap<ClientNetwork, u32>>,
+    idle_order: RefCell<IdleOrder>,
     sweep_from: Cell<usize>,
     entered_count: Cell<u64>,
 }
@@ -84,7 +154,17 @@ pub(crate) struct RegisteredConnection {
     registry: Rc<Registry>,
     ticket: Rc<Ticket>,
     slot: usize,
-    network: ClientNetwork,
+}
+
+/// The limit that leaves no room for a new connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pressure {
+    /// The network of the new connection has as many connections as it may.
+    Network(ClientNetwork),
+    /// The worker has as many connections as it may; the network is that of the new connection.
+    Worker(ClientNetwork),
+    /// The process has no more descriptors.
+    Descriptors,
 }
 
 impl Registry {
@@ -95,7 +175,7 @@ impl Registry {
 
     /// Number of connections from one network.
     pub(crate) fn count_of(&self, network: ClientNetwork) -> u32 {
-        self.per_network.borrow().get(&network).copied().unwrap_or(0)
+        self.idle_order.borrow().count_of(network)
     }
 
     /// Registers a connection from `network`.
@@ -105,17 +185,24 @@ impl Registry {
         let mut tickets = self.tickets.borrow_mut();
         let ticket = Rc::new(Ticket {
             tag: entered_count << 32 | tickets.vacant_key() as u64,
+            network,
             deadline_ms: Cell::new(0),
-            idle: Cell::new(false),
+            idle_since_ms: Cell::new(0),
+            entry_ms: Cell::new(None),
+            is_displaced: Cell::new(false),
+            displacer: RefCell::new(None),
             cut: Cell::new(false),
             waker: RefCell::new(None),
         });
         let slot = tickets.insert(Rc::clone(&ticket));
-        *self.per_network.borrow_mut().entry(network).or_insert(0) += 1;
-        RegisteredConnection { registry: Rc::clone(self), ticket, slot, network }
+        let mut idle_order = self.idle_order.borrow_mut();
+        idle_order.enter(network);
+        ticket.put_in(&mut idle_order, clock::monotonic_ms());
+        RegisteredConnection { registry: Rc::clone(self), ticket, slot }
     }
 
-    /// Wakes the overdue connections of the next slice of the table.
+    /// Wakes the overdue connections of the next slice of the table, and puts its idle connections
+    /// into the order of idle connections if they are not in it.
     ///
     /// [`SWEEP_SLICES`] calls cover the whole table, so that one call is short even if there are
     /// many connections.
@@ -130,8 +217,46 @@ impl Registry {
             if deadline_ms != 0 && deadline_ms <= now_ms {
                 ticket.wake();
             }
+            let idle_since_ms = ticket.idle_since_ms.get();
+            if idle_since_ms != 0 && ticket.entry_ms.get().is_none() {
+                ticket.put_in(&mut self.idle_order.borrow_mut(), idle_since_ms);
+            }
         }
         self.sweep_from.set(if to == end { 0 } else { to });
+    }
+
+    /// Returns the idle connection that has to make room: under the pressure of one network, its
+    /// connection that has been idle for the longest time; otherwise that of the network with the
+    /// most connections. Returns `None` if there is none, or none that this pressure permits.
+    ///
+    /// A call looks at [`IDLE_LOOKS_MAX`] connections at most. If their entries in the order were
+    /// all wrong, it returns the one of them that has been idle for the longest time.
+    pub(super) fn longest_idle(&self, pressure: Pressure) -> Option<Rc<Ticket>> {
+        let tickets = self.tickets.borrow();
+        let mut idle_order = self.idle_order.borrow_mut();
+        let mut longest_idle: Option<&Rc<Ticket>> = None;
+        for _ in 0..IDLE_LOOKS_MAX {
+            let first = match pressure {
+                Pressure::Network(network) => idle_order.first_of(network),
+                Pressure::Worker(newcomer) => idle_order.first_for(Some(newcomer)),
+                Pressure::Descriptors => idle_order.first_for(None),
+            };
+            let Some(entry) = first else { break };
+            let ticket = tickets.get(entry.slot as usize)?;
+            let since_ms = ticket.idle_since_ms.get();
+            if since_ms == entry.since_ms {
+                return Some(Rc::clone(ticket));
+            }
+            ticket.take_from(&mut idle_order);
+            if since_ms != 0 {
+                ticket.put_in(&mut idle_order, since_ms);
+                let is_longer = |other: &Rc<Ticket>| since_ms < other.idle_since_ms.get();
+                if longest_idle.is_none_or(is_longer) {
+                    longest_idle = Some(ticket);
+                }
+            }
+        }
+        longest_idle.cloned()
     }
 
     /// Makes the connection with this tag end, if it is still registered, because the store has
@@ -148,7 +273,7 @@ impl Registry {
     /// Wakes every idle connection, so that it notices the drain.
     pub(crate) fn wake_idle(&self) {
         for (_, ticket) in &*self.tickets.borrow() {
-            if ticket.idle.get() {
+            if ticket.idle_since_ms.get() != 0 {
                 ticket.wake();
             }
         }
@@ -163,7 +288,7 @@ impl RegisteredConnection {
 
     /// The network of the client.
     pub(crate) fn network(&self) -> ClientNetwork {
-        self.network
+        self.ticket.network
     }
 
     /// Returns the connection's ticket.
@@ -180,87 +305,12 @@ impl RegisteredConnection {
 impl Drop for RegisteredConnection {
     fn drop(&mut self) {
         self.registry.tickets.borrow_mut().remove(self.slot);
-        let mut per_network = self.registry.per_network.borrow_mut();
-        if let Some(count) = per_network.get_mut(&self.network) {
-            *count -= 1;
-            if *count == 0 {
-                per_network.remove(&self.network);
-            }
-        }
+        let mut idle_order = self.registry.idle_order.borrow_mut();
+        self.ticket.take_from(&mut idle_order);
+        idle_order.leave(self.ticket.network);
+        self.ticket.settle();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::Ipv4Addr;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn home() -> ClientNetwork {
-        ClientNetwork::of(Ipv4Addr::LOCALHOST.into(), 64)
-    }
-
-    #[test]
-    fn a_dropped_connection_leaves_no_entry() {
-        let registry = Rc::new(Registry::default());
-        let (one, two) = (registry.enter(home()), registry.enter(home()));
-        assert_eq!((registry.count(), registry.count_of(home())), (2, 2));
-        drop(one);
-        assert_eq!((registry.count(), registry.count_of(home())), (1, 1));
-        drop(two);
-        assert_eq!((registry.count(), registry.count_of(home())), (0, 0));
-        assert!(registry.per_network.borrow().is_empty());
-    }
-
-    #[test]
-    fn a_connection_is_cut_by_its_tag_while_it_is_there() {
-        let registry = Rc::new(Registry::default());
-        let (one, two) = (registry.enter(home()), registry.enter(home()));
-        let count = Arc::new(Count(AtomicUsize::new(0)));
-        two.set_waker(Arc::clone(&count).into());
-        registry.cut(two.tag());
-        assert_eq!((one.ticket().is_cut(), two.ticket().is_cut()), (false, true));
-        assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is woken");
-        let tag = two.tag();
-        drop(two);
-        let next = registry.enter(home());
-        registry.cut(tag);
-        assert!(!next.ticket().is_cut(), "the next connection in the slot has another tag");
-    }
-
-    #[test]
-    fn a_round_of_sweeps_wakes_overdue_connections_and_no_others() {
-        let registry = Rc::new(Registry::default());
-        let woken: Vec<_> = (0..100).map(|_| Arc::new(Count(AtomicUsize::new(0)))).collect();
-        let entered: Vec<_> = woken
-            .iter()
-            .enumerate()
-            .map(|(index, count)| {
-                let registered = registry.enter(home());
-                registered.set_waker(Arc::clone(count).into());
-                match index % 3 {
-                    0 => registered.ticket().arm(0),
-                    1 => registered.ticket().arm(3_600_000),
-                    _ => registered.ticket().disarm(),
-                }
-                registered
-            })
-            .collect();
-        (0..=SWEEP_SLICES).for_each(|_| registry.sweep());
-        for (index, count) in woken.iter().enumerate() {
-            let overdue = index % 3 == 0;
-            assert_eq!(count.0.load(Ordering::Relaxed) > 0, overdue, "connection {index}");
-            assert_eq!(entered[index].ticket().overdue(), overdue, "connection {index}");
-        }
-    }
-}
+mod tests;

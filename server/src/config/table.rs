@@ -208,7 +208,8 @@ settings! {
         reason: "A mobile connection may stall for some seconds.",
     }
     connections_per_worker_max: u32 = "8192" {
-        doc: "Largest number of client connections of one worker; further connections are closed.",
+        doc: "Largest number of client connections of one worker; beyond it, idle connections make \
+            room for new ones, and without any, new ones are closed.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "Bounds memory and descriptors; the process's limit of open files must allow so \
@@ -216,7 +217,7 @@ settings! {
     }
     connections_per_address_max: u32 = "4096" {
         doc: "Largest number of client connections from one address, or one IPv6 network, to one \
-            worker; further connections are closed.",
+            worker; beyond it, idle ones of them make room, and without any, new ones are closed.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "One address cannot take all connections, yet the limit is enough for a company \

@@ -12,7 +12,8 @@ use crate::counters::Counter;
 use crate::fault::Fault;
 
 /// Waits until a whole request head is at the start of the input, and returns its length; `None` if
-/// the client closed the connection, idled for too long, or idles while the server drains.
+/// the client closed the connection, idled for too long, or idles while the server drains or needs
+/// room for another connection.
 ///
 /// If the input already has a whole head, nothing is read. Before the connection waits for input,
 /// all queued responses are sent. While the connection is idle, its buffers are in the worker's
@@ -50,7 +51,7 @@ fn head_limits(settings: &ServerSettings) -> HeadLimits {
 }
 
 /// Reads once. Returns 0 if the client closed the connection, idled for too long, or idles while
-/// the server drains.
+/// the server drains or needs room for another connection.
 async fn read(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
@@ -69,14 +70,15 @@ async fn read(
             if let Ok(count) = read {
                 buffers.input.filled(count);
             }
-            ticket.set_idle(false);
+            ticket.end_idle();
             return Poll::Ready(read);
         }
         let idle = buffers.is_idle();
-        let closes = idle && (worker.drained_idle() || ticket.overdue());
+        let displaced = idle && ticket.is_displaced();
+        let closes = displaced || idle && (worker.drained_idle() || ticket.overdue());
         if closes && let Some(count) = client.read_now(buffers.input.space(bytes_max)) {
             buffers.input.filled(count);
-            ticket.set_idle(false);
+            ticket.end_idle();
             // The time of the head begins now; the time of idling may be over.
             ticket.disarm();
             return Poll::Ready(Ok(count));
@@ -87,17 +89,20 @@ async fn read(
         if idle && worker.drained_idle() {
             return Poll::Ready(Ok(0));
         }
+        if displaced {
+            worker.count(Counter::IdleDisplaced);
+            return Poll::Ready(Ok(0));
+        }
         if ticket.overdue() {
             return Poll::Ready(overdue(client, idle));
         }
-        if idle && !ticket.armed() {
-            ticket.arm(u64::from(settings.idle_ms_max));
+        if idle {
+            ticket.begin_idle(u64::from(settings.idle_ms_max));
         }
         if !idle && !*waits_for_head {
             *waits_for_head = true;
             ticket.arm(u64::from(settings.head_ms_max));
         }
-        ticket.set_idle(idle);
         Poll::Pending
     })
     .await
