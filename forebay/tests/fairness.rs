@@ -42,6 +42,36 @@ fn drip_while<T>(clients: &mut [Client], work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// A client that requests and leaves, again and again, leaves few fetches behind. One that another
+/// client follows goes on.
+#[test]
+fn fetches_that_their_clients_abandon_are_limited_for_each_network() {
+    let (second, last) = (Gate::new(), Gate::new());
+    let (second_piece, last_piece) = (second.clone(), last.clone());
+    let origin = Origin::start(move |_| {
+        let head = answer_head("200 OK", &["Cache-Control: max-age=60"], 6);
+        let script = Script::new().send(head).send("pa").wait(&second_piece).send("ge");
+        script.wait(&last_piece).send("xx")
+    });
+    let server = builder(&origin).flag("--abandoned-fetches-per-network-max", "2").start();
+    let ask = |address, target: &str| {
+        let mut client = Client::connect_from(address, server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+        client.peek("GET", |response| response.body == b"pa").expect("the first piece arrives");
+        client
+    };
+    let abandoned: Vec<_> = (0..4).map(|number| ask(hostile(0), &format!("/{number}"))).collect();
+    let mut follower = ask([127, 0, 0, 1].into(), "/1");
+    abandoned.into_iter().for_each(Client::reset);
+    second.open();
+    eventually("one fetch is stopped", || server.stat("fetches_abandoned_total") == 1.0);
+    last.open();
+    assert_eq!(follower.response("GET").expect("whole").text(), "pagexx");
+    eventually("three responses are stored", || server.stat("stored_total") == 3.0);
+    assert_eq!(server.stat("fetches_abandoned_total"), 1.0);
+    assert_eq!(server.stat("fills_aborted_total"), 0.0);
+}
+
 /// Each of these pages is a miss, and has to reach the origin.
 fn assert_served(server: &Server, name: &str) {
     let mut client = Client::connect(server.address());

@@ -151,6 +151,9 @@ counters! {
         "Stored responses that the origin confirmed with 304.";
     FillsAborted, Counter, "fills_aborted_total",
         "Responses cut off while they were being stored.";
+    FetchesAbandoned, Counter, "fetches_abandoned_total",
+        "Fetches stopped because their clients had left, and later clients of the same network had \
+         left `abandoned_fetches_per_network_max` others.";
     TagsRefused, Counter, "tags_refused_total",
         "Responses not stored because they have too many tags, or tags that are too long.";
     Invalidated, Counter, "invalidated_total",

@@ -28,7 +28,7 @@ use crate::config::Config;
 use crate::counters::{Counter, Histogram};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
-use crate::fetch::{Hosts, Origins, UploadRoom};
+use crate::fetch::{AbandonedFetches, Hosts, Origins, UploadRoom};
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
@@ -56,6 +56,8 @@ pub(crate) struct Worker {
     pub(crate) upload_room: Rc<UploadRoom>,
     /// Bytes of responses in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
+    /// Fetches whose clients have all left.
+    pub(crate) abandoned: AbandonedFetches,
     counters: CounterSlot,
     /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
@@ -110,6 +112,7 @@ impl Worker {
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             waiting_output: Cell::new(0),
+            abandoned: AbandonedFetches::default(),
             counters: parts.counters,
             histogram_rests: Default::default(),
             events: EventBudget::default(),

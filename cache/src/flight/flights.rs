@@ -272,6 +272,18 @@ impl Flights {
         self.shard(flight.key().hash).lock().unregister(flight);
     }
 
+    /// Removes a flight from the table if it has no followers. Returns whether it had none. Then
+    /// none can join any more.
+    pub(super) fn unregister_unfollowed(&self, flight: &Arc<Flight>) -> bool {
+        // Callers join under this lock.
+        let mut shard = self.shard(flight.key().hash).lock();
+        let is_unfollowed = !flight.has_followers();
+        if is_unfollowed {
+            shard.unregister(flight);
+        }
+        is_unfollowed
+    }
+
     /// Registers the flight of a response that is being stored, so that callers can join it. Does
     /// nothing if the table has a flight of the key.
     pub(super) fn register_arrived(&self, flight: &Arc<Flight>) {

@@ -109,6 +109,8 @@ pub(super) struct GrowingRecord {
     pub(super) detached: bool,
     /// The waker of a leader that waits for room in the window.
     pub(super) leader: Option<Waker>,
+    /// The waker of a task that waits until the last reader has left.
+    pub(super) watcher: Option<Waker>,
 }
 
 impl GrowingRecord {
@@ -125,6 +127,7 @@ impl GrowingRecord {
             stored: None,
             detached: false,
             leader: None,
+            watcher: None,
         }
     }
 

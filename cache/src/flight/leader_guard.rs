@@ -12,6 +12,7 @@ use super::flights::{FlightKey, Flights, JoinPolicy, JoinTerms};
 use super::fragment::{body_cost, fragment_cost, hold};
 use super::growing_record::{End, Opening, Phase, VariantKey};
 use super::shared::Flight;
+use super::watch::FollowerWatch;
 
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,11 @@ impl LeaderGuard {
     /// The key that is fetched.
     pub(crate) fn key(&self) -> FlightKey<'_> {
         self.flight.key()
+    }
+
+    /// Watches the followers of this flight.
+    pub(crate) fn watch_followers(&self) -> FollowerWatch {
+        FollowerWatch::new(&self.flights, &self.flight)
     }
 
     /// The purge number that the gate returned when this flight began.

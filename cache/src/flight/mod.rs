@@ -39,6 +39,7 @@ mod shared;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod window;
 
 pub use body_writer::NoReaders;
@@ -46,6 +47,7 @@ pub use flights::{JoinPolicy, JoinTerms};
 pub use follower::{BodyReader, FollowOutcome, Follower};
 pub use growing_record::{ReadEvent, VariantKey};
 pub use leader_guard::{FillRefused, RenewedHead};
+pub use watch::FollowerWatch;
 
 pub(crate) use body_writer::BodyWriter;
 pub(crate) use flights::{FlightConfig, FlightKey, Flights, Gate, JoinResult, fixed_bytes};

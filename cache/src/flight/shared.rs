@@ -99,6 +99,26 @@ impl Flight {
         !matches!(self.growing.lock().phase, Phase::Waiting)
     }
 
+    /// Whether any follower or reader has not left.
+    pub(super) fn has_followers(&self) -> bool {
+        !self.growing.lock().readers.is_empty()
+    }
+
+    /// Polls until the last follower or reader has left.
+    pub(super) fn poll_unfollowed(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut growing = self.growing.lock();
+        if growing.readers.is_empty() {
+            return Poll::Ready(());
+        }
+        if growing.watcher.as_ref().is_some_and(|watcher| watcher.will_wake(cx.waker())) {
+            return Poll::Pending;
+        }
+        let replaced = growing.watcher.replace(cx.waker().clone());
+        drop(growing);
+        drop(replaced);
+        Poll::Pending
+    }
+
     /// Ends the body. Only the first call has an effect. If the body is aborted, its fragments are
     /// dropped.
     pub(super) fn end(&self, end: End) {
@@ -253,8 +273,9 @@ impl Drop for FollowerHandle {
         debug_assert!(left.is_some(), "a follower's handle is registered until it is dropped");
         growing.release();
         let leader = growing.leader_to_wake();
+        let watcher = growing.readers.is_empty().then(|| growing.watcher.take()).flatten();
         drop(growing);
         drop(left);
-        leader.into_iter().for_each(Waker::wake);
+        leader.into_iter().chain(watcher).for_each(Waker::wake);
     }
 }

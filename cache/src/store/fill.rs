@@ -17,8 +17,8 @@ use super::respond::Response;
 use super::stats::Events;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::{
-    BodyWriter, FillRefused, FlightKey, Follower, Gate, JoinResult, JoinTerms, LeaderGuard,
-    NoReaders, RenewedHead, VariantKey,
+    BodyWriter, FillRefused, FlightKey, Follower, FollowerWatch, Gate, JoinResult, JoinTerms,
+    LeaderGuard, NoReaders, RenewedHead, VariantKey,
 };
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
@@ -143,6 +143,11 @@ impl Leader {
     /// origin at once do not follow it: see [`JoinTerms::has_turn`].
     pub fn admit(&self) {
         self.guard.admit();
+    }
+
+    /// Watches the followers of this fetch.
+    pub fn watch_followers(&self) -> FollowerWatch {
+        self.guard.watch_followers()
     }
 
     /// Ends the fetch of a response that is not storable. Followers fetch for themselves, and

@@ -231,6 +231,14 @@ settings! {
         reason: "A host with IPv6 usually has a prefix of 64 bits, and so as many addresses as it \
             likes.",
     }
+    abandoned_fetches_per_network_max: u32 = "16" {
+        doc: "Number of fetches of one worker that continue although their clients have left, for \
+            each client network; beyond it, the oldest of them is stopped.",
+        kind: SettingKind::Count { min: 0, max: 1_000_000, unit: "fetches" },
+        reloads: true,
+        reason: "A client that leaves often returns for the same page, but a client that requests \
+            and leaves must not make the origin work for nothing.",
+    }
     requests_per_connection_max: u32 = "1000000" {
         doc: "Number of requests after which a client connection is closed.",
         kind: SettingKind::Count { min: 1, max: u32::MAX as u64, unit: "requests" },

@@ -5,6 +5,7 @@
 //! hyper's HTTP/1.1 client. An origin may be hostile too: everything that it sends is checked again
 //! by our own rules before any of it is stored or passed on.
 
+mod abandoned;
 mod answer;
 mod connect;
 mod exchange;
@@ -23,6 +24,7 @@ mod resume;
 mod upload;
 mod upload_room;
 
+pub(crate) use abandoned::AbandonedFetches;
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
 pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;

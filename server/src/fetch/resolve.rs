@@ -16,6 +16,7 @@ use forebay_cache::{CollapseResult, Follower, JoinPolicy, JoinTerms, Leader};
 use forebay_http::policy::cache_status::CacheStatus;
 use tokio::sync::oneshot;
 
+use super::abandoned::run_while_wanted;
 use super::follow::{FollowedFetch, follow, own_response};
 use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
@@ -181,7 +182,9 @@ async fn start_fetch<'t>(
         interim: transaction.interim().clone(),
     };
     let (outcome, ended) = oneshot::channel();
-    worker.spawn(lead(task, leader, outcome));
+    let (network, followers) = (task.network, leader.watch_followers());
+    let fetch = lead(task, leader, outcome);
+    worker.spawn(run_while_wanted(Rc::clone(worker), network, followers, fetch));
     let response = match ended.await {
         Ok(FetchOutcome::Stored { fwd_status, progress, own_lines }) => {
             transaction.rule_state.resume(progress);

@@ -9,6 +9,7 @@ mod pieces;
 mod shelf;
 mod stress;
 mod validate;
+mod watch;
 mod window;
 
 use std::future::poll_fn;

@@ -1,0 +1,43 @@
+//! A watch on the followers of a flight, for a task that owns the flight's leader: it may stop a
+//! fetch that nothing follows any more.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::flights::Flights;
+use super::shared::Flight;
+
+/// Watches whether a fetch has followers. One task watches a fetch.
+pub struct FollowerWatch {
+    flights: Arc<Flights>,
+    flight: Arc<Flight>,
+}
+
+impl FollowerWatch {
+    pub(super) fn new(flights: &Arc<Flights>, flight: &Arc<Flight>) -> Self {
+        Self { flights: Arc::clone(flights), flight: Arc::clone(flight) }
+    }
+
+    /// Whether the fetch has followers or readers.
+    pub fn has_followers(&self) -> bool {
+        self.flight.has_followers()
+    }
+
+    /// Polls until the last follower or reader has left. Others may join afterwards.
+    pub fn poll_unfollowed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.flight.poll_unfollowed(cx)
+    }
+
+    /// Lets no caller join the fetch any more, if it has no followers. Returns whether it had none.
+    /// Then the caller drops the leader.
+    pub fn withdraw(&self) -> bool {
+        self.flights.unregister_unfollowed(&self.flight)
+    }
+}
+
+impl fmt::Debug for FollowerWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowerWatch").field("key", &self.flight.key()).finish()
+    }
+}

@@ -1,0 +1,128 @@
+//! Fetches whose clients have all left. They go on, because the response may be wanted again, but
+//! each client network has a limit of them: otherwise a client that requests and leaves makes the
+//! origin work for nothing.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use forebay_cache::FollowerWatch;
+
+use crate::accept::ClientNetwork;
+use crate::counters::Counter;
+use crate::worker::Worker;
+
+/// The abandoned fetches of one worker, by the network of the client that started each. The oldest
+/// is first.
+#[derive(Debug, Default)]
+pub(crate) struct AbandonedFetches {
+    by_network: RefCell<HashMap<ClientNetwork, VecDeque<Rc<WatchedFetch>>>>,
+}
+
+#[derive(Debug)]
+struct WatchedFetch {
+    network: ClientNetwork,
+    followers: FollowerWatch,
+    /// Whether the fetch is among the abandoned ones.
+    is_listed: Cell<bool>,
+    is_stopped: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl WatchedFetch {
+    fn wake(&self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl AbandonedFetches {
+    /// Adds a fetch. If its network then has more than `count_max`, stops the oldest that is still
+    /// abandoned.
+    fn add(&self, fetch: &Rc<WatchedFetch>, count_max: usize) {
+        let mut by_network = self.by_network.borrow_mut();
+        let listed = by_network.entry(fetch.network).or_default();
+        fetch.is_listed.set(true);
+        listed.push_back(Rc::clone(fetch));
+        while listed.len() > count_max
+            && let Some(oldest) = listed.pop_front()
+        {
+            oldest.is_listed.set(false);
+            // If clients have joined it since, it continues, and is watched again.
+            oldest.is_stopped.set(oldest.followers.withdraw());
+            oldest.wake();
+        }
+        if listed.is_empty() {
+            by_network.remove(&fetch.network);
+        }
+    }
+
+    fn remove(&self, fetch: &Rc<WatchedFetch>) {
+        if !fetch.is_listed.replace(false) {
+            return;
+        }
+        let mut by_network = self.by_network.borrow_mut();
+        if let Some(listed) = by_network.get_mut(&fetch.network) {
+            listed.retain(|other| !Rc::ptr_eq(other, fetch));
+            if listed.is_empty() {
+                by_network.remove(&fetch.network);
+            }
+        }
+    }
+}
+
+/// Runs `fetch`, which owns the leader of `followers`, to its end, or until its clients have all
+/// left and their network has abandoned too many later ones.
+pub(super) async fn run_while_wanted(
+    worker: Rc<Worker>,
+    network: ClientNetwork,
+    followers: FollowerWatch,
+    fetch: impl Future<Output = ()>,
+) {
+    let mut fetch = pin!(fetch);
+    let watched = WatchedFetch {
+        network,
+        followers,
+        is_listed: Cell::new(false),
+        is_stopped: Cell::new(false),
+        waker: RefCell::new(None),
+    };
+    let guard = AbandonedGuard { worker: &worker, fetch: Rc::new(watched) };
+    let watched = &guard.fetch;
+    poll_fn(|cx| {
+        if !watched.is_stopped.get() && fetch.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if watched.is_listed.get() && watched.followers.has_followers() {
+            worker.abandoned.remove(watched);
+        }
+        let is_unlisted = !watched.is_stopped.get() && !watched.is_listed.get();
+        if is_unlisted && watched.followers.poll_unfollowed(cx).is_ready() {
+            *watched.waker.borrow_mut() = Some(cx.waker().clone());
+            let count_max = worker.config().server.abandoned_fetches_per_network_max;
+            worker.abandoned.add(watched, count_max as usize);
+        }
+        if watched.is_stopped.get() {
+            worker.count(Counter::FetchesAbandoned);
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Takes a fetch from the abandoned ones when it ends, even by a panic.
+struct AbandonedGuard<'w> {
+    worker: &'w Worker,
+    fetch: Rc<WatchedFetch>,
+}
+
+impl Drop for AbandonedGuard<'_> {
+    fn drop(&mut self) {
+        self.worker.abandoned.remove(&self.fetch);
+    }
+}
