@@ -40,6 +40,7 @@ pub mod tags;
 pub mod update;
 pub mod vary;
 
+mod accept_encoding;
 mod lists;
 mod strings;
 

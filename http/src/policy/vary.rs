@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::bytes::is_token;
 use crate::fields::{FieldId, Fields};
+use crate::policy::accept_encoding::CodingList;
 use crate::policy::lists;
 
 /// Largest number of names in Vary. A response that varies by more fields is not stored: it would
@@ -73,14 +74,20 @@ const ABSENT: u32 = u32::MAX;
 /// Appends the secondary key of a request: for each name, the length and the normalised value of
 /// that field.
 ///
-/// RFC 9111 §4.1 allows combining the lines of a field and changing white space around commas.
-/// Nothing else is normalised, because case and order matter in some fields.
+/// RFC 9111 §4.1 allows combining the lines of a field, changing white space around commas, and
+/// changes that the definition of a field permits. Accept-Encoding has a normal form (see
+/// [`accept_encoding`](super::accept_encoding)). In other fields nothing else is normalised,
+/// because case and order matter in some of them.
 pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u8>) {
     for name in names.iter() {
         let len_at = out.len();
         out.extend_from_slice(&ABSENT.to_le_bytes());
-        let mut is_present = false;
         let id = FieldId::of(name);
+        if id == FieldId::AcceptEncoding && write_accept_encoding(request, out) {
+            write_len(len_at, out);
+            continue;
+        }
+        let mut is_present = false;
         for field in request.iter() {
             let is_other =
                 field.id != id || id == FieldId::Other && !field.name.eq_ignore_ascii_case(name);
@@ -97,6 +104,20 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
             write_len(len_at, out);
         }
     }
+}
+
+/// Writes the normal form of Accept-Encoding; returns false if the request has no such field, or
+/// one without a normal form.
+fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
+    let mut lines = request.all(FieldId::AcceptEncoding).peekable();
+    if lines.peek().is_none() {
+        return false;
+    }
+    let list = CodingList::parse(lines);
+    list.is_some_and(|list| {
+        list.write(out);
+        true
+    })
 }
 
 /// Writes the value with one space after each comma and none before it; quoted strings are

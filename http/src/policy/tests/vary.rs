@@ -93,6 +93,56 @@ fn requests_share_a_key_only_if_their_fields_are_equivalent() {
 }
 
 #[test]
+fn requests_with_equivalent_codings_share_a_key() {
+    let many: Vec<_> = (0..17).map(|index| format!("x{index:02}")).collect();
+    let (many, reversed) =
+        (many.join(","), many.iter().rev().cloned().collect::<Vec<_>>().join(","));
+    let cases = [
+        ("order", "gzip, br", "br, gzip", true),
+        ("case, space and a weight of 1", "gzip, br", "BR ;Q=1.000,\t GZip;q=1.0", true),
+        ("order of different weights", "br;q=0.5, gzip", "gzip, br;q=0.5", true),
+        ("digits of a weight", "gzip;q=0.5", "gzip;q=0.500", true),
+        ("a weight of 0", "gzip;q=0", "gzip; q=0.", true),
+        ("empty members", "gzip,,br,", "br,gzip", true),
+        ("two lines", "gzip\nAccept-Encoding: br", "br, gzip", true),
+        ("a star", "*;q=0.1, gzip", "gzip, *;q=0.1", true),
+        ("unknown codings", "x-own, gzip", "GZIP, X-Own", true),
+        ("an empty field", "", ",", true),
+        ("another coding", "gzip", "br", false),
+        ("one coding more", "gzip, br", "gzip", false),
+        ("another weight", "gzip;q=0.5", "gzip", false),
+        ("swapped weights", "gzip;q=0.5, br", "gzip, br;q=0.5", false),
+        ("a refused coding is not an absent one", "gzip, br;q=0", "gzip", false),
+        ("identity that is listed is not one that is not", "gzip, identity", "gzip", false),
+        ("an old name is a name of its own", "x-gzip", "gzip", false),
+        ("a coding that is listed twice", "gzip, gzip;q=0.5", "gzip;q=0.5, gzip", false),
+        ("a coding that is listed twice alike", "gzip, gzip", "gzip", false),
+        ("another parameter", "gzip;level=1, br", "br, gzip;level=1", false),
+        ("a parameter beside the weight", "gzip;q=1;x=1, br", "br, gzip;q=1;x=1", false),
+        ("a weight above 1", "gzip;q=1.001, br", "br, gzip;q=1.001", false),
+        ("a weight with four digits", "gzip;q=0.1234, br", "br, gzip;q=0.1234", false),
+        ("a weight that is no number", "gzip;q=.5, br", "br, gzip;q=.5", false),
+        ("a coding that is no token", "gz ip, br", "br, gz ip", false),
+        ("too many codings", &many, &reversed, false),
+    ];
+    let names = FieldNames::decode(b"accept-encoding").expect("a token");
+    let key = |value: &str| {
+        let mut out = Vec::new();
+        let text = format!("Accept-Encoding: {value}");
+        secondary_key(names, block(&text).fields(), &mut out);
+        out
+    };
+    for (name, left, right, expected) in cases {
+        assert_eq!(key(left) == key(right), expected, "{name}");
+        assert_eq!(key(left), key(left), "{name}");
+    }
+    let mut absent = Vec::new();
+    secondary_key(names, block("Host: a").fields(), &mut absent);
+    assert_ne!(key(""), absent, "an empty field is not an absent one");
+    assert!(key("BR;q=0.050, gzip;q=1.0").ends_with(b"br;q=0.050, gzip"));
+}
+
+#[test]
 fn a_key_is_appended_with_lengths_first() {
     let names = FieldNames::decode(b"a,b,c").expect("sorted tokens");
     let mut out = b"=".to_vec();
