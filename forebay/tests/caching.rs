@@ -250,3 +250,52 @@ fn script_of(answer: &Parts, method: &str) -> Script {
     let content = body.filter(|_| method != "HEAD").unwrap_or_default();
     Script::new().send(head + "\r\n").send(content)
 }
+
+/// An origin whose response varies by this field.
+fn varied(name: &str) -> (Origin, Server) {
+    let vary = format!("Vary: {name}");
+    let origin = Origin::start(move |request| {
+        let value = request.head.field("Accept-Encoding").unwrap_or("none").to_string();
+        Script::answer("200 OK", &["Cache-Control: max-age=600", &vary], value.as_bytes())
+    });
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(&origin);
+    let server = builder.flag("--workers", "1").start();
+    (origin, server)
+}
+
+#[test]
+fn requests_with_equivalent_codings_share_a_variant() {
+    let (origin, server) = varied("Accept-Encoding");
+    let mut client = Client::connect(server.address());
+    let mut ask = |fields: &[&str]| client.ask("GET", "/page", fields).expect("whole").text();
+    let cases = [
+        ("gzip, br", "gzip, br"),
+        ("br,gzip;q=1.0", "gzip, br"),
+        ("BR ; q=1, GZIP,", "gzip, br"),
+        ("gzip", "gzip"),
+        ("gzip;q=0.5, br", "gzip;q=0.5, br"),
+        ("br, gzip;q=0.50", "gzip;q=0.5, br"),
+    ];
+    for (sent, answered) in cases {
+        assert_eq!(ask(&[&format!("Accept-Encoding: {sent}")]), answered, "{sent}");
+    }
+    assert_eq!(ask(&[]), "none");
+    assert_eq!(origin.count("/page"), 4);
+}
+
+/// A client that invents values of a field does not displace the variant that others use.
+#[test]
+fn a_variant_that_is_used_outlives_many_that_are_not() {
+    let (origin, server) = varied("X-Variant");
+    let mut client = Client::connect(server.address());
+    let mut ask = |value: &str| {
+        let field = format!("X-Variant: {value}");
+        assert_eq!(client.ask("GET", "/page", &[&field]).expect("whole").status, 200, "{value}");
+    };
+    ask("used");
+    ask("used");
+    (0..200).for_each(|number| ask(&number.to_string()));
+    assert_eq!(origin.count("/page"), 201);
+    ask("used");
+    assert_eq!(origin.count("/page"), 201, "it is not stored any more");
+}

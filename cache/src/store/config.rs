@@ -41,7 +41,7 @@ pub struct StoreConfig {
     pub window_bytes: u64,
     /// The total time that one reader of a window may make the other readers wait.
     pub window_wait_ms_max: u64,
-    /// The most variants of a resource. A further variant replaces the oldest.
+    /// The most variants of a resource. A further variant replaces the least used.
     pub variants_max: usize,
 }
 

@@ -226,7 +226,8 @@ impl WorkerInner {
                 return Some(id);
             }
             let id = VariantId::new(self.shared.next_sequence(), &hash);
-            let (body, oldest) = base.with(&id, self.shared.config.variants_max);
+            let victims = self.records.variant_victims(primary, base);
+            let body = base.with(&id, &victims);
             let times =
                 RecordTimes { response_time: record.header.response_time, stale_from: NEVER };
             let (tags, head) = (record.tags(), record.head());
@@ -234,9 +235,9 @@ impl WorkerInner {
             if self.replace(&pinned, &new).is_some() {
                 crash_point!("store.unnamed");
                 // This only frees memory: no lookup finds these records.
-                for oldest in oldest {
+                for victim in &victims {
                     let mut key = Vec::new();
-                    variants::write_key_of(&mut key, primary, &oldest);
+                    variants::write_key_of(&mut key, primary, victim);
                     self.records.index.remove(&self.records.pins, &self.records.key(&key));
                 }
                 return Some(id);
@@ -322,6 +323,27 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
+    /// The variants that a base drops before it names another. Those that no request has used since
+    /// they were stored go first, so that requests for ever new variants replace one another, and
+    /// not the variants that other clients use. If all are used, their counts are reset.
+    fn variant_victims(&self, primary: &[u8], base: BaseBody<'_>) -> Vec<VariantId> {
+        let variants_max = self.shared.config.variants_max;
+        let record_of = |id: &VariantId| {
+            let mut key = Vec::new();
+            variants::write_key_of(&mut key, primary, id);
+            self.look(&key)
+        };
+        // A variant that is not stored counts as unused.
+        let uses = |id: &VariantId| record_of(id).map_or(0, |pinned| pinned.hit.word().uses());
+        let victims = base.victims(variants_max, uses);
+        if victims.last().is_some_and(|last| uses(last) > 0) {
+            for pinned in base.variants().filter_map(|id| record_of(&id)) {
+                self.index.reset_uses(&pinned.hit);
+            }
+        }
+        victims
+    }
+
     /// Whether a record is stored that this response would replace.
     fn is_stored(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let Some(pinned) = self.look(primary) else {

@@ -80,17 +80,33 @@ impl<'a> BaseBody<'a> {
         self.ids.contains(&id.0)
     }
 
-    /// Returns the body with one more variant, and the oldest variants, which the new body drops to
-    /// stay within `variants_max`.
-    pub(crate) fn with(
+    /// The variants that the base names, the oldest first.
+    pub(crate) fn variants(&self) -> impl Iterator<Item = VariantId> + use<'a> {
+        self.ids.iter().map(|id| VariantId(*id))
+    }
+
+    /// The variants that a base has to drop before it names another, to stay within `variants_max`:
+    /// those with the fewest uses, and of these the oldest.
+    pub(crate) fn victims(
         &self,
-        id: &VariantId,
         variants_max: usize,
-    ) -> (Vec<u8>, impl Iterator<Item = VariantId> + use<'a>) {
+        uses: impl Fn(&VariantId) -> u8,
+    ) -> Vec<VariantId> {
         let too_many = (self.ids.len() + 1).saturating_sub(variants_max.max(1));
-        let (oldest, kept) = self.ids.split_at(too_many);
-        let body = [kept.as_flattened(), &id.0].concat();
-        (body, oldest.iter().map(|id| VariantId(*id)))
+        if too_many == 0 {
+            return Vec::new();
+        }
+        let mut victims: Vec<_> = self.variants().collect();
+        // The sort is stable, so the oldest stay first.
+        victims.sort_by_cached_key(uses);
+        victims.truncate(too_many);
+        victims
+    }
+
+    /// Returns the body with one more variant, and without the victims.
+    pub(crate) fn with(&self, id: &VariantId, victims: &[VariantId]) -> Vec<u8> {
+        let kept = self.variants().filter(|variant| !victims.contains(variant));
+        kept.chain([*id]).flat_map(|variant| variant.0).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //! then another process names the purged variant and dies at each step, too. No lookup finds a
 //! purged record.
 //!
-//! Bases name two variants, and there are three: a new one takes the name of the oldest away.
+//! Bases name two variants, and there are three: a new one takes the name of another away.
 
 use std::path::Path;
 

@@ -155,3 +155,40 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
     assert_eq!(store.stats().dropped_damaged, 1);
     assert_sound(&store);
 }
+
+/// Otherwise a client that sends ever new values could displace the variants of all others.
+#[test]
+fn a_further_variant_replaces_one_that_no_request_has_used() {
+    let store = Store::open(StoreConfig { variants_max: 3, ..config(8 << 20) }).unwrap();
+    let worker = store.join().unwrap();
+    let stored = || ["a", "b", "c", "d", "e", "f"].map(|value| uses_of(&worker, value)).concat();
+    let count_use = |value: &str| match worker.lookup(KEY) {
+        Lookup::Base(found) => assert!(found.variant(value.as_bytes()).is_some(), "{value}"),
+        other => panic!("{other:?}"),
+    };
+    for value in ["a", "b", "c"] {
+        put_variant(&worker, value.as_bytes());
+    }
+    count_use("a");
+    count_use("a");
+    count_use("b");
+    assert_eq!(stored(), "a2 b1 c0 ");
+    put_variant(&worker, b"d");
+    assert_eq!(stored(), "a2 b1 d0 ", "c was not used");
+    put_variant(&worker, b"e");
+    assert_eq!(stored(), "a2 b1 e0 ", "nor was d");
+    count_use("e");
+    count_use("e");
+    // All are used, and b least. Then their counts are reset.
+    put_variant(&worker, b"f");
+    assert_eq!(stored(), "a0 e0 f0 ");
+    put_variant(&worker, b"b");
+    assert_eq!(stored(), "b0 e0 f0 ", "a is the oldest of those that are unused");
+}
+
+/// The variant and its uses, if it is stored.
+fn uses_of(worker: &StoreWorker, value: &str) -> String {
+    variant_key(worker, KEY, value.as_bytes())
+        .filter(|key| worker.inner.records.look(key).is_some())
+        .map_or(String::new(), |key| format!("{value}{} ", uses(worker, &key)))
+}
