@@ -40,6 +40,45 @@ pub(super) fn check_memory(settings: &ServerSettings) -> Result<(), StartError> 
     check(memory_limit(Path::new(CGROUPS), &membership), cache_bytes, settings.cache_size)
 }
 
+/// Checks that a second cache fits beside the memory that is in use. In an upgrade without a common
+/// cache the running server keeps its cache until it ends; without this check the system might kill
+/// it.
+///
+/// # Errors
+/// [`StartError::MemoryInUse`].
+pub(super) fn check_memory_beside(settings: &ServerSettings) -> Result<(), StartError> {
+    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    check_beside(limits(Path::new(CGROUPS), &membership), settings.cache_size)
+}
+
+fn check_beside(limits: Vec<MemoryLimit>, cache_size: u64) -> Result<(), StartError> {
+    let needed_bytes = cache_size.saturating_add(PROGRAM_BYTES);
+    for limit in limits {
+        let used_bytes = used_bytes(&limit);
+        if limit.bytes < used_bytes.saturating_add(needed_bytes) {
+            return Err(StartError::MemoryInUse { cache_size, used_bytes, limit });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the memory in use by the group of a limit, without the files in it, which the system
+/// would write back; 0 if the group has no such figure.
+fn used_bytes(limit: &MemoryLimit) -> u64 {
+    let (usage, prefix) = match limit.file.ends_with("memory.max") {
+        true => ("memory.current", ""),
+        false => ("memory.usage_in_bytes", "total_"),
+    };
+    let used = read_number(&limit.file.with_file_name(usage)).unwrap_or(0);
+    let stat = fs::read_to_string(limit.file.with_file_name("memory.stat")).unwrap_or_default();
+    let files = stat.lines().filter_map(|line| {
+        let (name, bytes) = line.split_once(' ')?;
+        let is_file = ["inactive_file", "active_file"].contains(&name.strip_prefix(prefix)?);
+        bytes.parse::<u64>().ok().filter(|_| is_file)
+    });
+    used.saturating_sub(files.sum())
+}
+
 fn check(limit: Option<MemoryLimit>, cache_bytes: u64, cache_size: u64) -> Result<(), StartError> {
     match limit {
         Some(limit) if limit.bytes < cache_bytes.saturating_add(PROGRAM_BYTES) => {
@@ -72,11 +111,16 @@ const RAMFS_MAGIC: rustix::fs::FsWord = 0x8584_58f6;
 /// Returns the lowest memory limit of a process's group and the groups above it. `membership` is
 /// the text of `/proc/PID/cgroup`, and `root` the mount point of control groups.
 fn memory_limit(root: &Path, membership: &str) -> Option<MemoryLimit> {
+    limits(root, membership).into_iter().min_by_key(|limit| limit.bytes)
+}
+
+/// Returns all those limits.
+fn limits(root: &Path, membership: &str) -> Vec<MemoryLimit> {
     let groups = membership.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         Some((parts.next()?, parts.next()?))
     });
-    let limits = groups.flat_map(|(controllers, group)| {
+    let of_groups = groups.flat_map(|(controllers, group)| {
         let trees: &[(&str, &str)] = match controllers {
             "" => &[("", "memory.max"), ("unified", "memory.max")],
             _ if controllers.split(',').any(|name| name == "memory") => {
@@ -84,13 +128,13 @@ fn memory_limit(root: &Path, membership: &str) -> Option<MemoryLimit> {
             }
             _ => &[],
         };
-        trees.iter().filter_map(|(tree, file)| lowest(&root.join(tree), group, file))
+        trees.iter().flat_map(|(tree, file)| limits_up(&root.join(tree), group, file))
     });
-    limits.min_by_key(|limit| limit.bytes)
+    of_groups.collect()
 }
 
-/// Returns the lowest limit of the group and those above it, up to the top of the tree.
-fn lowest(tree: &Path, group: &str, file: &str) -> Option<MemoryLimit> {
+/// Returns the limits of the group and those above it, up to the top of the tree.
+fn limits_up(tree: &Path, group: &str, file: &str) -> Vec<MemoryLimit> {
     // In a container the group's name may begin outside of the visible tree. Then the limit of the
     // container is at the top.
     let is_visible = !Path::new(group).components().any(|part| part == Component::ParentDir);
@@ -101,7 +145,7 @@ fn lowest(tree: &Path, group: &str, file: &str) -> Option<MemoryLimit> {
         let bytes = read_number(&file).ok()?;
         Some(MemoryLimit { bytes, file })
     });
-    limits.min_by_key(|limit| limit.bytes)
+    limits.collect()
 }
 
 fn read_number(file: &Path) -> io::Result<u64> {
@@ -169,6 +213,43 @@ mod tests {
             let expected =
                 expected.map(|(bytes, file)| MemoryLimit { bytes, file: root.path(file) });
             assert_eq!(found, expected, "{files:?} {membership:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_cache_fits_beside_the_memory_in_use_but_for_files() {
+        let (cache_size, limit) = (256 << 20, 600 << 20);
+        let most = limit - cache_size - PROGRAM_BYTES;
+        let files = 100 << 20;
+        let stat = |prefix: &str| {
+            let half = files / 2;
+            format!("anon 7\n{prefix}inactive_file {half}\n{prefix}active_file {half}\nx\n")
+        };
+        let versions = [
+            ("", "0::/a", ("memory.max", "memory.current"), ""),
+            (
+                "memory/",
+                "4:memory:/a",
+                ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+                "total_",
+            ),
+        ];
+        for (tree, membership, (limit_file, usage_file), prefix) in versions {
+            // The group above has the tighter limit, because other processes use its memory.
+            for (used, fits) in [(most + files, true), (most + files + 1, false)] {
+                let root = Folder::new();
+                fs::create_dir_all(root.path(&format!("{tree}a"))).expect("it is ours");
+                let write = |file: &str, text: String| {
+                    fs::write(root.path(&format!("{tree}{file}")), text).expect("it is ours");
+                };
+                write(limit_file, limit.to_string());
+                write(usage_file, used.to_string());
+                write("memory.stat", stat(prefix));
+                write(&format!("a/{limit_file}"), (limit - 1).to_string());
+                write(&format!("a/{usage_file}"), "0".to_owned());
+                let checked = check_beside(limits(&root.path(""), membership), cache_size);
+                assert_eq!(checked.is_ok(), fits, "{membership} {used}: {checked:?}");
+            }
         }
     }
 

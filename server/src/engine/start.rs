@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use super::attach_store::attach_store;
-use super::cgroup::{MemoryLimit, check_memory};
+use super::cgroup::{MemoryLimit, check_memory, check_memory_beside};
 use super::control::{Control, ControlParts, Hooks};
 use super::resources::{ControlSockets, ServerResources};
 use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_socket};
@@ -92,6 +92,15 @@ pub enum StartError {
         /// The limit.
         limit: MemoryLimit,
     },
+    /// A second cache does not fit beside the memory that is in use.
+    MemoryInUse {
+        /// The setting in bytes.
+        cache_size: u64,
+        /// Memory in use by the control group.
+        used_bytes: u64,
+        /// The limit.
+        limit: MemoryLimit,
+    },
     /// A thread or its event loop cannot be created.
     Thread(io::Error),
 }
@@ -129,6 +138,17 @@ impl fmt::Display for StartError {
                  in {}; lower cache_size, or raise the limit",
                 cache_size >> 20,
                 PROGRAM_BYTES >> 20,
+                limit.bytes >> 20,
+                limit.file.display()
+            ),
+            StartError::MemoryInUse { cache_size, used_bytes, limit } => write!(
+                f,
+                "a second cache of {} MiB and {} MiB for the program do not fit beside {} MiB in \
+                 use, under the memory limit of {} MiB in {}; stop the running server and start \
+                 this one, or raise the limit",
+                cache_size >> 20,
+                PROGRAM_BYTES >> 20,
+                used_bytes >> 20,
                 limit.bytes >> 20,
                 limit.file.display()
             ),
@@ -190,7 +210,13 @@ pub fn upgrade(mut config: Config, hooks: Hooks) -> Result<Running, StartError> 
         });
     };
     let totals = taken.totals;
-    let resources = ServerResources::take_over(taken, &config.server, worker_count);
+    // Without a cache directory the two processes cannot share a cache.
+    let has_room = match config.server.cache_dir.path() {
+        None => check_memory_beside(&config.server),
+        Some(_) => Ok(()),
+    };
+    let resources =
+        has_room.and_then(|()| ServerResources::take_over(taken, &config.server, worker_count));
     let built = resources.and_then(|resources| {
         let has_admin = resources.has_its_admin;
         let built = PreparedServer::new(config, hooks, Resolver::system(), resources)?;

@@ -1,4 +1,4 @@
-//! Logs that workers no longer write to: their threads write what is queued, and end.
+//! Logs that workers no longer write to. Their threads write the rest of the queue, and end.
 
 use std::cell::RefCell;
 use std::sync::Arc;
