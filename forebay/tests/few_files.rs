@@ -93,9 +93,7 @@ fn one_address_cannot_take_the_few_connections_of_all() {
     let (folder, origin) = (Folder::new(), Origin::echo());
     let server = start(&folder, &origin, "1");
     let _greedy: Vec<_> = (0..250).map(|_| Client::connect(server.address())).collect();
-    eventually("connections are refused or displaced", || {
-        server.stat("connections_refused_total") + server.stat("idle_displaced_total") > 150.0
-    });
+    eventually("connections are displaced", || server.stat("idle_displaced_total") > 150.0);
     let mut other = connect_from(&server, 1);
     assert_eq!(other.ask("GET", "/", &[]).expect("served").status, 200);
 }

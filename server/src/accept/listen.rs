@@ -42,7 +42,12 @@ pub(crate) async fn accept_connections(
                 is_exhausted = false;
                 make_room(&worker, &*transport).await;
                 if let Some(admitted) = admit(&worker, transport) {
+                    let network = admitted.registered.network();
                     serve(Rc::clone(&worker), admitted);
+                    // Connections are idle only once their tasks have run.
+                    if pressure(&worker, network).is_some() {
+                        tokio::task::yield_now().await;
+                    }
                 }
             }
             Some(Err(error)) => {
