@@ -53,6 +53,7 @@ events! {
     CacheOpened, info, "cache_opened", "opened the cache";
     CacheReplaced, warn, "cache_replaced", "the cache starts empty: its old content is unusable";
     AnnounceFailed, warn, "announce_failed", "cannot write the addresses to standard output";
+    RecordDamaged, warn, "record_damaged", "removed a damaged response from the cache";
     Stopping, info, "stopping", "stopping; finishing requests in flight";
     Stopped, info, "stopped", "stopped";
     DrainTimedOut, warn, "drain_timed_out", "cut requests in flight: shutdown_ms_max is over";

@@ -29,6 +29,7 @@ use crate::counters::{Counter, Histogram};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{AbandonedFetches, Hosts, Origins, UploadRoom};
+use crate::key::DamagedKey;
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
@@ -193,7 +194,10 @@ impl Worker {
 
     /// Runs one slice of the store's maintenance; returns whether there is more to do.
     pub(crate) fn turn_store(&self) -> bool {
-        self.store.turn(clock::unix_seconds(), |connection| self.registry.cut(connection))
+        let goes_on =
+            self.store.turn(clock::unix_seconds(), |connection| self.registry.cut(connection));
+        self.store.report_damaged(|key| self.event(Event::RecordDamaged, &DamagedKey(key)));
+        goes_on
     }
 
     /// Makes room in the store whenever it is due, in slices, so that no request waits for long.

@@ -12,6 +12,7 @@
 mod purge_tests;
 mod replace_tests;
 mod reuse_tests;
+mod verified_tests;
 
 use std::sync::Arc;
 

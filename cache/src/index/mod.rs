@@ -40,6 +40,7 @@ mod key;
 mod lookup;
 mod records;
 mod table;
+mod verified;
 mod word;
 
 #[cfg(all(test, loom))]
@@ -52,4 +53,6 @@ pub use insert::{InsertError, InsertRequest, UncheckedWord};
 pub use key::{IndexKey, KeyHash};
 pub use records::{IndexHit, PinnedLocation, Records, RemovalReason};
 pub use table::{BUCKET_WORDS, Index, IndexError, words_needed};
+#[cfg_attr(loom, allow(unused_imports))] // Its users are a model and the store.
+pub(crate) use verified::VerifiedSlots;
 pub use word::{IndexWord, SIZE_CLASS_MAX, USE_MAX, WordState, size_class, size_class_bytes_min};

@@ -180,7 +180,7 @@ impl<'w> DrainSlice<'w> {
         let is_all_out = match end {
             WalkEnd::Through(offset_bytes) => self.is_all_out(offset_bytes),
             WalkEnd::Damaged => {
-                Events::one(&shared.events.dropped_damaged);
+                self.worker.records.note_damaged(None);
                 false
             }
             WalkEnd::Paused => return SliceOutcome::More,

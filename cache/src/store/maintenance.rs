@@ -25,6 +25,13 @@ impl StoreWorker {
         goes_on || revokes_more
     }
 
+    /// Calls `report` for each damaged record that this worker has removed since the last call,
+    /// with the primary key if it is known. If there were very many, some are left out; the
+    /// [statistics](crate::Stats::dropped_damaged) count all of them.
+    pub fn report_damaged(&self, report: impl FnMut(Option<&[u8]>)) {
+        self.inner.records.damaged.report(report);
+    }
+
     /// Whether [`turn`](StoreWorker::turn) should be called at once, because it has work.
     pub fn is_due(&self) -> bool {
         self.inner.reclaimer.is_due() || self.inner.records.access().has_orphans()

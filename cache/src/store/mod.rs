@@ -12,6 +12,7 @@
 //! | `purge.rs`, `select.rs` | purging; selections by prefix or tags, listing |
 //! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain*.rs` | reclaiming segments |
 //! | `recover.rs` | cleaning up after dead participants |
+//! | `verify.rs` | verifying records that an earlier process has stored |
 //! | `stats.rs`, `check.rs`, `test_hooks.rs` | counters, checks, hooks for tests |
 
 mod appender;
@@ -45,6 +46,7 @@ mod test_hooks;
 #[cfg(test)]
 mod tests;
 pub(crate) mod variants;
+mod verify;
 mod victim;
 mod worker;
 

@@ -15,6 +15,7 @@ use forebay_sync::pins::PinRow;
 use super::record_access::RecordAccess;
 use super::shared::Shared;
 use super::variants::{self, BaseBody};
+use super::verify::{DamagedRecords, RecentlyVerified};
 use super::worker::OwnRow;
 use crate::index::{Index, IndexHit, IndexKey, KeyHash, PinnedLocation, Records, RemovalReason};
 use crate::segment::{HeaderKind, Record};
@@ -26,6 +27,10 @@ pub(crate) struct RecordIndex {
     pub(crate) index: Index<Area, RecordAccess>,
     /// A buffer for temporary keys, reused to avoid allocations.
     pub(super) scratch: RefCell<Vec<u8>>,
+    /// The records that this thread has verified since the process attached to the region.
+    pub(super) recent: RecentlyVerified,
+    /// Damaged records that were removed and are not reported yet.
+    pub(super) damaged: DamagedRecords,
 }
 
 /// A record and the pin that keeps it in place.
@@ -70,7 +75,14 @@ impl RecordIndex {
             Index::new(words, shared.plan.bucket_count, RecordAccess::new(shared))
         };
         let index = index.map_err(|_| full())?;
-        Ok(RecordIndex { shared: Arc::clone(shared), pins, index, scratch: RefCell::default() })
+        Ok(RecordIndex {
+            shared: Arc::clone(shared),
+            pins,
+            index,
+            scratch: RefCell::default(),
+            recent: RecentlyVerified::new(&shared.verified),
+            damaged: DamagedRecords::default(),
+        })
     }
 
     /// The index's access to the records that its words name.
@@ -97,8 +109,9 @@ impl RecordIndex {
         IndexKey::new(hash, move |at| self.access().has_key(at, key))
     }
 
-    /// Looks up the live record of a key. This does not count as a use: a caller that answers a
-    /// request with the record counts the use by [`Index::count_use`].
+    /// Looks up the live record of a key. A record that was stored before this process attached to
+    /// the region is verified first, and removed if it is damaged. This does not count as a use: a
+    /// caller that answers a request with the record counts the use by [`Index::count_use`].
     #[inline]
     pub(crate) fn look(&self, key: &[u8]) -> Option<PinnedRecord<'_>> {
         let seen = Cell::new(None);
@@ -110,9 +123,12 @@ impl RecordIndex {
             is_it
         };
         let wanted = IndexKey::new(self.shared.hash(key), is_at);
+        let verified_end = self.shared.verified.end();
         let hit = self.index.lookup(&self.pins, &wanted)?;
+        let is_verified = (hit.slot() as u64) < verified_end;
         // The closure saw the record that was found last.
-        Some(PinnedRecord { record: seen.take()?, hit })
+        let pinned = PinnedRecord { record: seen.take()?, hit };
+        (is_verified || self.verify(&pinned)).then_some(pinned)
     }
 
     /// Removes the word of a record that a lookup found, and cleans up after the record. Returns

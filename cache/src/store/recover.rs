@@ -3,24 +3,18 @@
 
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::io;
-use std::sync::Arc;
 
 use forebay_shm::Dead;
 use forebay_sync::atomic::Relaxed;
 
 use super::layout::ROW_WORDS;
 use super::record_index::RecordIndex;
-use super::shared::Shared;
 use super::stats::Events;
 use super::store::Store;
 use super::worker::WorkerInner;
-use crate::index::{IndexHit, Records, WordState};
-use crate::segment::{ScannedRecord, SegmentPhase};
-
-/// The bytes that one slice of verifying reads: some 30 µs.
-const VERIFY_BYTES: u32 = 128 * 1024;
+use crate::index::{Records, WordState};
+use crate::segment::ScannedRecord;
 
 impl Store {
     /// Releases everything that dead participants held, and returns the number of these
@@ -80,66 +74,6 @@ impl WorkerInner {
     }
 }
 
-/// Checks, in slices, the records that were in the region when this process attached to it. One
-/// thread of each process does this.
-#[derive(Debug)]
-pub(crate) struct Verifier {
-    shared: Arc<Shared>,
-    /// The segment and the offset at which verifying continues, if this thread verifies.
-    next: Cell<Option<(u32, u64)>>,
-}
-
-impl Verifier {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Verifier {
-        Verifier { shared: Arc::clone(shared), next: Cell::new(None) }
-    }
-
-    /// Begins to verify, if there are records to verify and no other thread of this process does or
-    /// has done so.
-    pub(crate) fn begin(&self) {
-        if self.next.get().is_none()
-            && let Some(segment) = self.shared.begin_verifying()
-        {
-            self.next.set(Some((segment, 0)));
-        }
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        self.next.get().is_some()
-    }
-
-    /// The segment in which this thread verifies, if it does.
-    #[cfg(test)]
-    pub(crate) fn segment(&self) -> Option<u32> {
-        self.next.get().map(|(segment, _)| segment)
-    }
-
-    /// Verifies the next records, and removes damaged ones. Returns whether there is more to do.
-    pub(crate) fn slice(&self, records: &RecordIndex) -> bool {
-        let Some((segment, offset_bytes)) = self.next.get() else {
-            return false;
-        };
-        let next = match records.verify_from(segment, offset_bytes) {
-            Some(offset_bytes) => Some((segment, offset_bytes)),
-            None if segment + 1 < self.shared.plan.geometry.segment_count() => {
-                Some((segment + 1, 0))
-            }
-            None => None,
-        };
-        self.next.set(next);
-        next.is_some()
-    }
-}
-
-impl Drop for Verifier {
-    fn drop(&mut self) {
-        // Another thread continues with this segment.
-        if let Some((segment, _)) = self.next.get() {
-            self.shared.leave_verifying(segment);
-        }
-    }
-}
-
 impl RecordIndex {
     /// Removes the index words of records that are damaged, not live, or not the newest of their
     /// key. Sets the segment's live bytes to those of the other records.
@@ -161,45 +95,6 @@ impl RecordIndex {
             live_bytes = self.check_by_index(segment);
         }
         table.set_live_bytes(segment, live_bytes);
-    }
-
-    /// Verifies some records of a segment from an offset on. Returns the offset at which the next
-    /// call continues, or `None` if there are no more records to verify in this segment.
-    fn verify_from(&self, segment: u32, offset_bytes: u64) -> Option<u64> {
-        let table = self.shared.segments.table();
-        let is_sealed = || table.state(segment).is_some_and(|s| s.phase == SegmentPhase::Sealed);
-        // The scan needs a segment that is not freed before the scan ends. The segment was seen
-        // sealed under the pin. To free it, a reclaimer first drains it, then executes the barrier
-        // and reads the pins. So the reclaimer sees this pin.
-        let _pin = self.pins.pin(segment as usize, is_sealed).ok()?;
-        let mut scan = self.shared.segments.scan_from(segment, offset_bytes);
-        let start = scan.offset_bytes();
-        let mut key = Vec::new();
-        loop {
-            // The scan ends at a damaged record. The drain of the segment removes the records
-            // behind it.
-            let scanned = scan.next()?.ok()?;
-            key.clear();
-            self.shared.segments.copy_key(&scanned, &mut key);
-            let hash = self.shared.hash(&key);
-            if let Some(hit) = self.index.find_location(&self.pins, hash, scanned.location.0)
-                && !self.shared.segments.has_valid_checksum(&scanned)
-            {
-                self.drop_damaged(&hit);
-            }
-            if scan.offset_bytes() - start >= VERIFY_BYTES {
-                return Some(u64::from(scan.offset_bytes()));
-            }
-        }
-    }
-
-    /// Removes a damaged record, so that the next request fetches it.
-    pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
-        if self.remove_hit(hit) {
-            Events::one(&self.shared.events.dropped_damaged);
-            // The record's key or tags may be damaged, so its entries in the key index may be left.
-            self.shared.leftovers.note();
-        }
     }
 
     /// Whether the record is live, whole, and the newest of its key. If not, its word is removed.
@@ -232,8 +127,12 @@ impl RecordIndex {
             if self.access().segment_of(hit.at().location()) != segment as usize {
                 return false;
             }
-            let record =
-                self.access().record(hit.at()).filter(|record| record.has_valid_checksum());
+            let record = self.access().record(hit.at());
+            let whole = record.filter(|record| record.has_valid_checksum());
+            if whole.is_none() {
+                self.note_damaged(record.as_ref());
+            }
+            let record = whole;
             let stays = hit.word().state() == WordState::Live && record.is_some();
             live_bytes += record.filter(|_| stays).map_or(0, |r| r.header.record_bytes());
             !stays

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_shm::{Area, Opened, Region, RegionError, RegionSpec, SystemFutex, UnnamedRegion};
 use forebay_shm::{BarrierWish, RobustLock};
 use forebay_sync::LockClass;
-use forebay_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Relaxed};
+use forebay_sync::atomic::{AtomicBool, AtomicU64, Relaxed};
 use forebay_sync::pins::Pins;
 use forebay_sync::{Barrier, Words};
 
@@ -16,7 +16,7 @@ use super::hash::Hasher;
 use super::layout::{Plan, ROW_WORDS, kind, row, word};
 use super::stats::Events;
 use crate::flight::{FlightConfig, Flights};
-use crate::index::KeyHash;
+use crate::index::{KeyHash, VerifiedSlots};
 use crate::key_index::{KeyIndex, Leftovers, PendingInserts};
 use crate::purge::PurgeRing;
 use crate::segment::{DrainProgress, Segments};
@@ -45,11 +45,12 @@ pub(crate) struct Shared {
     pub(crate) purge_lock: RobustLock<Area, SystemFutex>,
     pub(crate) flights: Arc<Flights>,
     pub(crate) events: Events,
+    /// The slots of the index whose records need no check of their checksums any more. A hit reads
+    /// this, and no hit writes it.
+    pub(super) verified: VerifiedSlots,
     /// Whether a thread of this process verifies, or has verified, the records that were in the
     /// region before the process attached to it.
-    is_verifying: AtomicBool,
-    /// The segment with which the next thread that verifies begins.
-    verified_segments: AtomicU32,
+    pub(super) is_verifying: AtomicBool,
     /// Whether a thread of this process sweeps the key index.
     pub(super) is_sweeping: AtomicBool,
     hasher: Hasher,
@@ -139,7 +140,10 @@ impl Shared {
             index_words: area(kind::INDEX)?,
             events: Events::default(),
             is_verifying: AtomicBool::new(false),
-            verified_segments: AtomicU32::new(0),
+            verified: match region.opened() {
+                Opened::Attached => VerifiedSlots::none(),
+                _ => VerifiedSlots::all(),
+            },
             is_sweeping: AtomicBool::new(false),
             hasher: Hasher::of_seed(region.seed()),
             config,
@@ -150,24 +154,6 @@ impl Shared {
             purges,
             region,
         })
-    }
-
-    /// Makes the caller verify the records that were in the region before this process attached to
-    /// it. Returns the segment to begin with, or `None` if there are no such records or another
-    /// thread verifies, or has verified, them.
-    pub(crate) fn begin_verifying(&self) -> Option<u32> {
-        let is_to_be_done = || !self.is_verifying.load(Relaxed);
-        let begins = matches!(self.opened(), Opened::Attached)
-            && is_to_be_done()
-            && !self.is_verifying.swap(true, Relaxed);
-        begins.then(|| self.verified_segments.load(Relaxed))
-    }
-
-    /// Stops verifying, so that another thread can continue with this segment.
-    pub(crate) fn leave_verifying(&self, segment: u32) {
-        // A thread that does not see this store begins with an earlier segment, which does no harm.
-        self.verified_segments.store(segment, Relaxed);
-        self.is_verifying.store(false, Relaxed);
     }
 
     /// How this process got the region: it created the region, attached to an existing one, or

@@ -27,8 +27,8 @@ use super::body_handle::BodyHandles;
 use super::reclaim::Reclaimer;
 use super::record_index::RecordIndex;
 use super::record_keys::KeyIndexWriter;
-use super::recover::Verifier;
 use super::shared::Shared;
+use super::verify::Verifier;
 use crate::segment::SegmentQueue;
 
 /// One thread's handle on a [`Store`](crate::Store).

@@ -28,6 +28,7 @@ use crate::counters::Counter;
 use crate::event_queue;
 use crate::events::Event;
 use crate::fetch::Hosts;
+use crate::key::DamagedKey;
 use crate::limits::{
     HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS, WORKER_END_MS_MAX,
 };
@@ -288,6 +289,7 @@ impl Control {
             }
             fails = swept.is_err();
             self.store_worker.mend();
+            self.store_worker.report_damaged(|key| Event::RecordDamaged.log(&DamagedKey(key)));
         }
     }
 

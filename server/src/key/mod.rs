@@ -14,6 +14,7 @@ pub(crate) use route::{
     LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route,
 };
 pub(crate) use select::{host_prefixes, site_prefix, site_prefixes, url_keys, url_prefixes};
+pub(crate) use text::DamagedKey;
 pub use text::KeyText;
 pub use url::{site_url_key, url_key};
 

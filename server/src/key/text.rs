@@ -1,6 +1,6 @@
 //! Keys as readable text.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// The parts of a key as printable ASCII.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,20 @@ impl KeyText {
         url.push_str(&printable(port));
         url.push_str(&printable(path));
         Some(KeyText { site: printable(site), url })
+    }
+}
+
+/// The key of a damaged record, if it is known, for an event.
+pub(crate) struct DamagedKey<'a>(pub(crate) Option<&'a [u8]>);
+
+impl fmt::Display for DamagedKey<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.and_then(KeyText::of) {
+            Some(KeyText { site, url }) => write!(out, "site {site}, {url}"),
+            None => {
+                out.write_str("of an unknown URL: its key is damaged or it is a part of a body")
+            }
+        }
     }
 }
 

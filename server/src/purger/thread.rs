@@ -18,6 +18,7 @@ use super::job::{described, do_job};
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
+use crate::key::DamagedKey;
 use crate::limits::{PURGER_NICENESS, PURGES_QUEUED_MAX, PURGES_RESERVED};
 
 /// A handle for queueing jobs of the purge thread.
@@ -133,7 +134,11 @@ impl PurgerThread {
             drop(up.send(Ok(())));
             let count = |counter: Counter| counters.add(counter.index(), 1);
             with_known_stack(|| {
-                work(&received, &left_there, count, |job| do_job(&store, job, &counters));
+                work(&received, &left_there, count, |job| {
+                    let done = do_job(&store, job, &counters);
+                    store.report_damaged(|key| Event::RecordDamaged.log(&DamagedKey(key)));
+                    done
+                });
             });
         })?;
         let ended =

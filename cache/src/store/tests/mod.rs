@@ -11,6 +11,7 @@ mod select;
 mod slow;
 mod soft;
 mod uses;
+mod verify;
 
 use std::task::{Context, Poll, Waker};
 

@@ -280,28 +280,3 @@ fn a_file_that_is_no_store_is_refused() {
     }
     assert!(StoreReader::open(&path).is_ok());
 }
-
-#[test]
-fn another_thread_goes_on_when_a_verifier_leaves() {
-    let (store, _folder, path) = in_file(4 << 20);
-    let worker = store.join().unwrap();
-    assert!(put(&worker, b"key", b"head", b"body"));
-    drop((worker, store));
-    let store = Store::open(StoreConfig { path: Some(path), ..config(4 << 20) }).unwrap();
-    let [first, second] = [(); 2].map(|()| store.join().unwrap());
-    assert!(first.turn(NOW, |_| ()) && first.turn(NOW, |_| ()));
-    let segment = first.inner.verifier.segment().expect("the first worker verifies");
-    assert!(segment > 0);
-    assert!(
-        !second.turn(NOW, |_| ()) && second.inner.verifier.segment().is_none(),
-        "one thread verifies at a time"
-    );
-    drop(first);
-    assert!(second.turn(NOW, |_| ()));
-    assert_eq!(second.inner.verifier.segment(), Some(segment + 1));
-    while second.turn(NOW, |_| ()) {}
-    let third = store.join().unwrap();
-    drop(second);
-    third.turn(NOW, |_| ());
-    assert_eq!(third.inner.verifier.segment(), None, "all segments are verified");
-}

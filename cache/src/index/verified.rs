@@ -1,0 +1,41 @@
+//! The progress of the check of records that were in the index before this process attached to it.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `end` | the thread that verifies | lookups |
+//!
+//! Words keep their slots, so the progress is one number: the records below it are verified.
+
+use forebay_sync::atomic::{AtomicU64, acquire, release};
+
+/// The slots whose records are verified, or were published by a live process: those below `end`.
+#[derive(Debug)]
+pub(crate) struct VerifiedSlots {
+    end: AtomicU64,
+}
+
+impl VerifiedSlots {
+    /// No slot is verified.
+    pub(crate) fn none() -> VerifiedSlots {
+        VerifiedSlots { end: AtomicU64::new(0) }
+    }
+
+    /// No slot needs to be verified.
+    pub(crate) fn all() -> VerifiedSlots {
+        VerifiedSlots { end: AtomicU64::new(u64::MAX) }
+    }
+
+    /// The end of the verified slots. A lookup loads it before it loads a word: then a word in a
+    /// verified slot is not one that the check has removed since.
+    #[inline]
+    pub(crate) fn end(&self) -> u64 {
+        // ORDER: pairs with the release in `set_end`: words that were removed before are gone.
+        self.end.load(acquire("index.verified"))
+    }
+
+    /// Extends the verified slots, whose damaged records this thread has removed.
+    pub(crate) fn set_end(&self, end: u64) {
+        // ORDER: pairs with the acquire in `end`.
+        self.end.store(end, release("index.verify"));
+    }
+}

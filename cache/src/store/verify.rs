@@ -1,0 +1,211 @@
+//! Verifying records that were in the region when this process attached to it.
+//!
+//! The file of the region may have been damaged while no process used it. So a lookup verifies the
+//! checksum of such a record before its first use, and one thread of the process verifies all of
+//! them in slices. After that, lookups verify nothing.
+//!
+//! The marks of a record, its first word, have no checksum.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use forebay_sync::atomic::Relaxed;
+
+use super::long::split_fragment_key;
+use super::record_index::{PinnedRecord, RecordIndex};
+use super::shared::Shared;
+use super::stats::Events;
+use super::variants::split_variant_key;
+use crate::index::{BUCKET_WORDS, IndexHit, VerifiedSlots};
+use crate::segment::Record;
+
+/// The bytes that one slice of verifying reads: some 30 µs.
+const SLICE_BYTES: u64 = 128 * 1024;
+
+/// The cost of one record beside its bytes, in bytes: its memory is not in a processor's cache.
+const RECORD_COST_BYTES: u64 = 512;
+
+/// The number of records that a thread remembers as verified, 32 KiB. The slices pass all records
+/// within seconds, so only records that are used often in this time matter.
+const REMEMBERED: usize = 4096;
+
+/// The number of damaged records whose keys are kept for the next report.
+const REPORTED_MAX: usize = 16;
+
+/// Verifies all records in slices. One thread of each process does this.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    shared: Arc<Shared>,
+    /// The bucket with which verifying continues, if this thread verifies.
+    next: Cell<Option<usize>>,
+}
+
+/// The records that a thread has verified: a table from which newer entries displace older ones.
+#[derive(Debug)]
+pub(crate) struct RecentlyVerified {
+    /// Location and low half of the sequence; 0 if there is no record. The table is empty if there
+    /// is nothing to verify.
+    tags: Box<[Cell<u64>]>,
+}
+
+/// The primary keys of damaged records that were removed; `None` if the key is not known.
+#[derive(Debug, Default)]
+pub(crate) struct DamagedRecords(RefCell<Vec<Option<Box<[u8]>>>>);
+
+impl Verifier {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Verifier {
+        Verifier { shared: Arc::clone(shared), next: Cell::new(None) }
+    }
+
+    /// Begins to verify, if there are records to verify and no other thread of this process does or
+    /// has done so.
+    pub(crate) fn begin(&self) {
+        if self.next.get().is_some() || self.shared.is_verifying.load(Relaxed) {
+            return;
+        }
+        let end = self.shared.verified.end();
+        if end != u64::MAX && !self.shared.is_verifying.swap(true, Relaxed) {
+            self.next.set(Some(end as usize / BUCKET_WORDS));
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.next.get().is_some()
+    }
+
+    /// The bucket at which this thread verifies, if it does.
+    #[cfg(test)]
+    pub(crate) fn bucket(&self) -> Option<usize> {
+        self.next.get()
+    }
+
+    /// Verifies the next records, and removes damaged ones. Returns whether there is more to do.
+    pub(crate) fn slice(&self, records: &RecordIndex) -> bool {
+        let Some(bucket) = self.next.get() else {
+            return false;
+        };
+        let next = records.verify_from(bucket);
+        let is_done = next >= records.index.bucket_count();
+        self.shared.verified.set_end(if is_done { u64::MAX } else { (next * BUCKET_WORDS) as u64 });
+        self.next.set((!is_done).then_some(next));
+        !is_done
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        if self.is_running() {
+            // Another thread continues. A thread that does not see the progress of this one begins
+            // with an earlier bucket, which does no harm.
+            self.shared.is_verifying.store(false, Relaxed);
+        }
+    }
+}
+
+impl RecentlyVerified {
+    pub(super) fn new(verified: &VerifiedSlots) -> RecentlyVerified {
+        let count = if verified.end() == u64::MAX { 0 } else { REMEMBERED };
+        RecentlyVerified { tags: (0..count).map(|_| Cell::new(0)).collect() }
+    }
+
+    /// A record that is moved gets another location, and a location that is reused gets a record
+    /// with another sequence.
+    fn tag_of(record: &Record<'_>) -> u64 {
+        u64::from(record.location.0) | record.header.sequence << 32
+    }
+
+    fn place(&self, tag: u64) -> Option<&Cell<u64>> {
+        // Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4): 12 bits.
+        let number = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+        self.tags.get(number as usize).filter(|_| tag != 0)
+    }
+
+    fn has(&self, record: &Record<'_>) -> bool {
+        let tag = RecentlyVerified::tag_of(record);
+        self.place(tag).is_some_and(|kept| kept.get() == tag)
+    }
+
+    fn add(&self, record: &Record<'_>) {
+        let tag = RecentlyVerified::tag_of(record);
+        if let Some(place) = self.place(tag) {
+            place.set(tag);
+        }
+    }
+}
+
+const _: () = assert!(REMEMBERED == 1 << 12);
+
+impl DamagedRecords {
+    fn note(&self, primary: Option<&[u8]>) {
+        let mut kept = self.0.borrow_mut();
+        if kept.len() < REPORTED_MAX {
+            kept.push(primary.map(Box::from));
+        }
+    }
+
+    /// Calls `report` for each record, and forgets it.
+    pub(super) fn report(&self, mut report: impl FnMut(Option<&[u8]>)) {
+        if !self.0.borrow().is_empty() {
+            self.0.take().iter().for_each(|primary| report(primary.as_deref()));
+        }
+    }
+}
+
+impl RecordIndex {
+    /// Whether a record that a lookup found is undamaged. Removes a damaged record, so that the
+    /// lookup is a miss.
+    #[cold]
+    pub(super) fn verify(&self, pinned: &PinnedRecord<'_>) -> bool {
+        let record = pinned.record();
+        if self.recent.has(record) {
+            return true;
+        }
+        if is_undamaged(record) {
+            self.recent.add(record);
+            return true;
+        }
+        self.drop_damaged(&pinned.hit);
+        false
+    }
+
+    /// Verifies the records of some buckets. Returns the bucket at which the next call continues.
+    fn verify_from(&self, bucket: usize) -> usize {
+        let (mut next, mut bytes) = (bucket, 0);
+        while next < self.index.bucket_count() && bytes < SLICE_BYTES {
+            for hit in self.index.hits(&self.pins, next..next + 1) {
+                let record = self.access().record(hit.at());
+                bytes += RECORD_COST_BYTES;
+                bytes += record.as_ref().map_or(0, |record| record.header.record_bytes());
+                if !record.is_some_and(|record| is_undamaged(&record)) {
+                    self.drop_damaged(&hit);
+                }
+            }
+            bytes += (BUCKET_WORDS * size_of::<u64>()) as u64;
+            next += 1;
+        }
+        next
+    }
+
+    /// Removes a damaged record, so that the next request fetches it.
+    pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
+        if self.remove_hit(hit) {
+            self.note_damaged(self.access().record(hit.at()).as_ref());
+            // The record's key or tags may be damaged, so its entries in the key index may be left.
+            self.shared.leftovers.note();
+        }
+    }
+
+    /// Counts a damaged record that is removed, and notes its key for the next report. The record
+    /// is `None` if its lengths are damaged.
+    pub(super) fn note_damaged(&self, record: Option<&Record<'_>>) {
+        Events::one(&self.shared.events.dropped_damaged);
+        let key = record.map(Record::key).filter(|key| split_fragment_key(key).is_none());
+        let primary = |key| split_variant_key(key).map_or(key, |(primary, _, _)| primary);
+        self.damaged.note(key.map(primary));
+    }
+}
+
+/// Whether the checksum of a record is right, and no unused bits of its marks are set.
+fn is_undamaged(record: &Record<'_>) -> bool {
+    !record.marks.is_damaged() && record.has_valid_checksum()
+}
