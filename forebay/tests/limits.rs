@@ -15,6 +15,8 @@ fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
     flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value)).start()
 }
 
+const CHUNKED: &str = "Transfer-Encoding: chunked\r\n\r\n";
+
 #[test]
 fn heads_and_bodies_over_a_limit_are_refused_and_counted() {
     let flags = [
@@ -35,6 +37,14 @@ fn heads_and_bodies_over_a_limit_are_refused_and_counted() {
         ("a target", &target, "\r\n".into(), 414, "requests_refused_total"),
         ("a length", "/", "Content-Length: 11\r\n\r\n".into(), 413, "bodies_too_large_total"),
         ("chunks", "/", chunked.into(), 413, "bodies_too_large_total"),
+        ("a chunk size", "/", format!("{CHUNKED}b\r\n"), 413, "bodies_too_large_total"),
+        (
+            "a second size",
+            "/",
+            format!("{CHUNKED}5\r\nhello\r\n6\r"),
+            413,
+            "bodies_too_large_total",
+        ),
     ];
     for (what, target, rest, status, counter) in cases {
         let before = server.stat(counter);

@@ -18,6 +18,10 @@ use crate::{
 /// Largest number of hexadecimal digits in a chunk size: as many as a 64-bit number has.
 const SIZE_DIGITS_MAX: u8 = 16;
 
+/// Largest chunk size. No body is that long, and recipients that read a larger size as a signed
+/// number would find another end of the chunk.
+const SIZE_MAX: u64 = i64::MAX as u64;
+
 /// Limits of a chunked body, apart from its data.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkedLimits {
@@ -133,6 +137,12 @@ impl ChunkedDecoder {
         }
     }
 
+    /// Returns the number of data bytes of the current chunk that have not been decoded yet; 0
+    /// between two chunks, and while not all digits of a size have arrived.
+    pub fn announced_bytes(&self) -> u64 {
+        if self.state == DecoderState::Size { 0 } else { self.size }
+    }
+
     /// Returns the trailers, without those that must not be merged into a head. They are complete
     /// after [`ChunkedEvent::End`].
     pub fn into_trailers(self) -> FieldBlock {
@@ -172,7 +182,7 @@ impl ChunkedDecoder {
     fn after_size(&mut self, byte: u8) -> Result<DecoderState, ChunkedError> {
         if let Some(digit) = char::from(byte).to_digit(16) {
             self.size_digits += 1;
-            if self.size_digits > SIZE_DIGITS_MAX {
+            if self.size_digits > SIZE_DIGITS_MAX || self.size > SIZE_MAX >> 4 {
                 return Err(ChunkedError::SizeTooLarge);
             }
             self.size = self.size << 4 | u64::from(digit);

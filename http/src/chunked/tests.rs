@@ -93,6 +93,8 @@ const MALFORMED: &[(&str, ChunkedError)] = &[
     ("00000000000000005\r\n", SizeTooLarge),
     ("fffffffffffffffff\r\n", SizeTooLarge),
     ("10000000000000000\r\n", SizeTooLarge),
+    ("8000000000000000\r\n", SizeTooLarge),
+    ("ffffffffffffffff\r\n", SizeTooLarge),
     ("5 \r\nhello\r\n", InvalidExtension),
     ("5 a\r\n", InvalidExtension),
     ("5;\r\nhello\r\n", InvalidExtension),
@@ -164,9 +166,9 @@ fn an_error_and_the_end_are_final() {
 #[test]
 fn a_chunk_larger_than_memory_is_decoded_piece_by_piece() {
     let mut decoder = ChunkedDecoder::new(LIMITS);
-    assert_eq!(decoder.step(b"ffffffffffffffff\r\nab"), Ok((20, ChunkedEvent::Data(18..20))));
+    assert_eq!(decoder.step(b"7fffffffffffffff\r\nab"), Ok((20, ChunkedEvent::Data(18..20))));
     assert_eq!(decoder.step(b"cd"), Ok((2, ChunkedEvent::Data(0..2))));
-    assert_eq!(decoder.size, u64::MAX - 4);
+    assert_eq!(decoder.announced_bytes(), SIZE_MAX - 4);
 }
 
 #[test]

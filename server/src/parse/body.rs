@@ -165,6 +165,13 @@ impl<'i> RequestBody<'i> {
         let input = &mut self.input;
         let step = decoder.step(input.bytes()).map_err(|_| Fault::RequestBody)?;
         let (consumed, event) = step;
+        if let ChunkedEvent::Data(range) = &event {
+            self.taken_bytes += range.len() as u64;
+        }
+        // A chunk that exceeds the limit is refused at its size line.
+        if self.taken_bytes.saturating_add(decoder.announced_bytes()) > self.bytes_max {
+            return Err(Fault::RequestBodyTooLarge);
+        }
         match event {
             ChunkedEvent::NeedMore => {
                 input.consume(consumed);
@@ -173,10 +180,6 @@ impl<'i> RequestBody<'i> {
             ChunkedEvent::Data(range) => {
                 let data = Bytes::copy_from_slice(input.bytes().get(range).unwrap_or_default());
                 input.consume(consumed);
-                self.taken_bytes += data.len() as u64;
-                if self.taken_bytes > self.bytes_max {
-                    return Err(Fault::RequestBodyTooLarge);
-                }
                 Ok(Some(BodyPart::Data(data)))
             }
             ChunkedEvent::End => {
