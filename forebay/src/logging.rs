@@ -6,6 +6,7 @@ use std::io::Write;
 use std::panic::PanicHookInfo;
 
 use forebay_server::config::LogLevel;
+use forebay_server::escaped_text;
 use forebay_server::event_queue::{self, EventOutput};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -39,6 +40,8 @@ fn write_panic(panic: &PanicHookInfo<'_>) {
     if stack.status() == BacktraceStatus::Captured {
         text.push_str(&format!("stack backtrace:\n{stack}"));
     }
+    // The message may quote text from outside.
+    let text = escaped_text(&text);
     // Writing to this output does not fail.
     let _ = EventOutput.write(text.as_bytes());
     // A panic of the main thread ends the process.

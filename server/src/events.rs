@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::clock;
 use crate::limits::EVENTS_PER_SECOND_MAX;
+use crate::terminal::EscapedText;
 
 macro_rules! events {
     ($( $id:ident, $level:ident, $name:literal, $text:literal; )*) => {
@@ -38,10 +39,13 @@ macro_rules! events {
                 }
             }
 
-            /// Writes the event to the log, with its detail.
+            /// Writes the event to the log, with its detail, which may have text from outside.
             pub fn log(self, detail: &dyn fmt::Display) {
                 match self {
-                    $( Event::$id => tracing::$level!(event = $name, %detail, $text), )*
+                    $( Event::$id => {
+                        let detail = EscapedText(detail);
+                        tracing::$level!(event = $name, %detail, $text)
+                    } )*
                 }
             }
         }
@@ -88,6 +92,8 @@ events! {
     PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was purged";
     PurgeFailed, error, "purge_failed", "a purge failed, or stopped before its end";
     StoreUnswept, error, "store_unswept", "cannot tell which processes of the cache are alive";
+    RunsAsRoot, warn, "runs_as_root", "the server runs as root";
+    AdminFull, warn, "admin_full", "too many admin connections: closed one, or refused one";
     AdminFailed, error, "admin_failed", "cannot accept an admin connection";
     EventsLost, warn, "events_lost", "could not write events to standard error";
 }
@@ -154,6 +160,44 @@ mod tests {
                 assert_eq!(event.is_wanted(), level == "error", "{name}");
             }
         });
+    }
+
+    /// A log that passes on each detail.
+    struct Details(std::sync::mpsc::Sender<String>);
+
+    impl tracing::Subscriber for Details {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+        fn event(&self, event: &tracing::Event<'_>) {
+            event.record(&mut |field: &tracing::field::Field, value: &dyn fmt::Debug| {
+                if field.name() == "detail" {
+                    self.0.send(format!("{value:?}")).expect("the test waits");
+                }
+            });
+        }
+
+        fn enter(&self, _: &tracing::span::Id) {}
+
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[test]
+    fn the_detail_of_an_event_steers_no_terminal() {
+        let (details, logged) = std::sync::mpsc::channel();
+        tracing::subscriber::with_default(Details(details), || {
+            Event::OriginBadAnswer.log(&"a\u{9b}2J\u{202e}b\u{1b}");
+        });
+        assert_eq!(logged.recv().as_deref(), Ok(r"a\u{9b}2J\u{202e}b\u{1b}"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Text from outside, made safe for a terminal.
 
+use std::fmt::{self, Write as _};
+
 /// Whether a terminal would obey this character instead of showing it: control characters, C1
 /// included, line separators of Unicode, and characters that change the direction of text.
 pub fn steers_terminal(character: char) -> bool {
@@ -14,13 +16,45 @@ pub fn steers_terminal(character: char) -> bool {
         )
 }
 
+/// Shows a value with the characters that steer a terminal escaped, as in `\u{202e}`. Line feeds
+/// stay: messages of our own have several lines, and no text from outside has any.
+pub(crate) struct EscapedText<T>(pub(crate) T);
+
+impl<T: fmt::Display> fmt::Display for EscapedText<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+        impl fmt::Write for Escaping<'_, '_> {
+            fn write_str(&mut self, text: &str) -> fmt::Result {
+                for piece in text.split_inclusive(|c| c != '\n' && steers_terminal(c)) {
+                    match piece.chars().next_back() {
+                        Some(last) if last != '\n' && steers_terminal(last) => {
+                            self.0.write_str(&piece[..piece.len() - last.len_utf8()])?;
+                            write!(self.0, "{}", last.escape_unicode())?;
+                        }
+                        _ => self.0.write_str(piece)?,
+                    }
+                }
+                Ok(())
+            }
+        }
+
+        fmt::Write::write_fmt(&mut Escaping(out), format_args!("{}", self.0))
+    }
+}
+
+/// Escapes the characters that steer a terminal in text, except line feeds.
+pub fn escaped_text(text: &str) -> String {
+    EscapedText(text).to_string()
+}
+
 /// Escapes the characters that steer a terminal in JSON, where they occur only inside strings.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
         if steers_terminal(character) {
-            // Each of these characters is one UTF-16 unit.
-            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+            // Each of these characters is one UTF-16 unit. Writing to a string does not fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(character));
         } else {
             escaped.push(character);
         }
@@ -31,6 +65,19 @@ pub(crate) fn escaped_json(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escaped_text_shows_characters_that_steer_a_terminal() {
+        for (text, expected) in [
+            ("", ""),
+            ("plain é €\n", "plain é €\n"),
+            ("\u{9b}2J", r"\u{9b}2J"),
+            ("a\u{202e}b\u{1b}", r"a\u{202e}b\u{1b}"),
+            ("\u{85}\u{2028}\r\n", "\\u{85}\\u{2028}\\u{d}\n"),
+        ] {
+            assert_eq!(escaped_text(text), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn escaped_json_reads_back_the_same_and_steers_no_terminal() {

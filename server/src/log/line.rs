@@ -8,6 +8,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::request::{RequestHead, Version};
 
 use crate::clock;
+use crate::terminal::{escaped_json, steers_terminal};
 
 /// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +93,7 @@ impl AccessEntry {
             "referer": self.referer,
             "user_agent": self.user_agent,
         });
-        // Writing to a vector does not fail.
-        let _ = serde_json::to_writer(&mut *lines, &value);
+        lines.extend_from_slice(escaped_json(&value.to_string()).as_bytes());
     }
 
     fn write_combined(&self, lines: &mut Vec<u8>) {
@@ -130,12 +130,16 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// Escapes quotes, backslashes and control characters as `\xNN`, like Apache and nginx.
+/// Escapes the bytes of quotes, backslashes and characters that steer a terminal as `\xNN`, like
+/// Apache and nginx.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
-        if character == '"' || character == '\\' || character.is_control() {
-            escaped.push_str(&format!("\\x{:02X}", u32::from(character)));
+        if character == '"' || character == '\\' || steers_terminal(character) {
+            let mut bytes = [0; 4];
+            for byte in character.encode_utf8(&mut bytes).bytes() {
+                escaped.push_str(&format!("\\x{byte:02X}"));
+            }
         } else {
             escaped.push(character);
         }
@@ -193,6 +197,21 @@ mod tests {
             "127.0.0.1 - - [10/Oct/2000:13:55:36 +0000] \"GET /a\\x22b\\x5Cc HTTP/1.1\" 200 12 \
              \"-\" \"evil\\x0A127.0.0.1 - - forged\" 42 \"forebay; hit; ttl=3\"\n"
         );
+    }
+
+    #[test]
+    fn no_input_steers_the_terminal_that_shows_the_log() {
+        let agent = "a\u{9b}2J\u{85}b\u{202e}c\u{2066}\u{7f}\u{1b}[m";
+        for (format, expected) in [
+            (LineFormat::Json, r"a\u009b2J\u0085b\u202ec\u2066\u007f\u001b[m"),
+            (LineFormat::Combined, r"a\xC2\x9B2J\xC2\x85b\xE2\x80\xAEc\xE2\x81\xA6\x7F\x1B[m"),
+        ] {
+            let mut lines = Vec::new();
+            AccessEntry { user_agent: agent.to_owned(), ..entry() }.write(format, &mut lines);
+            let line = String::from_utf8(lines).expect("UTF-8");
+            assert!(line.contains(expected), "{format:?}: {line:?}");
+            assert!(!line.trim_end().chars().any(steers_terminal), "{format:?}: {line:?}");
+        }
     }
 
     #[test]
