@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::config::{AdminAddress, RuntimeDir, ServerSettings};
@@ -85,8 +86,9 @@ impl UnixSocket {
         if is_socket {
             std::fs::remove_file(&path)?;
         }
-        let listener = std::os::unix::net::UnixListener::bind(&path)?;
+        let listener = bind_private(&path)?;
         let name = SocketName { path, is_ours: Cell::new(true) };
+        // The umask may have removed permissions of the owner.
         std::fs::set_permissions(&name.path, PermissionsExt::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         Ok(UnixSocket { listener, name })
@@ -101,6 +103,26 @@ impl UnixSocket {
         Ok(UnixSocket { listener, name: SocketName { path, is_ours: Cell::new(false) } })
     }
 }
+
+/// Binds a socket that only its owner may connect to, from its first moment on. The mode of a
+/// socket before it is bound is the mode with which Linux creates its file, less the umask, which
+/// need not change: the umask belongs to all threads.
+fn bind_private(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Connections that wait to be accepted: as many as the standard library permits.
+const BACKLOG: i32 = 128;
 
 /// Address of an admin listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,5 +225,21 @@ fn wanted(settings: &ServerSettings, port: u16) -> AdminEndpoint {
         AdminAddress::Auto => {
             AdminEndpoint::Unix(admin_socket(&runtime_dir(&settings.runtime_dir), port))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_created_without_permissions_for_others() {
+        let dir = forebay_testkit::server::Folder::new();
+        let path = dir.path("socket");
+        let _listener = bind_private(&path).expect("the folder is ours");
+        // Nothing has changed the mode since the bind. A umask of 077 would hide a wider mode.
+        let mode = std::fs::metadata(&path).expect("bound").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        UnixStream::connect(&path).expect("it listens");
     }
 }
