@@ -1,7 +1,7 @@
 //! The admin interface on both kinds of address, over real sockets.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -214,6 +214,39 @@ fn the_socket_is_private_and_a_public_address_is_refused() {
         assert!(said.contains("--admin") && said.contains(address), "{said}");
         assert!(said.contains("loopback or a Unix socket"), "{said}");
     }
+}
+
+/// The number of admin connections that a server keeps open.
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+#[test]
+fn idle_admin_connections_do_not_keep_the_operator_out() {
+    let origin = Origin::echo();
+    let server = over_tcp(&origin);
+    let address = server.admin().display().to_string();
+    let address: std::net::SocketAddr = address.parse().expect("a port");
+    let connect = |sent: &str| {
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+        stream.write_all(sent.as_bytes()).expect("the connection is open");
+        stream
+    };
+    // Silent ones, ones with a part of a head, and ones that wait after an answer.
+    let answered = format!("GET / HTTP/1.1\r\nHost: {HERE}\r\n\r\n");
+    let sent = ["", "GET /healthz HTTP/1.1\r\n", &answered];
+    let mut idle: Vec<_> =
+        (0..2 * ADMIN_CONNECTIONS_MAX).map(|number| connect(sent[number % sent.len()])).collect();
+    for round in 0..3 {
+        let health = ask(&server, "GET /healthz", &[&format!("Host: {HERE}")], "");
+        assert_eq!(health.status, 200, "round {round}");
+    }
+    let crowded = server.stat("admin_crowded_total");
+    assert!(crowded >= ADMIN_CONNECTIONS_MAX as f64, "{crowded}");
+    assert!(server.errors().contains("admin_full"), "{}", server.errors());
+    let mut end = Vec::new();
+    // The first one was idle for longest. A close may arrive as a reset.
+    let closed = idle[0].read_to_end(&mut end);
+    assert!(closed.is_ok() || closed.is_err_and(|e| e.kind() == ErrorKind::ConnectionReset));
 }
 
 fn builder(origin: &Origin) -> ServerBuilder {

@@ -228,6 +228,8 @@ counters! {
         "Access-log lines that could not be written, usually because a disk was full.";
     EventsLost, Counter, "events_lost_total",
         "Events whose line could not be written to standard error, or not in time.";
+    AdminCrowded, Counter, "admin_crowded_total",
+        "Admin connections that were closed, or refused, because too many were open.";
     LockProfileFailed, Counter, "lock_profile_failed_total",
         "1 if the lock profile could not be created; the server then runs without a lock profile.";
     Reloads, Counter, "reloads_total",

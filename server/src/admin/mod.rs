@@ -8,6 +8,7 @@ mod body;
 mod list;
 mod locks;
 mod metrics;
+mod places;
 mod purge;
 mod query;
 mod routes;
@@ -20,23 +21,25 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use self::places::{Admission, OpenConnection, OpenConnections};
+use crate::counters::Counter;
 use crate::engine::{AdminAcceptor, Control};
-use crate::events::Event;
+use crate::events::{Event, EventBudget};
 use crate::limits::{ACCEPT_RETRY_MS, ADMIN_CONNECTIONS_MAX, ADMIN_IDLE_MS_MAX};
 
 /// Accepts and serves admin connections, until the task is aborted or the control thread ends.
 pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
-    // Each connection has a clone of `places`, so the reference count is one more than the number
-    // of connections.
-    let places = Rc::new(());
+    let open = OpenConnections::new(ADMIN_CONNECTIONS_MAX);
+    let events = EventBudget::default();
     loop {
-        let free = Rc::strong_count(&places) <= ADMIN_CONNECTIONS_MAX;
         let accepted = match &acceptor {
             AdminAcceptor::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
-                free.then(|| spawn(&control, TokioIo::new(stream), true, Rc::clone(&places)))
+                admit(&control, &open, &events)
+                    .map(|place| spawn(&control, TokioIo::new(stream), true, place))
             }),
             AdminAcceptor::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                free.then(|| spawn(&control, TokioIo::new(stream), false, Rc::clone(&places)))
+                admit(&control, &open, &events)
+                    .map(|place| spawn(&control, TokioIo::new(stream), false, place))
             }),
         };
         if let Err(error) = accepted {
@@ -46,15 +49,38 @@ pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
     }
 }
 
-fn spawn<T>(control: &Rc<Control>, stream: TokioIo<T>, is_tcp: bool, place: Rc<()>)
+/// Takes a place for a new connection; `None` if there is none.
+fn admit(
+    control: &Control,
+    open: &Rc<OpenConnections>,
+    events: &EventBudget,
+) -> Option<OpenConnection> {
+    let (admitted, effect) = match open.admit() {
+        Admission::Free(connection) => return Some(connection),
+        Admission::Displaced(connection) => (Some(connection), "closed the one idle for longest"),
+        Admission::Full => (None, "refused a new one: requests of all others are in progress"),
+    };
+    control.count(Counter::AdminCrowded, 1);
+    if Event::AdminFull.is_wanted() && events.take() {
+        Event::AdminFull.log(&format_args!("{ADMIN_CONNECTIONS_MAX} are open; {effect}"));
+    }
+    admitted
+}
+
+fn spawn<T>(control: &Rc<Control>, stream: TokioIo<T>, is_tcp: bool, place: OpenConnection)
 where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let control = Rc::clone(control);
-    tokio::task::spawn_local(async move {
+    let place = Rc::new(place);
+    let of_task = Rc::clone(&place);
+    let task = tokio::task::spawn_local(async move {
         let service = service_fn(move |request| {
-            let control = Rc::clone(&control);
-            async move { routes::answer(&control, request, is_tcp).await }
+            let (control, place) = (Rc::clone(&control), Rc::clone(&of_task));
+            async move {
+                let _active = place.begin_request();
+                routes::answer(&control, request, is_tcp).await
+            }
         });
         // Errors of the client's connection need no report.
         let _ = http1::Builder::new()
@@ -62,6 +88,6 @@ where
             .header_read_timeout(Duration::from_millis(ADMIN_IDLE_MS_MAX))
             .serve_connection(stream, service)
             .await;
-        drop(place);
     });
+    place.serve_by(task.abort_handle());
 }
