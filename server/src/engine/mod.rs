@@ -11,6 +11,7 @@ mod cpus;
 mod files;
 mod lock_profile;
 mod reload;
+mod privileges;
 mod resources;
 mod runtime_paths;
 mod signals;

@@ -23,7 +23,7 @@ use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_soc
 use super::signals::{self, Signals};
 use super::upgrade::{Predecessor, Readiness, UpgradeError, UpgradeTotals};
 use super::worker_thread::{WorkerStart, WorkerThread};
-use super::{cpus, files, lock_profile};
+use super::{cpus, files, lock_profile, privileges};
 use crate::clock;
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
@@ -241,6 +241,7 @@ fn prepare(config: &mut Config) -> Result<usize, StartError> {
     forebay_sync::bravo::prepare();
     check_memory(&config.server)?;
     let worker_count = config.server.worker_count();
+    privileges::restrict();
     files::fit_limit(config, worker_count);
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
