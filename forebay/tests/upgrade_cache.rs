@@ -121,6 +121,8 @@ fn a_process_that_waits_for_an_earlier_one_to_leave_the_cache_says_so() {
     kept.send("\r\n");
     assert_eq!(kept.response("GET").expect("the first process answers").status, 200);
     let third = third.join().expect("no panic");
+    let mut before_handover = lines.take_while(|line| !line.contains("took_over"));
+    assert!(!before_handover.any(|line| line.contains("upgrade_waits")), "said twice");
     assert_eq!(Client::connect(third.address()).ask("GET", "/", &[]).expect("served").status, 200);
     assert!(first.wait().is_some_and(|status| status.success()), "{}", first.errors());
 }

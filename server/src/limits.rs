@@ -350,8 +350,8 @@ pub(crate) const UPGRADE_ANSWER_MS_MAX: u64 = 5_000;
 /// other processes wait until then.
 pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
 
-/// How long a process that takes over waits for a free participant row of the store: most of
-/// `UPGRADE_READY_MS_MAX`, and longer than the default `shutdown_ms_max`, for which the running
+/// How long all threads of a process that takes over wait for participant rows of the store: most
+/// of `UPGRADE_READY_MS_MAX`, and longer than the default `shutdown_ms_max`, for which the running
 /// server's predecessor may still occupy rows.
 pub(crate) const STORE_JOIN_MS_MAX: u64 = 40_000;
 

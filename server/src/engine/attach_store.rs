@@ -2,6 +2,8 @@
 //! second upgrade there may be three, because the first process may still be finishing its
 //! requests; the threads of the third then wait for free rows.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use forebay_cache::{Store, StoreWorker};
@@ -12,24 +14,40 @@ use crate::clock;
 use crate::events::Event;
 use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 
-/// Attaches the calling thread to the store, and waits for a free participant row if necessary.
-///
-/// # Errors
-/// No row became free for `STORE_JOIN_MS_MAX`, or the system refuses to attach the thread.
-pub(super) async fn attach_store(store: &Store) -> Result<StoreWorker, StartError> {
-    let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
-    let mut is_reported = false;
-    loop {
-        match store.join() {
-            Err(JoinError::Full { .. }) if clock::monotonic_ms() < until_ms => {}
-            joined => return joined.map_err(StartError::Join),
+/// The time for all threads of a server to attach to the store. They share one deadline, because
+/// the running server waits for all of them together.
+#[derive(Clone)]
+pub(super) struct AttachDeadline {
+    until_ms: u64,
+    /// Whether a thread has reported that it waits.
+    is_reported: Arc<AtomicBool>,
+}
+
+impl AttachDeadline {
+    /// The time begins now.
+    pub(super) fn begin() -> AttachDeadline {
+        let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
+        AttachDeadline { until_ms, is_reported: Arc::default() }
+    }
+
+    /// Attaches the calling thread to the store, and waits for a free participant row if
+    /// necessary.
+    ///
+    /// # Errors
+    /// No row became free in time, or the system refuses to attach the thread.
+    pub(super) async fn attach(&self, store: &Store) -> Result<StoreWorker, StartError> {
+        loop {
+            match store.join() {
+                Err(JoinError::Full { .. }) if clock::monotonic_ms() < self.until_ms => {}
+                joined => return joined.map_err(StartError::Join),
+            }
+            if !self.is_reported.swap(true, Relaxed) {
+                let limit_s = STORE_JOIN_MS_MAX / 1000;
+                Event::UpgradeWaits.log(&format_args!("at most {limit_s} s"));
+            }
+            // Even if dead processes cannot be detected, a live process may detach and free a row.
+            let _ = store.sweep();
+            tokio::time::sleep(Duration::from_millis(STORE_JOIN_RETRY_MS)).await;
         }
-        if !std::mem::replace(&mut is_reported, true) {
-            let limit_s = STORE_JOIN_MS_MAX / 1000;
-            Event::UpgradeWaits.log(&format_args!("at most {limit_s} s"));
-        }
-        // Even if dead processes cannot be detected, a live process may detach and free a row.
-        let _ = store.sweep();
-        tokio::time::sleep(Duration::from_millis(STORE_JOIN_RETRY_MS)).await;
     }
 }

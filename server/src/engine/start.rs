@@ -15,7 +15,7 @@ use forebay_shm::{
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-use super::attach_store::attach_store;
+use super::attach_store::AttachDeadline;
 use super::cgroup::{MemoryLimit, check_memory, check_memory_beside};
 use super::control::{Control, ControlParts, Hooks};
 use super::resources::{ControlSockets, ServerResources};
@@ -290,14 +290,15 @@ impl PreparedServer {
             false => Store::open(wanted).map(|store| (store, None)),
         };
         let (store, region_name) = opened.map_err(StartError::Cache)?;
-        let store_worker = event_loop.0.block_on(attach_store(&store))?;
+        let attach = AttachDeadline::begin();
+        let store_worker = event_loop.0.block_on(attach.attach(&store))?;
         // Segments that dead processes left open are checked before lookups can find them.
         store_worker.mend();
         // The profile is optional, so it comes last: it must not use memory that other files need.
         let profile = lock_profile::prepare(&config.server, &runtime_dir, address.port());
-        let joined = store.clone();
+        let (joined, purger_attach) = (store.clone(), attach.clone());
         let purger = PurgerThread::start(
-            move || purger_loop()?.block_on(attach_store(&joined)),
+            move || purger_loop()?.block_on(purger_attach.attach(&joined)),
             counters.slot(worker_count + 1),
         )?;
         let log_losses = Arc::default();
@@ -317,7 +318,7 @@ impl PreparedServer {
             guard,
         };
         let of_workers = Listeners::spread(listeners.sockets, worker_count);
-        parts.workers = start_workers(&parts, address, of_workers)?;
+        parts.workers = start_workers(&parts, (address, &attach), of_workers)?;
         let (stop_sender, stop) = mpsc::unbounded_channel();
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
@@ -366,7 +367,7 @@ fn purger_loop() -> Result<Runtime, StartError> {
 /// Starts a thread for each worker, and waits until all of them are ready to accept.
 fn start_workers(
     parts: &ControlParts,
-    address: SocketAddr,
+    (address, attach): (SocketAddr, &AttachDeadline),
     of_workers: Vec<Vec<std::net::TcpListener>>,
 ) -> Result<Vec<WorkerThread>, StartError> {
     let cpus = cpus::allowed();
@@ -379,6 +380,7 @@ fn start_workers(
             listeners,
             config: parts.config.clone(),
             store: parts.store.clone(),
+            attach: attach.clone(),
             purger: parts.purger.purger(),
             hosts: Arc::clone(&parts.hosts),
             counters: parts.counters.slot(index),

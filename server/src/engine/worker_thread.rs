@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
-use super::attach_store::attach_store;
+use super::attach_store::AttachDeadline;
 use super::cpus;
 use super::start::StartError;
 use super::watchdog::TurnMark;
@@ -88,6 +88,7 @@ pub(crate) struct WorkerStart {
     pub(crate) listeners: Vec<std::net::TcpListener>,
     pub(crate) config: Config,
     pub(crate) store: Store,
+    pub(super) attach: AttachDeadline,
     pub(crate) purger: Purger,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) counters: CounterSlot,
@@ -206,7 +207,7 @@ async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
 
 /// Creates a worker that is ready to serve, and registers its sockets.
 async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener>>), StartError> {
-    let store = attach_store(&start.store).await?;
+    let store = start.attach.attach(&start.store).await?;
     let listeners = enter(start.listeners).map_err(StartError::Thread)?;
     let worker = Worker::new(WorkerParts {
         config: start.config,
