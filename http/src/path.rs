@@ -75,8 +75,9 @@ pub fn normal_form(path: &[u8], form: &mut Vec<u8>) {
 ///
 /// The readings are the results of all sequences of these steps, because origins run them in any
 /// order, and some of them twice: decode all percent-encoding, or all but encoded slashes (together
-/// at most twice), decode unreserved characters, remove dot segments, merge repeated slashes, take a backslash for a slash, drop the
-/// parameters of segments (`;x`), and end the path at a `?`, `#`, NUL or end of line.
+/// at most twice), decode unreserved characters, remove dot segments, merge repeated slashes, take
+/// a backslash for a slash, drop the parameters of segments (`;x`), and end the path at a `?`, `#`,
+/// NUL or end of line.
 ///
 /// The readings are written to `buffer`. If there are more than 64 of them, or if they need more
 /// than `bytes_max`, the answer is no.

@@ -102,7 +102,7 @@ counters! {
     SlowClients, Counter, "slow_clients_total",
         "Connections closed because a body moved slower than `body_rate_min`.";
     UploadsUnbuffered, Counter, "uploads_unbuffered_total",
-        "Request bodies that were buffered no further because their client's network found no room.";
+        "Request bodies buffered no further because their client's network found no room.";
     BodiesTooLarge, Counter, "bodies_too_large_total",
         "Request bodies over the limit (413).";
     EarlyFlushes, Counter, "early_flushes_total",

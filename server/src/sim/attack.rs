@@ -12,8 +12,9 @@ use super::rng::Rng;
 use super::run::Run;
 use super::wire::WireEnd;
 
-/// Number of hostile clients in an attack; more than [`ORIGIN_CONNECTIONS`].
-const CLIENT_COUNT: u64 = 90;
+/// Number of hostile clients in an attack: so many that a client that waits behind all of them for
+/// a connection to the origin gets none in time.
+const CLIENT_COUNT: u64 = 300;
 
 /// The largest number of connections to the origin in a run with an attack.
 pub(super) const ORIGIN_CONNECTIONS: u32 = 64;

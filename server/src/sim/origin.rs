@@ -268,6 +268,9 @@ async fn respond(
     fault: OriginFault,
     mut rng: Rng,
 ) -> io::Result<bool> {
+    if is_hostile(request) || request.head.has("authorization") {
+        sleep(Duration::from_millis(attack::LATE_MS)).await;
+    }
     match fault {
         OriginFault::Late(ms) => sleep(Duration::from_millis(ms)).await,
         OriginFault::NoHead { is_reset } => {
@@ -309,14 +312,6 @@ async fn respond(
             end.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n").await?;
         }
         _ => {}
-    }
-    if is_hostile(request) || request.head.has("authorization") {
-        sleep(Duration::from_millis(attack::LATE_MS)).await;
-    }
-    if is_hostile(request) {
-        let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\n";
-        end.write(format!("{head}late").as_bytes()).await?;
-        return Ok(true);
     }
     let Some(answer) = OriginReply::to(run, request) else {
         run.fail(format!("the origin got {} {}", request.method, request.target));
