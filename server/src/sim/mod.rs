@@ -29,8 +29,8 @@
 //! - Every request ends within a limit of virtual time after its first byte, and so does every run.
 //!   A client that stops in the middle of a request loses its connection.
 //! - An error or a broken response has an excuse: the origin answered a request for its URL with a
-//!   fault, or refused a connection; the worker was restarted; or the client paused. Hostile clients
-//!   are no excuse.
+//!   fault, or refused a connection; the worker was restarted; or the client paused. Hostile
+//!   clients are no excuse.
 //! - Whenever they are sampled (every 50 ms), the parts of the store are within their shares and
 //!   add up to the budget. A send queue is within the limit of its connection at each flush.
 //! - At the end of a run, while all workers still run, there is no connection, no request to the
