@@ -19,6 +19,10 @@ pub(crate) fn write_line(text: fmt::Arguments<'_>) -> bool {
     writeln!(io::stdout().lock(), "{text}").is_ok()
 }
 
+/// Size of the stack of the thread that announces. It needs little, and the system keeps the stack
+/// of a thread that has ended.
+const STACK_BYTES: usize = 64 << 10;
+
 /// Writes the text from a thread of its own. A server that runs must not wait for the reader of a
 /// pipe, and must not end because a disk is full: a failure is an event.
 pub(crate) fn announce(text: String) {
@@ -27,7 +31,8 @@ pub(crate) fn announce(text: String) {
             Event::AnnounceFailed.log(&error);
         }
     };
-    if let Err(error) = std::thread::Builder::new().name("announce".to_owned()).spawn(write) {
+    let thread = std::thread::Builder::new().name("announce".to_owned()).stack_size(STACK_BYTES);
+    if let Err(error) = thread.spawn(write) {
         Event::AnnounceFailed.log(&error);
     }
 }
