@@ -291,6 +291,52 @@ fn bodies_that_drip_leave_room_for_other_sites() {
     });
 }
 
+/// Requests that invalidate are more than the cache can keep apart while a response arrives. They
+/// keep the responses of their own site from being stored, and no others.
+#[test]
+fn invalidations_of_one_site_leave_the_responses_of_others_stored() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let script = match request.target.starts_with("/slow") {
+            true => Script::new().send("HTTP/1.1 103 Early Hints\r\n\r\n").wait(&held),
+            false => Script::new(),
+        };
+        script.send(answer_head("200 OK", &["Cache-Control: max-age=600"], 4)).send("page")
+    });
+    let url = format!("http://{}", origin.address());
+    let site = |name: &str| {
+        format!("[[site]]\nname = \"{name}\"\nnames = [\"{name}.test\"]\norigin = \"{url}\"\n")
+    };
+    // The smallest ring of purges has 64 slots.
+    let config = format!("cache_size = \"16MiB\"\n{}{}", site("hostile"), site("other"));
+    let server = ServerBuilder::new(PROGRAM).config(&config).start();
+    let ask = |host: &str, target: &str| {
+        let mut client = Client::connect(server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: {host}.test\r\n\r\n"));
+        client
+    };
+    let mut slow = [ask("other", "/slow/other"), ask("hostile", "/slow/hostile")];
+    eventually("both fetches have begun", || origin.request_count() == 2);
+    let mut poster = Client::connect(server.address());
+    for number in 0..200 {
+        let head = format!("POST /post/{number} HTTP/1.1\r\nHost: hostile.test\r\n");
+        poster.send(format!("{head}Content-Length: 0\r\n\r\n"));
+        assert_eq!(poster.response("POST").expect("whole").status, 200, "{number}");
+    }
+    gate.open();
+    for client in &mut slow {
+        assert_eq!(client.response("GET").expect("whole").text(), "page");
+    }
+    let fetched_count = |host: &str| {
+        let target = format!("/slow/{host}");
+        assert_eq!(ask(host, &target).response("GET").expect("whole").text(), "page");
+        origin.count(&target)
+    };
+    assert_eq!(fetched_count("other"), 1, "its site had no purge");
+    assert_eq!(fetched_count("hostile"), 2, "a purge of its site may have concerned it");
+}
+
 /// A body that arrives for too long goes to its client whole, and is not stored.
 #[test]
 fn a_body_that_arrives_for_too_long_is_not_stored() {

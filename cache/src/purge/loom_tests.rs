@@ -17,6 +17,7 @@ use forebay_sync::{LockClass, Mutex, boxed_words};
 use loom::thread;
 
 use super::predicate::PREDICATE_BYTES_MAX;
+use super::sites::site_of;
 use super::*;
 use crate::index::loom_tests::{KEY, Row, Store, run, store};
 
@@ -58,7 +59,7 @@ fn world(slots: usize) -> Arc<World> {
 
 impl World {
     fn is_ours_purged_since(&self, noted: u64) -> bool {
-        self.purges.is_newer(noted, |predicate| predicate.may_match(&OURS))
+        self.purges.is_newer(noted, &OURS, |predicate| predicate.may_match(&OURS))
     }
 
     fn ask_origin(&self) -> u32 {
@@ -195,7 +196,7 @@ fn store_word(world: &World, word: &AtomicU64, noted: u64, location: u32) -> Opt
     let unchecked = live(location) + 1;
     word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
     fence("index.unchecked");
-    let verdict = world.purges.check(noted, |predicate| predicate.may_match(&OURS));
+    let verdict = world.purges.check(noted, &OURS, |predicate| predicate.may_match(&OURS));
     let (new, checked) = match verdict {
         PurgeVerdict::Clear { checked } => (live(location), Some(checked)),
         PurgeVerdict::Purged => (EMPTY, None),
@@ -260,7 +261,7 @@ fn two_purges() {
     assert_ne!(world.word.load(Relaxed), live(STALE), "a stale response survived its purge");
     // Both purges can be read, whichever came last.
     for (key, noted) in [(&OURS, number - 1), (&OTHER, 2 - number)] {
-        assert!(world.purges.is_newer(noted, |predicate| *predicate == Predicate::Key(key)));
+        assert!(world.purges.is_newer(noted, key, |predicate| *predicate == Predicate::Key(key)));
     }
 }
 
@@ -295,6 +296,37 @@ fn a_slot_that_is_overwritten_while_it_is_read_counts_as_a_match() {
     for name in ["purge.overwrite", "purge.read"] {
         breaks_within(Some(3), name, "purge: a slot overwritten while it is read", overwritten);
     }
+}
+
+/// A key of another site, whose number is in another word than that of our keys.
+const OTHER_SITE: [u8; PREDICATE_BYTES_MAX] = {
+    let mut key = bytes(KEY);
+    key[1] = 0;
+    key
+};
+
+/// The purge of our key comes somewhere among purges of another site, which overwrite the ring.
+fn lost_among_other_sites() {
+    let world = world(2);
+    let (ours, others) = (Arc::clone(&world), Arc::clone(&world));
+    let purging = thread::spawn(move || ours.purge_words());
+    let overwriting = thread::spawn(move || {
+        for _ in 0..2 {
+            let _guard = others.lock.lock();
+            others.purges.announce(Predicate::Key(&OTHER_SITE));
+        }
+    });
+    world.fill_word();
+    purging.join().unwrap();
+    overwriting.join().unwrap();
+    assert_ne!(world.word.load(Relaxed), live(STALE), "a stale response survived its purge");
+}
+
+#[test]
+fn a_purge_that_the_ring_has_lost_is_found_by_its_site() {
+    assert_ne!(site_of(&OTHER_SITE), site_of(&OURS));
+    let name = "purge: a purge lost among those of other sites";
+    holds_within(Some(2), name, lost_among_other_sites);
 }
 
 /// A caller finds another thread's fetch after a purge was acknowledged; the purge has not ended

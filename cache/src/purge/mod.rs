@@ -21,12 +21,15 @@
 //! |---|---|---|
 //! | `purge_seq` | holder of the purge lock | all |
 //! | a slot | holder of the purge lock, before `purge_seq` | fills, repeaters of a purge |
+//! | the last purge of a site | holder of the purge lock, before `purge_seq` | fills |
 //!
 //! A slot is reused by a later purge, whose number is higher by the number of slots. A fill that
 //! reads the slot while it is overwritten may read any mixture of the two purges. So the fill loads
-//! `purge_seq` again afterwards. If at least as many purges are newer than the noted one as the
-//! ring has slots, the fill's record counts as purged. `purge_seq` is raised before the slot is
-//! overwritten the next time.
+//! `purge_seq` again afterwards. `purge_seq` is raised before the slot is overwritten the next time.
+//! If at least as many purges are newer than the noted one as the ring has slots, the fill cannot
+//! check them all. Then its record counts as purged, unless the last purge of its site is not newer
+//! than the noted one. So the purges of one site do not keep the responses of others from being
+//! stored.
 //!
 //! A purger may die at any instruction; then it has not acknowledged its purge. If it held the
 //! purge lock, the next owner reads the [last](PurgeRing::last) purge before it announces its own.
@@ -44,7 +47,7 @@
 //!
 //! No fill relies on a torn slot. Before, the slot held the purge whose number is lower by the
 //! number of slots. A fill that has to check that purge sees as many newer purges as the ring has
-//! slots, so its record counts as purged anyway.
+//! slots, so it does not rely on the slot.
 //!
 //! Invariants:
 //! - A purge may remove more records than requested, but never fewer: damage counts as a purge of
@@ -54,6 +57,7 @@
 
 mod predicate;
 mod ring;
+mod sites;
 mod soft;
 
 #[cfg(all(test, loom))]

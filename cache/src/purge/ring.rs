@@ -9,6 +9,7 @@ use forebay_sync::atomic::{
 };
 
 use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, Predicate, PredicateBuffer};
+use super::sites::{SITE_WORDS, site_of, site_of_matches};
 
 /// The number of words of a slot. In models it is small.
 pub(crate) const SLOT_WORDS: usize = if cfg!(loom) { 4 } else { 128 };
@@ -82,15 +83,18 @@ pub(crate) struct PurgeRing<W> {
     slot_count: u64,
 }
 
-/// The number of words that `slot_count` slots take; `None` on overflow. All of these words are
-/// zero at first.
+/// The number of words that `slot_count` slots and the last purges of sites take; `None` on
+/// overflow. All of these words are zero at first.
 pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
-    slot_count.checked_mul(SLOT_WORDS)
+    match slot_count.checked_mul(SLOT_WORDS) {
+        Some(slots) => slots.checked_add(SITE_WORDS),
+        None => None,
+    }
 }
 
 impl<W: Words> PurgeRing<W> {
     /// Makes a view of the ring. The word `sequence_word` of `store` is `purge_seq`; the slots
-    /// begin with the first word of `ring`. All views of these words are made with the same number
+    /// begin with the first word of `ring`, and the last purges of sites follow them. All views of these words are made with the same number
     /// of slots.
     ///
     /// # Errors
@@ -153,11 +157,13 @@ impl<W: Words> PurgeRing<W> {
         Some((number, self.read(number, &mut buffer).into()))
     }
 
-    /// Checks the purges after `noted`, for a fill whose word is published but unchecked. `noted`
-    /// is the number that the fill noted before it asked the origin.
+    /// Checks the purges after `noted`, for a fill of a primary key whose word is published but
+    /// unchecked. `noted` is the number that the fill noted before it asked the origin. `matches`
+    /// is true for at least the purges that match the fill's record.
     pub(crate) fn check(
         &self,
         noted: u64,
+        primary: &[u8],
         mut matches: impl FnMut(&Predicate<'_>) -> bool,
     ) -> PurgeVerdict {
         // ORDER: pairs with the release in `raise`: the predicates up to this one are there. The
@@ -165,7 +171,7 @@ impl<W: Words> PurgeRing<W> {
         // relies.
         let newest = self.sequence().load(acquire("purge.check"));
         if self.is_too_old(noted, newest) {
-            return PurgeVerdict::Purged;
+            return self.check_site(noted, newest, primary);
         }
         let mut buffer = [0; PREDICATE_BYTES_MAX];
         if (noted..newest).any(|before| matches(&self.read(before + 1, &mut buffer))) {
@@ -175,15 +181,32 @@ impl<W: Words> PurgeRing<W> {
         // ring later, we now see the number that precedes it.
         acquire_fence("purge.read");
         if self.is_too_old(noted, self.sequence().load(Relaxed)) {
-            return PurgeVerdict::Purged;
+            return self.check_site(noted, newest, primary);
         }
         PurgeVerdict::Clear { checked: newest }
     }
 
+    /// As [`check`](PurgeRing::check), if the ring may not hold all purges after `noted`. The caller
+    /// has seen `newest` in an acquiring load.
+    fn check_site(&self, noted: u64, newest: u64, primary: &[u8]) -> PurgeVerdict {
+        // The acquire "purge.check" makes the numbers of all purges up to `newest` visible here. A
+        // number may be higher than that, which makes a fill count as purged that is not.
+        let last = self.site_word(site_of(primary)).load(Relaxed);
+        if noted <= newest && last <= noted {
+            return PurgeVerdict::Clear { checked: newest };
+        }
+        PurgeVerdict::Purged
+    }
+
     /// Whether a matching purge is newer than `noted`. A follower calls this with the number that
     /// the leader noted, before it joins the leader's fetch.
-    pub(crate) fn is_newer(&self, noted: u64, matches: impl FnMut(&Predicate<'_>) -> bool) -> bool {
-        self.check(noted, matches) == PurgeVerdict::Purged
+    pub(crate) fn is_newer(
+        &self,
+        noted: u64,
+        primary: &[u8],
+        matches: impl FnMut(&Predicate<'_>) -> bool,
+    ) -> bool {
+        self.check(noted, primary, matches) == PurgeVerdict::Purged
     }
 
     /// The number that was noted for a record, completed from the low half in its header. Only for
@@ -193,24 +216,29 @@ impl<W: Words> PurgeRing<W> {
         widened(noted_low, self.sequence().load(Relaxed))
     }
 
-    /// Writes the slot of the next purge, and returns its number. The purge does not count before
+    /// Writes the slot of the next purge and the last purge of its site, and returns its number. The purge does not count before
     /// [`raise`](PurgeRing::raise).
     pub(super) fn write(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.sequence().load(Relaxed).wrapping_add(1);
         // ORDER: pairs with the acquire fence in `check`: a thread that reads a word that we are
         // going to write sees `purge_seq` at least as new as we see it.
         release_fence("purge.overwrite");
-        let words = std::iter::once(number).chain(predicate.fitted().encode());
+        let predicate = predicate.fitted();
+        let words = std::iter::once(number).chain(predicate.encode());
         for (offset, value) in words.enumerate() {
             self.word(number, offset).store(value, Relaxed);
+        }
+        let sites = site_of_matches(&predicate).map_or(0..SITE_WORDS, |site| site..site + 1);
+        for site in sites {
+            self.site_word(site).store(number, Relaxed);
         }
         number
     }
 
     /// Raises `purge_seq` to `number`. Every later check finds that purge.
     pub(super) fn raise(&self, number: u64) {
-        // ORDER: pairs with the acquires in `check` (the predicate is there) and `noted` (the
-        // origin has the new content).
+        // ORDER: pairs with the acquires in `check` (the predicate and the last purge of its site
+        // are there) and `noted` (the origin has the new content).
         self.sequence().store(number, release("purge.announce"));
     }
 
@@ -228,6 +256,10 @@ impl<W: Words> PurgeRing<W> {
         }
         let words = (1..SLOT_WORDS).map(|offset| self.word(number, offset).load(Relaxed));
         Predicate::decode(words, buffer)
+    }
+
+    fn site_word(&self, site: usize) -> &AtomicU64 {
+        self.ring.word(self.slot_count as usize * SLOT_WORDS + site)
     }
 
     fn sequence(&self) -> &AtomicU64 {

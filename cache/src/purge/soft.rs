@@ -21,18 +21,19 @@ use crate::segment::MarksWord;
 
 impl<W: Words> PurgeRing<W> {
     /// Freezes the marks of a record and checks for purges since `noted`, for a thread that is
-    /// about to replace the record. From now on no purge can mark the record.
+    /// about to replace the record of this primary key or of a variant of it. From now on no purge can mark the record.
     pub(crate) fn freeze_and_check(
         &self,
         marks: MarksWord<'_>,
         noted: u64,
+        primary: &[u8],
         matches: impl FnMut(&Predicate<'_>) -> bool,
     ) -> PurgeVerdict {
         let _ = marks.freeze();
         // ORDER: pairs with the fence "purge.walk" in `announce`. A soft purge announces itself,
         // then marks; we freeze, then check. If we froze after the mark we see the purge.
         acquire_fence("purge.frozen");
-        self.check(noted, matches)
+        self.check(noted, primary, matches)
     }
 }
 

@@ -100,7 +100,7 @@ impl Gate for StoreGate<'_> {
     fn may_follow(&self, purge_noted: u64) -> bool {
         let purges = &self.inner.shared.purges;
         // The tags of the response are not known yet.
-        !purges.is_newer(purge_noted, |purge| purge.may_match(self.primary))
+        !purges.is_newer(purge_noted, self.primary, |purge| purge.may_match(self.primary))
     }
 }
 

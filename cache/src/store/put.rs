@@ -169,8 +169,10 @@ impl WorkerInner {
             return false;
         };
         crash_point!("store.unchecked");
-        let purged =
-            self.shared.purges.check(put.purge_noted, |purge| purge.matches(put.primary, put.tags));
+        let purged = self
+            .shared
+            .purges
+            .check(put.purge_noted, put.primary, |purge| purge.matches(put.primary, put.tags));
         if purged == PurgeVerdict::Purged {
             if self.records.index.withdraw(unchecked) {
                 appended.give_up(&self.shared);

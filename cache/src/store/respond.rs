@@ -298,12 +298,14 @@ impl WorkerInner {
         // A frozen record stays frozen, because another thread may be copying it as well. The next
         // soft purge removes such a record instead of marking it. So all steps that can fail
         // without a purge come before the freeze.
-        if purges.is_newer(new.purge_noted, matches) {
+        if purges.is_newer(new.purge_noted, new.primary, matches) {
             return None;
         }
         let inserted = self.insert_keys(&put).ok()?;
         let appended = self.append(&put, inserted.sequence(), SegmentQueue::Main).ok()?;
-        if purges.freeze_and_check(marks, new.purge_noted, matches) == PurgeVerdict::Purged {
+        if purges.freeze_and_check(marks, new.purge_noted, new.primary, matches)
+            == PurgeVerdict::Purged
+        {
             appended.give_up(&self.shared);
             return None;
         }

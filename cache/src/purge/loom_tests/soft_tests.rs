@@ -60,7 +60,7 @@ fn renew(soft: &Soft, store: &Store, row: &Row) {
     };
     let matches = |purge: &Predicate<'_>| purge.may_match(&OURS);
     let marks = soft.marks_of(&hit);
-    if soft.world.purges.freeze_and_check(marks, 0, matches) != PurgeVerdict::Purged {
+    if soft.world.purges.freeze_and_check(marks, 0, &OURS, matches) != PurgeVerdict::Purged {
         store.replace(row, &hit, RENEWED);
     }
 }

@@ -17,6 +17,7 @@ fn the_page_states_the_constants_of_the_code() {
         format!("{} everything;", kind::ALL),
         format!("{} a prefix of keys and a tag expression;", kind::TAGS),
         format!("1/{REGION_SHARE} of the region, but {SLOTS_MIN} to {SLOTS_MAX} slots"),
+        format!("{SITE_WORDS} words follow the slots"),
         format!("({} KiB to {} MiB)", bytes(SLOTS_MIN) >> 10, bytes(SLOTS_MAX) >> 20),
     ];
     for sentence in sentences {

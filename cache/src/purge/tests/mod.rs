@@ -14,6 +14,7 @@ use forebay_sync::{Words, boxed_words};
 
 use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX, kind};
 use super::ring::{REGION_SHARE, RingError, SLOT_WORDS, SLOTS_MAX, SLOTS_MIN, widened};
+use super::sites::{SITE_WORDS, site_of};
 use super::*;
 
 type Shared = Arc<Box<[AtomicU64]>>;
@@ -49,7 +50,7 @@ impl Made {
     }
 
     fn check(&self, noted: u64, key: &[u8]) -> PurgeVerdict {
-        self.purges.check(noted, |predicate| predicate.may_match(key))
+        self.purges.check(noted, key, |predicate| predicate.may_match(key))
     }
 }
 
@@ -64,13 +65,13 @@ fn a_ring_needs_enough_words() {
         PurgeRing::new(words(store), word, words(ring), slots).map(|_| ())
     };
     let cases = [
-        ("two slots", 1, 0, 2 * SLOT_WORDS, 2, Ok(())),
-        ("more words than needed", 64, 16, 9 * SLOT_WORDS, 8, Ok(())),
+        ("two slots", 1, 0, 2 * SLOT_WORDS + SITE_WORDS, 2, Ok(())),
+        ("more words than needed", 64, 16, 11 * SLOT_WORDS, 8, Ok(())),
         ("none", 1, 0, SLOT_WORDS, 0, Err(RingError::Slots)),
         ("one: the last purge would be written over", 1, 0, SLOT_WORDS, 1, Err(RingError::Slots)),
         ("no power of two", 1, 0, 3 * SLOT_WORDS, 3, Err(RingError::Slots)),
-        ("a word less", 1, 0, 2 * SLOT_WORDS - 1, 2, Err(RingError::TooFewWords)),
-        ("no word for the number", 16, 16, 2 * SLOT_WORDS, 2, Err(RingError::TooFewWords)),
+        ("a word less", 1, 0, 2 * SLOT_WORDS + SITE_WORDS - 1, 2, Err(RingError::TooFewWords)),
+        ("no word for the number", 16, 16, 4 * SLOT_WORDS, 2, Err(RingError::TooFewWords)),
         ("more than all memory", 1, 0, 0, 1 << 63, Err(RingError::TooFewWords)),
     ];
     for (what, store, word, words, slots, expected) in cases {
@@ -92,7 +93,8 @@ fn a_larger_region_has_a_larger_ring() {
     ];
     for (bytes, slots) in cases {
         assert_eq!(slots_for(*bytes), *slots, "{bytes} bytes");
-        assert!(PurgeRing::new(boxed_words(1), 0, boxed_words(slots * SLOT_WORDS), *slots).is_ok());
+        let words = boxed_words(words_needed(*slots).unwrap());
+        assert!(PurgeRing::new(boxed_words(1), 0, words, *slots).is_ok());
     }
 }
 
@@ -116,7 +118,7 @@ fn a_fill_finds_the_purges_after_its_noted_number() {
     ];
     for (noted, key, verdict) in cases {
         assert_eq!(made.check(*noted, key), *verdict, "{key:?}, noted {noted}");
-        let is_newer = made.purges.is_newer(*noted, |predicate| predicate.may_match(key));
+        let is_newer = made.purges.is_newer(*noted, key, |predicate| predicate.may_match(key));
         assert_eq!(is_newer, *verdict == PurgeVerdict::Purged, "{key:?}, noted {noted}");
     }
 }
@@ -135,11 +137,40 @@ fn as_many_newer_purges_as_slots_count_as_a_match() {
 }
 
 #[test]
+fn a_ring_that_has_lost_purges_still_tells_those_of_other_sites() {
+    let made = made(SLOTS);
+    assert_ne!(site_of(b"ours\0a"), site_of(b"theirs\0a"), "the names are chosen so");
+    made.purge(b"ours\0purged");
+    let flood = |noted| {
+        for number in 0..3 * SLOTS as u64 {
+            assert_eq!(made.purge(b"theirs\0a"), noted + number + 1);
+        }
+        noted + 3 * SLOTS as u64
+    };
+    let newest = flood(1);
+    assert_eq!(made.check(1, b"ours\0a"), clear(newest), "no purge of its site is newer");
+    assert_eq!(made.check(0, b"ours\0a"), PurgeVerdict::Purged, "the ring has lost a purge of it");
+    assert_eq!(made.check(1, b"theirs\0b"), PurgeVerdict::Purged);
+    assert_eq!(made.check(newest + 1, b"ours\0a"), PurgeVerdict::Purged, "a damaged number");
+    // Purges of several sites count for each.
+    for predicate in [Predicate::All, Predicate::Prefix(b"our"), Predicate::Prefix(b"")] {
+        let noted = made.purges.noted();
+        made.purges.announce(predicate);
+        flood(noted + 1);
+        assert_eq!(made.check(noted, b"ours\0a"), PurgeVerdict::Purged, "{predicate:?}");
+    }
+    let noted = made.purges.noted();
+    made.purges.announce(Predicate::Prefix(b"theirs\0"));
+    let newest = flood(noted + 1);
+    assert_eq!(made.check(noted, b"ours\0a"), clear(newest));
+}
+
+#[test]
 fn purges_during_the_read_of_the_ring_are_counted() {
     for (come, expected) in [(0, clear(1)), (2, clear(1)), (3, PurgeVerdict::Purged)] {
         let made = made(SLOTS);
         made.purge(b"other");
-        let verdict = made.purges.check(0, |predicate| {
+        let verdict = made.purges.check(0, b"ours", |predicate| {
             assert_eq!(*predicate, Predicate::Key(b"other"));
             for _ in 0..come {
                 made.purge(b"late");

@@ -1,13 +1,16 @@
 //! Random purges and fills, whose verdicts are compared with those of a list of all purges.
 
+use super::super::sites::site_of_matches;
 use super::*;
 use forebay_testkit::Rng;
 
 const STEPS: usize = 20_000;
 
-/// Short keys of two different bytes, so that many share a prefix.
+/// Short keys of a few sites and two different bytes, so that many share a prefix.
 fn key(rng: &mut Rng) -> Vec<u8> {
-    (0..1 + rng.below(5)).map(|_| b'a' + rng.below(2) as u8).collect()
+    let site: &[u8] = [&b"x\0"[..], b"y\0", b""][rng.below(3)];
+    let rest = (0..1 + rng.below(5)).map(|_| b'a' + rng.below(2) as u8);
+    site.iter().copied().chain(rest).collect()
 }
 
 /// A random predicate, sometimes one that does not fit into a slot.
@@ -26,7 +29,11 @@ fn predicate(rng: &mut Rng) -> OwnedPredicate {
 /// The verdict of a ring that keeps all purges.
 fn is_purged(all: &[OwnedPredicate], noted: u64, key: &[u8]) -> bool {
     let newer = &all[noted as usize..];
-    newer.len() >= SLOTS || newer.iter().any(|one| one.borrowed().fitted().may_match(key))
+    newer.iter().map(|one| one.borrowed().fitted()).any(|one| match newer.len() < SLOTS {
+        true => one.may_match(key),
+        // The ring has lost some of them.
+        false => site_of_matches(&one).is_none_or(|site| site == site_of(key)),
+    })
 }
 
 #[test]

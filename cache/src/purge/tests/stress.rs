@@ -30,9 +30,12 @@ struct World {
     acknowledged: [AtomicU64; KEYS],
 }
 
-/// Long keys, so that a torn predicate would be noticed.
+/// Long keys of two sites: a torn predicate would be noticed.
 fn key_bytes(key: usize) -> [u8; 40] {
-    [key as u8; 40]
+    let mut bytes = [1 + key as u8; 40];
+    bytes[0] = b'x' + (key % 2) as u8;
+    bytes[1] = 0;
+    bytes
 }
 
 impl World {
@@ -55,7 +58,8 @@ impl World {
         }
         fence("index.unchecked");
         let bytes = key_bytes(key);
-        let is_purged = self.purges.is_newer(noted, |predicate| predicate.may_match(&bytes));
+        let is_purged =
+            self.purges.is_newer(noted, &bytes, |predicate| predicate.may_match(&bytes));
         let new = if is_purged { EMPTY } else { live };
         let swapped = stored.compare_exchange(live + 1, new, Relaxed, Relaxed);
         swapped.is_ok() && !is_purged

@@ -55,7 +55,7 @@ fn an_unchecked_record_does_not_survive_a_soft_purge() {
         let key = inner.records.key(KEY);
         let unchecked =
             inner.records.index.insert(&inner.records.pins, &key, &appended.for_index()).unwrap();
-        assert!(!inner.shared.purges.is_newer(0, |purge| purge.may_match(KEY)));
+        assert!(!inner.shared.purges.is_newer(0, KEY, |purge| purge.may_match(KEY)));
         assert_eq!(purger.purge_softly(KEY).unwrap().records, 1, "{is_replacing}");
         assert!(
             !inner.records.index.make_live(&inner.records.pins, &key, unchecked),
