@@ -356,7 +356,6 @@ fn a_body_that_arrives_for_too_long_is_not_stored() {
     assert_eq!(origin.count("/slow"), 2);
 }
 
-/// The limits of the client that leads a fetch are not those of the clients that wait for it.
 /// A network that holds its share of the connections waits for its turn. Other clients that ask for
 /// the same page do not wait with it.
 #[test]
@@ -417,6 +416,7 @@ fn fetches_that_keep_failing_end_in_few_requests() {
     gate.open();
 }
 
+/// The limits of the client that leads a fetch are not those of the clients that wait for it.
 #[test]
 fn clients_do_not_fail_because_the_network_that_leads_has_no_connection_left() {
     let gate = Gate::new();

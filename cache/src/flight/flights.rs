@@ -208,9 +208,7 @@ impl Flights {
             shard.unregister(replaced);
         }
         let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
-        if terms.has_turn {
-            flight.admit();
-        }
+        flight.set_waits(!terms.has_turn);
         if policy == JoinPolicy::Any {
             shard.register(Arc::clone(&flight));
         }

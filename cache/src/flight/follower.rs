@@ -94,6 +94,12 @@ impl BodyReader {
         self.handle.poll_read(cx, bytes_max, out)
     }
 
+    /// Leaves the flight of a client that has its whole response without the body. The flight does
+    /// not count as abandoned then.
+    pub fn leave_served(self) {
+        self.handle.serve();
+    }
+
     /// Tells the flight that the reader's client stalls. Once the body is stored in fragments, the
     /// flight need not hold the rest for this reader: the next read then returns the location of
     /// the stored body.

@@ -78,10 +78,10 @@ impl LeaderGuard {
         self.flight.purge_noted
     }
 
-    /// Records that the leader waits for the origin alone. Until then, callers that may ask the
-    /// origin at once do not follow it.
-    pub(crate) fn admit(&self) {
-        self.flight.admit();
+    /// Sets whether the leader waits for its turn to ask the origin. While it does, callers that
+    /// may ask the origin at once do not follow it.
+    pub(crate) fn set_waits(&self, waits: bool) {
+        self.flight.set_waits(waits);
     }
 
     /// Ends the flight of a response that is not storable. Followers fetch for themselves, and

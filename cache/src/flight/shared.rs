@@ -31,9 +31,11 @@ pub(super) struct Flight {
     variant: Option<Box<[u8]>>,
     /// The purge number that the gate returned when the leader began.
     pub(super) purge_noted: u64,
-    /// Whether the origin has the request, or nothing but the origin delays it. Only a hint for
-    /// callers that join, which publishes no data.
-    is_admitted: AtomicBool,
+    /// Whether the leader waits for its turn to ask the origin. Only a hint for callers that join,
+    /// which publishes no data.
+    waits: AtomicBool,
+    /// Whether a follower got its response without reading the body.
+    is_served: AtomicBool,
     growing: Mutex<GrowingRecord>,
 }
 
@@ -45,7 +47,8 @@ impl Flight {
             primary: key.primary.into(),
             variant: key.variant.map(Into::into),
             purge_noted,
-            is_admitted: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+            is_served: AtomicBool::new(false),
             growing: Mutex::new(LockClass::Flight, GrowingRecord::new()),
         }
     }
@@ -84,14 +87,19 @@ impl Flight {
         now_ms.saturating_sub(moved_ms) >= stalled_ms
     }
 
-    /// Records that the leader waits for the origin alone.
-    pub(super) fn admit(&self) {
-        self.is_admitted.store(true, Relaxed);
+    /// Sets whether the leader waits for its turn to ask the origin.
+    pub(super) fn set_waits(&self, waits: bool) {
+        self.waits.store(waits, Relaxed);
     }
 
-    /// Whether the leader still waits for its turn to ask the origin.
+    /// Whether the leader waits for its turn to ask the origin.
     pub(super) fn waits_for_turn(&self) -> bool {
-        !self.is_admitted.load(Relaxed) && !self.has_arrived()
+        self.waits.load(Relaxed) && !self.has_arrived()
+    }
+
+    /// Records that a follower got its response without reading the body.
+    pub(super) fn serve(&self) {
+        self.is_served.store(true, Relaxed);
     }
 
     /// Whether the response's head has arrived.
@@ -104,10 +112,10 @@ impl Flight {
         !self.growing.lock().readers.is_empty()
     }
 
-    /// Polls until the last follower or reader has left.
+    /// Polls until the last follower or reader has left, and none of them was served.
     pub(super) fn poll_unfollowed(&self, cx: &Context<'_>) -> Poll<()> {
         let mut growing = self.growing.lock();
-        if growing.readers.is_empty() {
+        if growing.readers.is_empty() && !self.is_served.load(Relaxed) {
             return Poll::Ready(());
         }
         if growing.watcher.as_ref().is_some_and(|watcher| watcher.will_wake(cx.waker())) {
@@ -255,6 +263,11 @@ impl FollowerHandle {
 }
 
 impl FollowerHandle {
+    /// See [`Flight::serve`].
+    pub(super) fn serve(&self) {
+        self.flight.serve();
+    }
+
     /// Lets the flight drop bytes that only this reader still needs, once the body is stored in
     /// fragments. This lasts until the reader reads again.
     pub(super) fn step_aside(&self) {

@@ -24,7 +24,8 @@ impl FollowerWatch {
         self.flight.has_followers()
     }
 
-    /// Polls until the last follower or reader has left. Others may join afterwards.
+    /// Polls until the last follower or reader has left. Others may join afterwards. Never ready
+    /// once a follower [was served](crate::BodyReader::leave_served).
     pub fn poll_unfollowed(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.flight.poll_unfollowed(cx)
     }

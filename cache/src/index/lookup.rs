@@ -75,6 +75,13 @@ impl<W: Words, R: Records> Index<W, R> {
         self.swap(hit.slot, hit.word, |word| word.with_uses(0), Relaxed);
     }
 
+    /// Lowers the use count by `count`.
+    pub fn lower_uses(&self, hit: &IndexHit<'_>, count: u8) {
+        // If the swap fails, a reader has used the record or another thread has removed it.
+        let lower = |word: IndexWord| word.with_uses(word.uses().saturating_sub(count));
+        self.swap(hit.slot, hit.word, lower, Relaxed);
+    }
+
     /// The record at exactly this location, live or unchecked, if a word still names it. For scans
     /// of a segment, which know the hash of each record. The reclaimer of the segment, which must
     /// not miss a word, calls [`remove_location`](Index::remove_location).

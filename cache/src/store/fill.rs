@@ -139,10 +139,10 @@ impl StoreWorker {
 }
 
 impl Leader {
-    /// Records that the leader waits for the origin alone. Until then, callers that may ask the
-    /// origin at once do not follow it: see [`JoinTerms::has_turn`].
-    pub fn admit(&self) {
-        self.guard.admit();
+    /// Sets whether the leader waits for its turn to ask the origin. While it does, callers that
+    /// may ask the origin at once do not follow it: see [`JoinTerms::has_turn`].
+    pub fn set_waits(&self, waits: bool) {
+        self.guard.set_waits(waits);
     }
 
     /// Watches the followers of this fetch.

@@ -142,12 +142,20 @@ impl WorkerInner {
     /// Whether a response that was received later was stored while this one arrived. The sequence
     /// keeps a step of the clock from making stored responses later than all that follow.
     fn is_superseded(&self, response: &Response<'_>) -> bool {
-        let variant = response.base.map(|base| &*base.variant);
-        self.records.find((response.primary, variant)).is_some_and(|(pinned, _)| {
+        let is_later = |pinned: &PinnedRecord<'_>| {
             let header = &pinned.record().header;
             header.sequence > response.begun_at
                 && header.response_time > response.times.response_time
-        })
+        };
+        let Some(stored) = self.records.look(response.primary) else { return false };
+        match response.base {
+            // The response does not replace the other variants of its base.
+            Some(base) if base_with(stored.record(), &base.names).is_some() => {
+                let variant = self.records.find_variant(response.primary, &stored, &base.variant);
+                variant.is_some_and(|variant| is_later(&variant))
+            }
+            _ => is_later(&stored),
+        }
     }
 
     /// Stores a variant, and makes its base name the variant. Returns the variant's sequence.
@@ -228,8 +236,9 @@ impl WorkerInner {
             let id = VariantId::new(self.shared.next_sequence(), &hash);
             let victims = self.records.variant_victims(primary, base);
             let body = base.with(&id, &victims);
-            let times =
-                RecordTimes { response_time: record.header.response_time, stale_from: NEVER };
+            // A base is as recent as its latest variant.
+            let response_time = record.header.response_time.max(response.times.response_time);
+            let times = RecordTimes { response_time, stale_from: NEVER };
             let (tags, head) = (record.tags(), record.head());
             let new = Remade { primary, purge_noted, tags, head, body: &body, times };
             if self.replace(&pinned, &new).is_some() {
@@ -327,7 +336,8 @@ impl WorkerInner {
 impl RecordIndex {
     /// The variants that a base drops before it names another. Those that no request has used since
     /// they were stored go first, so that requests for ever new variants replace one another, and
-    /// not the variants that other clients use. If all are used, their counts are reset.
+    /// not the variants that other clients use. If all are used, their counts are lowered alike: the
+    /// variants with most uses keep their rank.
     fn variant_victims(&self, primary: &[u8], base: BaseBody<'_>) -> Vec<VariantId> {
         let variants_max = self.shared.config.variants_max;
         let record_of = |id: &VariantId| {
@@ -338,9 +348,10 @@ impl RecordIndex {
         // A variant that is not stored counts as unused.
         let uses = |id: &VariantId| record_of(id).map_or(0, |pinned| pinned.hit.word().uses());
         let victims = base.victims(variants_max, uses);
-        if victims.last().is_some_and(|last| uses(last) > 0) {
+        let least = victims.last().map_or(0, uses);
+        if least > 0 {
             for pinned in base.variants().filter_map(|id| record_of(&id)) {
-                self.index.reset_uses(&pinned.hit);
+                self.index.lower_uses(&pinned.hit, least);
             }
         }
         victims

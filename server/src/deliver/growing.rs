@@ -44,7 +44,9 @@ pub(super) async fn deliver_growing(
     let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
     let fields = transaction.request.head.fields();
     if conditional(fields, &meta, block) == ConditionalResult::NotModified {
-        return Ok(queue_not_modified(&context, queue, &meta, block, age));
+        let delivered = queue_not_modified(&context, queue, &meta, block, age);
+        reader.leave_served();
+        return Ok(delivered);
     }
     let begin = queue.mark();
     let framing = match (meta.status, reader.body_bytes()) {

@@ -2,6 +2,7 @@
 //! head.
 
 use std::future::Future;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use crate::counters::{Counter, Histogram};
 use crate::fault::{Fault, Side};
 use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
+use crate::poll_once::poll_once;
 use crate::rules::HookContext;
 use crate::worker::Worker;
 
@@ -56,7 +58,7 @@ impl<'a> Exchange<'a> {
         Exchange { outbound, origin: &route.site.origin, network, interim, leader: None }
     }
 
-    /// Makes the exchange tell the leader once it waits for the origin alone.
+    /// Makes the exchange tell the leader whether it waits for its turn at the origin.
     pub(super) fn led_by(self, leader: &'a Leader) -> Exchange<'a> {
         Exchange { leader: Some(leader), ..self }
     }
@@ -121,10 +123,7 @@ impl Exchange<'_> {
         upload: Option<(OutboundBody, UploadProgress)>,
     ) -> Result<OriginAnswer, Fault> {
         let pool = self.worker().origins.pool(self.origin, self.settings());
-        let permit = self.permit(&pool).await?;
-        if let Some(leader) = self.leader {
-            leader.admit();
-        }
+        let permit = self.permit_in_turn(&pool).await?;
         let (upload, progress) = upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
         let progress = progress.as_ref();
         if let Some(progress) = progress {
@@ -154,6 +153,18 @@ impl Exchange<'_> {
         self.worker().count(Counter::OriginRetries);
         let fresh = self.connect().await.map_err(ExchangeError::Fault)?;
         self.send(fresh, upload, progress).await
+    }
+
+    /// Obtains a permit, and tells the leader whether it waits for its turn.
+    async fn permit_in_turn(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
+        let mut permit = pin!(self.permit(pool));
+        if let Some(permit) = poll_once(permit.as_mut()).await {
+            return permit;
+        }
+        self.leader.inspect(|leader| leader.set_waits(true));
+        let permit = permit.await;
+        self.leader.inspect(|leader| leader.set_waits(false));
+        permit
     }
 
     async fn permit(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
@@ -197,7 +208,7 @@ impl Exchange<'_> {
         progress: Option<&UploadProgress>,
     ) -> Result<T, Fault> {
         let limit_ms = u64::from(self.settings().origin_first_byte_ms_max);
-        let mut sent = std::pin::pin!(sent);
+        let mut sent = pin!(sent);
         let mut wait_ms = limit_ms;
         loop {
             if let Ok(response) = timeout(Duration::from_millis(wait_ms), &mut sent).await {

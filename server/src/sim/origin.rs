@@ -260,6 +260,19 @@ fn check_request(run: &Run, request: &Request) {
     }
 }
 
+/// Waits if a hostile client may have sent the request. Returns whether this has answered it.
+async fn answer_late(end: &WireEnd, request: &Request) -> io::Result<bool> {
+    let is_hostile = is_hostile(request);
+    if is_hostile || request.head.has("authorization") {
+        sleep(Duration::from_millis(attack::LATE_MS)).await;
+    }
+    if is_hostile {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\n";
+        end.write(format!("{head}late").as_bytes()).await?;
+    }
+    Ok(is_hostile)
+}
+
 /// Sends a response; returns whether the connection takes another request.
 async fn respond(
     run: &Run,
@@ -268,8 +281,8 @@ async fn respond(
     fault: OriginFault,
     mut rng: Rng,
 ) -> io::Result<bool> {
-    if is_hostile(request) || request.head.has("authorization") {
-        sleep(Duration::from_millis(attack::LATE_MS)).await;
+    if answer_late(end, request).await? {
+        return Ok(true);
     }
     match fault {
         OriginFault::Late(ms) => sleep(Duration::from_millis(ms)).await,

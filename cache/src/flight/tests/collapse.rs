@@ -224,9 +224,12 @@ fn a_leader_that_waits_for_its_turn_is_not_followed_by_a_caller_that_has_one() {
     assert_eq!(reader(second).head(), b"head");
     // A leader that gets its turn later is followed from then on.
     let JoinResult::Lead(waiting, _) = join(false) else { panic!("there is no flight") };
-    waiting.admit();
+    waiting.set_waits(false);
     assert!(matches!(join(true), JoinResult::Follow(_)));
-    drop(waiting);
+    // It can lose its turn again, when it asks a second time.
+    waiting.set_waits(true);
+    let JoinResult::Lead(other, _) = join(true) else { panic!("the leader waits again") };
+    drop((waiting, other));
     check_at_rest(&flights);
 }
 

@@ -147,49 +147,46 @@ fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
 /// the first one stalls.
 #[test]
 fn a_response_does_not_replace_one_that_was_received_after_it() {
-    let side_by_side = JoinTerms { policy: JoinPolicy::Arrived, stalled_ms: 0, ..JoinTerms::at(0) };
-    let base = || Some(VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() });
-    // The times at which the first and the second response are received, and whether the first one,
-    // which ends last, is stored.
-    let cases = [(10, 12, false), (10, 10, true), (12, 10, true)];
-    for (with_base, (first_s, second_s, is_stored)) in
-        [false, true].into_iter().flat_map(|with_base| cases.map(|case| (with_base, case)))
-    {
-        let (store, worker) = open(32 << 20);
-        let variant = with_base.then_some(&b"html"[..]);
-        let begin = |head: &[u8], after_s: u32| {
-            let CollapseResult::Leader(leader, _) =
-                worker.collapse(b"key", variant, None, side_by_side)
-            else {
-                panic!("the caller leads");
-            };
-            let times = RecordTimes { response_time: NOW as u32 + after_s, ..fresh() };
-            leader.begin(head, with_base.then(base).flatten(), None, times).unwrap()
+    let base = || VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() };
+    let begin = |worker: &StoreWorker, head: &[u8], varies: bool, after_s: u32| {
+        let known = match worker.lookup(b"key") {
+            Lookup::Record(found) => Some(found.version()),
+            Lookup::Base(found) => Some(found.variant(b"html").expect("stored").version()),
+            Lookup::Miss => None,
         };
-        let (first, second) = (begin(b"first", first_s), begin(b"second", second_s));
-        assert!(second.finish());
-        assert_eq!(first.finish(), is_stored, "{with_base} {first_s} {second_s}");
+        let variant = varies.then_some(&b"html"[..]);
+        let terms = JoinTerms { policy: JoinPolicy::Arrived, stalled_ms: 0, ..JoinTerms::at(0) };
+        let times = RecordTimes { response_time: NOW as u32 + after_s, ..fresh() };
+        match worker.collapse(b"key", variant, known, terms) {
+            CollapseResult::Leader(leader, _) => {
+                leader.begin(head, varies.then(base), None, times).unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    // Whether the first and the second response vary, the times at which they are received, and
+    // whether the first one, which ends last, is stored.
+    for ((first_varies, second_varies), (first_s, second_s, is_stored)) in
+        [(false, false), (true, true), (false, true), (true, false)]
+            .into_iter()
+            .flat_map(|vary| [(10, 12, false), (10, 10, true), (12, 10, true)].map(|it| (vary, it)))
+    {
+        let case = format!("{first_varies} {second_varies} {first_s} {second_s}");
+        let (store, worker) = open(32 << 20);
+        let first = begin(&worker, b"first", first_varies, first_s);
+        let second = begin(&worker, b"second", second_varies, second_s);
+        assert!(second.finish(), "{case}");
+        assert_eq!(first.finish(), is_stored, "{case}");
         let head = match worker.lookup(b"key") {
             Lookup::Record(found) => found.head().to_vec(),
             Lookup::Base(found) => found.variant(b"html").expect("stored").head().to_vec(),
-            Lookup::Miss => panic!("nothing is stored"),
+            Lookup::Miss => panic!("nothing is stored: {case}"),
         };
         let expected: &[u8] = if is_stored { b"first" } else { b"second" };
-        assert_eq!(head, expected, "{with_base} {first_s} {second_s}");
+        assert_eq!(head, expected, "{case}");
         // A later fetch replaces both, even if the clock was set back.
-        let times = RecordTimes { response_time: NOW as u32, ..fresh() };
-        let known = match worker.lookup(b"key") {
-            Lookup::Record(found) => found.version(),
-            Lookup::Base(found) => found.variant(b"html").expect("stored").version(),
-            Lookup::Miss => panic!("nothing is stored"),
-        };
-        let CollapseResult::Leader(leader, _) =
-            worker.collapse(b"key", variant, Some(known), side_by_side)
-        else {
-            panic!("the caller leads");
-        };
-        let begun = leader.begin(b"third", with_base.then(base).flatten(), None, times);
-        assert!(begun.unwrap().finish());
+        let varies = if is_stored { first_varies } else { second_varies };
+        assert!(begin(&worker, b"third", varies, 0).finish(), "{case}");
         assert_sound(&store);
     }
 }
