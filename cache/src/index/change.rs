@@ -53,6 +53,21 @@ impl<W: Words, R: Records> Index<W, R> {
         slots.filter(|slot| self.remove_at(row, *slot, |_| true, &mut matches)).count()
     }
 
+    /// Removes the record of a slot if `matches` returns true, and a word that names a location in
+    /// no segment. If the record moves or becomes live before its word is removed, `matches` is
+    /// called again, with the moved record. Returns whether a record was removed.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn remove_slot_if<P: Words>(
+        &self,
+        row: &PinRow<P>,
+        slot: usize,
+        matches: impl FnMut(&IndexHit<'_>) -> bool,
+    ) -> bool {
+        self.remove_at(row, slot, |_| true, matches)
+    }
+
     /// Removes the word of a hit, if the word still names the same record. Returns whether it did.
     pub fn remove_hit(&self, hit: &IndexHit<'_>) -> bool {
         self.swap(hit.slot, hit.word, |_| IndexWord::EMPTY, Relaxed)

@@ -19,7 +19,7 @@ use super::variants::split_variant_key;
 use crate::index::{BUCKET_WORDS, IndexHit, VerifiedSlots};
 use crate::segment::Record;
 
-/// The bytes that one slice of verifying reads: some 30 µs.
+/// The bytes after which a slice of verifying ends, some 30 µs. Its last record may exceed them.
 const SLICE_BYTES: u64 = 128 * 1024;
 
 /// The cost of one record beside its bytes, in bytes: its memory is not in a processor's cache.
@@ -36,7 +36,7 @@ const REPORTED_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Verifier {
     shared: Arc<Shared>,
-    /// The bucket with which verifying continues, if this thread verifies.
+    /// The slot with which verifying continues, if this thread verifies.
     next: Cell<Option<usize>>,
 }
 
@@ -65,7 +65,7 @@ impl Verifier {
         }
         let end = self.shared.verified.end();
         if end != u64::MAX && !self.shared.is_verifying.swap(true, Relaxed) {
-            self.next.set(Some(end as usize / BUCKET_WORDS));
+            self.next.set(Some(end as usize));
         }
     }
 
@@ -73,20 +73,20 @@ impl Verifier {
         self.next.get().is_some()
     }
 
-    /// The bucket at which this thread verifies, if it does.
+    /// The slot at which this thread verifies, if it does.
     #[cfg(test)]
-    pub(crate) fn bucket(&self) -> Option<usize> {
+    pub(crate) fn slot(&self) -> Option<usize> {
         self.next.get()
     }
 
     /// Verifies the next records, and removes damaged ones. Returns whether there is more to do.
     pub(crate) fn slice(&self, records: &RecordIndex) -> bool {
-        let Some(bucket) = self.next.get() else {
+        let Some(slot) = self.next.get() else {
             return false;
         };
-        let next = records.verify_from(bucket);
-        let is_done = next >= records.index.bucket_count();
-        self.shared.verified.set_end(if is_done { u64::MAX } else { (next * BUCKET_WORDS) as u64 });
+        let next = records.verify_from(slot, SLICE_BYTES);
+        let is_done = next >= records.slot_count();
+        self.shared.verified.set_end(if is_done { u64::MAX } else { next as u64 });
         self.next.set((!is_done).then_some(next));
         !is_done
     }
@@ -96,7 +96,7 @@ impl Drop for Verifier {
     fn drop(&mut self) {
         if self.is_running() {
             // Another thread continues. A thread that does not see the progress of this one begins
-            // with an earlier bucket, which does no harm.
+            // with an earlier slot, which does no harm.
             self.shared.is_verifying.store(false, Relaxed);
         }
     }
@@ -136,10 +136,10 @@ impl RecentlyVerified {
 const _: () = assert!(REMEMBERED == 1 << 12);
 
 impl DamagedRecords {
-    fn note(&self, primary: Option<&[u8]>) {
+    fn note(&self, primary: Option<Box<[u8]>>) {
         let mut kept = self.0.borrow_mut();
         if kept.len() < REPORTED_MAX {
-            kept.push(primary.map(Box::from));
+            kept.push(primary);
         }
     }
 
@@ -168,44 +168,79 @@ impl RecordIndex {
         false
     }
 
-    /// Verifies the records of some buckets. Returns the bucket at which the next call continues.
-    fn verify_from(&self, bucket: usize) -> usize {
-        let (mut next, mut bytes) = (bucket, 0);
-        while next < self.index.bucket_count() && bytes < SLICE_BYTES {
-            for hit in self.index.hits(&self.pins, next..next + 1) {
-                let record = self.access().record(hit.at());
+    fn slot_count(&self) -> usize {
+        self.index.bucket_count() * BUCKET_WORDS
+    }
+
+    /// Verifies records from a slot on, until it has read this many bytes. Returns the slot at
+    /// which the next call continues.
+    pub(super) fn verify_from(&self, slot: usize, slice_bytes: u64) -> usize {
+        let (mut next, mut bytes) = (slot, 0);
+        while next < self.slot_count() && bytes < slice_bytes {
+            bytes += size_of::<u64>() as u64;
+            self.verify_slot(next, |record| {
                 bytes += RECORD_COST_BYTES;
-                bytes += record.as_ref().map_or(0, |record| record.header.record_bytes());
-                if !record.is_some_and(|record| is_undamaged(&record)) {
-                    self.drop_damaged(&hit);
-                }
-            }
-            bytes += (BUCKET_WORDS * size_of::<u64>()) as u64;
+                bytes += record.map_or(0, |record| record.header.record_bytes());
+                record.is_some_and(is_undamaged)
+            });
             next += 1;
         }
         next
     }
 
+    /// Removes the record of a slot if `is_undamaged` returns false. The argument is `None` if the
+    /// record's lengths are damaged.
+    ///
+    /// Another thread may move the record during the check. Then the copy, which is damaged too, is
+    /// checked and removed: afterwards, lookups trust this slot.
+    pub(super) fn verify_slot(
+        &self,
+        slot: usize,
+        mut is_undamaged: impl FnMut(Option<&Record<'_>>) -> bool,
+    ) {
+        let mut primary = None;
+        let is_removed = self.index.remove_slot_if(&self.pins, slot, |hit| {
+            let record = self.access().record(hit.at());
+            let is_undamaged = is_undamaged(record.as_ref());
+            primary = record.filter(|_| !is_undamaged).and_then(|record| primary_key(&record));
+            !is_undamaged
+        });
+        if is_removed {
+            self.count_damaged(primary);
+        }
+    }
+
     /// Removes a damaged record, so that the next request fetches it.
     pub(super) fn drop_damaged(&self, hit: &IndexHit<'_>) {
         if self.remove_hit(hit) {
-            self.note_damaged(self.access().record(hit.at()).as_ref());
-            // The record's key or tags may be damaged, so its entries in the key index may be left.
-            self.shared.leftovers.note();
+            self.count_damaged(self.access().record(hit.at()).as_ref().and_then(primary_key));
         }
+    }
+
+    /// Counts a damaged record that was removed, and notes its key for the next report.
+    fn count_damaged(&self, primary: Option<Box<[u8]>>) {
+        Events::one(&self.shared.events.dropped_damaged);
+        self.damaged.note(primary);
+        // The record's key or tags may be damaged, so its entries in the key index may be left.
+        self.shared.leftovers.note();
     }
 
     /// Counts a damaged record that is removed, and notes its key for the next report. The record
     /// is `None` if its lengths are damaged.
     pub(super) fn note_damaged(&self, record: Option<&Record<'_>>) {
         Events::one(&self.shared.events.dropped_damaged);
-        let key = record.map(Record::key).filter(|key| split_fragment_key(key).is_none());
-        let primary = |key| split_variant_key(key).map_or(key, |(primary, _, _)| primary);
-        self.damaged.note(key.map(primary));
+        self.damaged.note(record.and_then(primary_key));
     }
 }
 
+/// The primary key of a record; `None` if the record is a fragment, whose key does not contain it.
+fn primary_key(record: &Record<'_>) -> Option<Box<[u8]>> {
+    let key = record.key();
+    let primary = split_variant_key(key).map_or(key, |(primary, _, _)| primary);
+    split_fragment_key(key).is_none().then(|| primary.into())
+}
+
 /// Whether the checksum of a record is right, and no unused bits of its marks are set.
-fn is_undamaged(record: &Record<'_>) -> bool {
+pub(super) fn is_undamaged(record: &Record<'_>) -> bool {
     !record.marks.is_damaged() && record.has_valid_checksum()
 }

@@ -1,6 +1,6 @@
 //! Lookups beside the check of records that were taken over from another process.
 
-use forebay_sync::model::{breaks, holds};
+use forebay_sync::model::{breaks, fails, holds};
 
 use super::*;
 use crate::index::VerifiedSlots;
@@ -31,4 +31,44 @@ fn a_lookup_trusts_no_record_that_the_check_removed() {
     for name in ["index.verified", "index.verify"] {
         breaks(name, model, lookup_beside_the_check);
     }
+}
+
+/// A thread checks all slots and removes the record, which is damaged, while another moves it.
+fn check_beside_a_move(check: fn(&Store, &Row)) {
+    let store = store();
+    assert!(store.insert(&store.row(0), KEY, 0));
+    let moving = run(&store, 1, |store, row| {
+        let Some(hit) = store.index.lookup(row, &store.key(KEY)) else {
+            return;
+        };
+        let copy = store.index.records().read(hit.at());
+        store.index.records().write(1, copy);
+        store.index.move_to(&hit, 1, 0);
+    });
+    check(&store, &store.row(0));
+    moving.join().unwrap();
+    assert!(store.all().is_empty(), "a damaged record is trusted");
+}
+
+fn removes_from_each_slot(store: &Store, row: &Row) {
+    for slot in 0..BUCKETS * BUCKET_WORDS {
+        let is_damaged = |hit: &IndexHit<'_>| store.index.records().read(hit.at()).key == KEY;
+        store.index.remove_slot_if(row, slot, is_damaged);
+    }
+}
+
+fn removes_each_hit_once(store: &Store, row: &Row) {
+    for hit in store.index.hits(row, 0..BUCKETS) {
+        store.index.remove_hit(&hit);
+    }
+}
+
+#[test]
+fn a_damaged_record_that_moves_during_the_check_is_removed() {
+    holds("index: the check of old records beside a move", || {
+        check_beside_a_move(removes_from_each_slot);
+    });
+    fails("index: a check that tries each removal once", || {
+        check_beside_a_move(removes_each_hit_once);
+    });
 }

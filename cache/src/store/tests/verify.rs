@@ -4,8 +4,12 @@ use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
 use super::super::layout::kind;
+use super::super::verify::is_undamaged;
 use super::reader::in_file;
 use super::*;
+use crate::index::BUCKET_WORDS;
+use crate::segment::{Record, SegmentQueue};
+use crate::store::put::FreeReserve;
 
 #[test]
 fn another_thread_goes_on_when_a_verifier_leaves() {
@@ -18,21 +22,21 @@ fn another_thread_goes_on_when_a_verifier_leaves() {
     let store = Store::open(StoreConfig { path: Some(path), ..config(4 << 20) }).unwrap();
     let [first, second] = [(); 2].map(|()| store.join().unwrap());
     assert!(first.turn(NOW, |_| ()) && first.turn(NOW, |_| ()));
-    let bucket = first.inner.verifier.bucket().expect("the first worker verifies");
-    assert!(bucket > 0);
+    let slot = first.inner.verifier.slot().expect("the first worker verifies");
+    assert!(slot > 0);
     assert!(
-        !second.turn(NOW, |_| ()) && second.inner.verifier.bucket().is_none(),
+        !second.turn(NOW, |_| ()) && second.inner.verifier.slot().is_none(),
         "one thread verifies at a time"
     );
     drop(first);
     assert!(second.turn(NOW, |_| ()));
-    assert!(second.inner.verifier.bucket() > Some(bucket));
+    assert!(second.inner.verifier.slot() > Some(slot));
     while second.turn(NOW, |_| ()) {}
     assert_eq!(store.shared.verified.end(), u64::MAX);
     let third = store.join().unwrap();
     drop(second);
     third.turn(NOW, |_| ());
-    assert_eq!(third.inner.verifier.bucket(), None, "all records are verified");
+    assert_eq!(third.inner.verifier.slot(), None, "all records are verified");
 }
 
 /// Stores records in a file, damages them by `damage`, and attaches to the file again.
@@ -112,4 +116,48 @@ fn a_record_is_verified_once_and_the_slices_verify_the_rest() {
     assert!(put(&worker, keys[0], b"head", b"body"));
     flip(&store, keys[0], 6, 5);
     assert!(matches!(worker.lookup(keys[0]), Lookup::Record(_)));
+}
+
+#[test]
+fn a_damaged_record_that_is_moved_during_its_check_is_removed() {
+    let key = b"key".as_slice();
+    let (store, worker, _folder) = damaged(&[key], |store, key| flip(store, key, 6, 5));
+    let (inner, records) = (&worker.inner, &worker.inner.records);
+    let slot = records.index.lookup(&records.pins, &records.key(key)).expect("stored").slot();
+    let move_to_main = |record: &Record<'_>| {
+        let hash = store.shared.hash(key);
+        let hit = records.index.find_location(&records.pins, hash, record.location.0);
+        let hit = hit.expect("no other thread removes it");
+        let frozen = records.access().marks(hit.at()).expect("its lengths are right").freeze();
+        let copied = inner.append_with(SegmentQueue::Main, FreeReserve::NONE, |open| {
+            open.append_copy(record, frozen)
+        });
+        assert!(records.index.move_to(&hit, copied.expect("there is room").0.0, 0));
+    };
+    let mut check_count = 0;
+    records.verify_slot(slot, |record| {
+        let record = record.expect("its lengths are right");
+        check_count += 1;
+        if check_count == 1 {
+            move_to_main(record);
+        }
+        is_undamaged(record)
+    });
+    assert_eq!(check_count, 2, "the copy is checked");
+    assert!(records.index.lookup(&records.pins, &records.key(key)).is_none(), "a copy is left");
+    assert_eq!(store.stats().dropped_damaged, 1);
+    assert_eq!(reported(&worker), [Some(key.to_vec())]);
+}
+
+#[test]
+fn a_slice_of_verifying_may_end_between_two_records_of_a_bucket() {
+    let keys: Vec<_> = (0..400).map(|number| format!("key {number}").into_bytes()).collect();
+    let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+    let (_store, worker, _folder) = damaged(&keys, |_, _| ());
+    let records = &worker.inner.records;
+    let all = records.index.hits(&records.pins, 0..usize::MAX);
+    let slots: Vec<_> = all.map(|hit| hit.slot()).collect();
+    let pair = slots.windows(2).find(|pair| pair[0] / BUCKET_WORDS == pair[1] / BUCKET_WORDS);
+    let first = pair.expect("two records share a bucket")[0];
+    assert_eq!(records.verify_from(first, 100), first + 1);
 }
