@@ -94,8 +94,8 @@ pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
 
 impl<W: Words> PurgeRing<W> {
     /// Makes a view of the ring. The word `sequence_word` of `store` is `purge_seq`; the slots
-    /// begin with the first word of `ring`, and the last purges of sites follow them. All views of these words are made with the same number
-    /// of slots.
+    /// begin with the first word of `ring`, and the last purges of sites follow them. All views of
+    /// these words are made with the same number of slots.
     ///
     /// # Errors
     /// The words cannot hold such a ring: see [`RingError`].
@@ -186,8 +186,8 @@ impl<W: Words> PurgeRing<W> {
         PurgeVerdict::Clear { checked: newest }
     }
 
-    /// As [`check`](PurgeRing::check), if the ring may not hold all purges after `noted`. The caller
-    /// has seen `newest` in an acquiring load.
+    /// As [`check`](PurgeRing::check), if the ring may not hold all purges after `noted`. The
+    /// caller has seen `newest` in an acquiring load.
     fn check_site(&self, noted: u64, newest: u64, primary: &[u8]) -> PurgeVerdict {
         // The acquire "purge.check" makes the numbers of all purges up to `newest` visible here. A
         // number may be higher than that, which makes a fill count as purged that is not.
@@ -216,8 +216,8 @@ impl<W: Words> PurgeRing<W> {
         widened(noted_low, self.sequence().load(Relaxed))
     }
 
-    /// Writes the slot of the next purge and the last purge of its site, and returns its number. The purge does not count before
-    /// [`raise`](PurgeRing::raise).
+    /// Writes the slot of the next purge and the last purge of its site, and returns its number.
+    /// The purge does not count before [`raise`](PurgeRing::raise).
     pub(super) fn write(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.sequence().load(Relaxed).wrapping_add(1);
         // ORDER: pairs with the acquire fence in `check`: a thread that reads a word that we are

@@ -21,7 +21,8 @@ use crate::segment::MarksWord;
 
 impl<W: Words> PurgeRing<W> {
     /// Freezes the marks of a record and checks for purges since `noted`, for a thread that is
-    /// about to replace the record of this primary key or of a variant of it. From now on no purge can mark the record.
+    /// about to replace the record of this primary key or of a variant of it. From now on no purge
+    /// can mark the record.
     pub(crate) fn freeze_and_check(
         &self,
         marks: MarksWord<'_>,

@@ -336,8 +336,8 @@ impl WorkerInner {
 impl RecordIndex {
     /// The variants that a base drops before it names another. Those that no request has used since
     /// they were stored go first, so that requests for ever new variants replace one another, and
-    /// not the variants that other clients use. If all are used, their counts are lowered alike: the
-    /// variants with most uses keep their rank.
+    /// not the variants that other clients use. If all are used, their counts are lowered alike, so
+    /// the variants with most uses keep their rank.
     fn variant_victims(&self, primary: &[u8], base: BaseBody<'_>) -> Vec<VariantId> {
         let variants_max = self.shared.config.variants_max;
         let record_of = |id: &VariantId| {
