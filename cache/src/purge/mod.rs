@@ -26,9 +26,10 @@
 //! A slot is reused by a later purge, whose number is higher by the number of slots. A fill that
 //! reads the slot while it is overwritten may read any mixture of the two purges. So the fill loads
 //! `purge_seq` again afterwards, which is raised before the slot is overwritten the next time. If
-//! at least as many purges are newer than the noted one as the ring has slots, the fill cannot check
-//! them all. Then its record counts as purged, unless the last purge of its site is not newer than
-//! the noted one. So the purges of one site do not keep the responses of others from being stored.
+//! at least as many purges are newer than the noted one as the ring has slots, the fill cannot
+//! check them all. Then its record counts as purged, unless the last purge of its site is not
+//! newer than the noted one. So the purges of one site do not keep the responses of others from
+//! being stored.
 //!
 //! A purger may die at any instruction; then it has not acknowledged its purge. If it held the
 //! purge lock, the next owner reads the [last](PurgeRing::last) purge before it announces its own.
