@@ -173,17 +173,22 @@ impl StoreWorker {
     /// Whether the fragments of a part of the body are stored. They may be evicted at any time
     /// afterwards. If there are very many fragments, only some are looked up, including the first
     /// and the last.
+    ///
+    /// Only the first fragment is verified, if the slices have not yet verified it: to verify all
+    /// would read the whole body before its first byte is sent. So
+    /// [`pin_fragment`](Self::pin_fragment) may find damage in a later one.
     pub fn has_fragments(&self, long: &LongBody, part: Range<u64>) -> bool {
-        let mut numbers = long.fragments(part);
+        let records = &self.inner.records;
+        let numbers = long.fragments(part);
+        let is_undamaged = |number| records.look(&fragment_key(long.id, number)).is_some();
+        if !numbers.clone().next().is_none_or(is_undamaged) {
+            return false;
+        }
         let step = numbers.len().div_ceil(SOUGHT_MAX).max(1);
         let last = numbers.clone().next_back();
-        numbers.by_ref().step_by(step).chain(last).all(|number| {
+        numbers.step_by(step).skip(1).chain(last).all(|number| {
             let key = fragment_key(long.id, number);
-            self.inner
-                .records
-                .index
-                .lookup(&self.inner.records.pins, &self.inner.records.key(&key))
-                .is_some()
+            records.index.lookup(&records.pins, &records.key(&key)).is_some()
         })
     }
 }

@@ -4,9 +4,11 @@ use forebay_sync::Words;
 use forebay_sync::atomic::Relaxed;
 
 use super::super::layout::kind;
+use super::super::long::fragment_key;
 use super::super::verify::is_undamaged;
 use super::reader::in_file;
 use super::*;
+use crate::LongBody;
 use crate::index::BUCKET_WORDS;
 use crate::segment::{Record, SegmentQueue};
 use crate::store::put::FreeReserve;
@@ -160,4 +162,35 @@ fn a_slice_of_verifying_may_end_between_two_records_of_a_bucket() {
     let pair = slots.windows(2).find(|pair| pair[0] / BUCKET_WORDS == pair[1] / BUCKET_WORDS);
     let first = pair.expect("two records share a bucket")[0];
     assert_eq!(records.verify_from(first, 100), first + 1);
+}
+
+#[test]
+fn a_long_body_whose_first_needed_fragment_is_damaged_is_incomplete() {
+    let key = b"key".as_slice();
+    let (store, _folder, path) = in_file(64 << 20);
+    let worker = store.join().unwrap();
+    assert!(put(&worker, key, b"head", &basics::body(1, 600_000)));
+    let long = long_body(&worker, key);
+    let bytes = u64::from(long.part_of(0, &(0..600_000)).end);
+    assert!(long.fragments(0..600_000).end >= 3);
+    drop(worker);
+    flip(&store, &fragment_key(long.id(), 1), 20, 5);
+    drop(store);
+    let store = Store::open(StoreConfig { path: Some(path), ..config(64 << 20) }).unwrap();
+    let worker = store.join().unwrap();
+    assert!(worker.has_fragments(&long, 0..bytes), "the damage is not in this part");
+    assert!(worker.has_fragments(&long, 0..600_000), "only the first fragment is verified");
+    assert!(!worker.has_fragments(&long, bytes..600_000), "the part begins with the damage");
+    assert_eq!(store.stats().dropped_damaged, 1);
+    assert!(!worker.has_fragments(&long, 0..600_000), "the damaged fragment is removed");
+}
+
+fn long_body(worker: &StoreWorker, key: &[u8]) -> LongBody {
+    let Lookup::Record(head) = worker.lookup(key) else {
+        panic!("the key has no record");
+    };
+    let crate::StoredBody::Long(long) = head.body() else {
+        panic!("the body is not stored in fragments");
+    };
+    long
 }
