@@ -221,6 +221,20 @@ const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 #[test]
 fn idle_admin_connections_do_not_keep_the_operator_out() {
+    // Silent ones, ones with a part of a head, and ones that wait after an answer.
+    let answered = format!("GET / HTTP/1.1\r\nHost: {HERE}\r\n\r\n");
+    crowd_out(&["", "GET /healthz HTTP/1.1\r\n", &answered]);
+}
+
+#[test]
+fn requests_without_their_bodies_do_not_keep_the_operator_out() {
+    let head = format!("POST /purge HTTP/1.1\r\nHost: {HERE}\r\nContent-Length: 20\r\n\r\n");
+    crowd_out(&[&head]);
+}
+
+/// Opens more connections than the server keeps, which send one of the texts each, and checks that
+/// an operator is served.
+fn crowd_out(sent: &[&str]) {
     let origin = Origin::echo();
     let server = over_tcp(&origin);
     let address = server.admin().display().to_string();
@@ -231,9 +245,6 @@ fn idle_admin_connections_do_not_keep_the_operator_out() {
         stream.write_all(sent.as_bytes()).expect("the connection is open");
         stream
     };
-    // Silent ones, ones with a part of a head, and ones that wait after an answer.
-    let answered = format!("GET / HTTP/1.1\r\nHost: {HERE}\r\n\r\n");
-    let sent = ["", "GET /healthz HTTP/1.1\r\n", &answered];
     let mut idle: Vec<_> =
         (0..2 * ADMIN_CONNECTIONS_MAX).map(|number| connect(sent[number % sent.len()])).collect();
     for round in 0..3 {
@@ -248,6 +259,37 @@ fn idle_admin_connections_do_not_keep_the_operator_out() {
     let closed = idle[0].read_to_end(&mut end);
     assert!(closed.is_ok() || closed.is_err_and(|e| e.kind() == ErrorKind::ConnectionReset));
 }
+
+#[test]
+fn new_connections_do_not_cut_a_list_that_is_being_sent() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"x"));
+    let server = over_unix(&origin);
+    let mut client = Client::connect(server.address());
+    // The list is longer than the buffers between the server and its client.
+    let filler = "x".repeat(4_000);
+    for number in 0..LISTED {
+        let stored = client.ask("GET", &format!("/{number}{filler}"), &[]);
+        assert_eq!(stored.expect("served").status, 200);
+    }
+    let connect = || {
+        let stream = UnixStream::connect(server.admin()).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
+        stream
+    };
+    let mut list = connect();
+    list.write_all(b"GET /ls HTTP/1.1\r\nConnection: close\r\n\r\n").expect("it is open");
+    let mut answer = vec![0; 1];
+    list.read_exact(&mut answer).expect("the answer begins");
+    let _others: Vec<_> = (0..ADMIN_CONNECTIONS_MAX).map(|_| connect()).collect();
+    assert_eq!(ask(&server, "GET /healthz", &[], "").status, 200);
+    list.read_to_end(&mut answer).expect("the answer ends");
+    let answer = String::from_utf8_lossy(&answer);
+    let end = format!("{{\"after\":null,\"listed\":{LISTED}}}");
+    assert!(answer.contains(&end), "cut after {} bytes", answer.len());
+}
+
+/// Resources in the list of one test.
+const LISTED: usize = 400;
 
 fn builder(origin: &Origin) -> ServerBuilder {
     let site = format!(

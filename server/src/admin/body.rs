@@ -11,6 +11,7 @@ use http_body_util::Full;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::places::ActiveRequest;
 use crate::limits::ADMIN_PIECES_MAX;
 
 /// A response of the admin interface.
@@ -20,7 +21,23 @@ pub(super) type AdminResponse = Response<AdminBody>;
 pub(super) enum AdminBody {
     Whole(Full<Bytes>),
     /// Lines, streamed until the [`LineSender`] is dropped.
-    Lines(mpsc::Receiver<Bytes>),
+    Lines {
+        lines: mpsc::Receiver<Bytes>,
+        active: Option<ActiveRequest>,
+    },
+}
+
+impl AdminBody {
+    /// Keeps the connection busy until the end of a streamed body.
+    pub(super) fn keep_active(self, request: ActiveRequest) -> AdminBody {
+        match self {
+            AdminBody::Whole(body) => AdminBody::Whole(body),
+            AdminBody::Lines { lines, .. } => {
+                request.note_progress();
+                AdminBody::Lines { lines, active: Some(request) }
+            }
+        }
+    }
 }
 
 /// Sends the lines of a streamed response.
@@ -33,7 +50,7 @@ impl LineSender {
     /// Returns a streamed response, and the sender of its lines. Each line is a JSON object.
     pub(super) fn answer() -> (LineSender, AdminResponse) {
         let (lines, written) = mpsc::channel(ADMIN_PIECES_MAX);
-        let mut answer = Response::new(AdminBody::Lines(written));
+        let mut answer = Response::new(AdminBody::Lines { lines: written, active: None });
         let value = HeaderValue::from_static("application/x-ndjson");
         answer.headers_mut().insert(header::CONTENT_TYPE, value);
         (LineSender(lines), answer)
@@ -66,7 +83,10 @@ impl Body for AdminBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             AdminBody::Whole(body) => Pin::new(body).poll_frame(context),
-            AdminBody::Lines(lines) => {
+            AdminBody::Lines { lines, active } => {
+                if let Some(request) = active {
+                    request.note_progress();
+                }
                 lines.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
             }
         }
@@ -75,14 +95,14 @@ impl Body for AdminBody {
     fn is_end_stream(&self) -> bool {
         match self {
             AdminBody::Whole(body) => body.is_end_stream(),
-            AdminBody::Lines(_) => false,
+            AdminBody::Lines { .. } => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             AdminBody::Whole(body) => body.size_hint(),
-            AdminBody::Lines(_) => SizeHint::default(),
+            AdminBody::Lines { .. } => SizeHint::default(),
         }
     }
 }

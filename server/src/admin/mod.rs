@@ -13,6 +13,7 @@ mod purge;
 mod query;
 mod routes;
 
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -46,6 +47,7 @@ pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
             Event::AdminFailed.log(&error);
             tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
         }
+        open.close_displaced().await;
     }
 }
 
@@ -58,7 +60,7 @@ fn admit(
     let (admitted, effect) = match open.admit() {
         Admission::Free(connection) => return Some(connection),
         Admission::Displaced(connection) => (Some(connection), "closed the one idle for longest"),
-        Admission::Full => (None, "refused a new one: requests of all others are in progress"),
+        Admission::Full => (None, "refused a new one: none of them is idle"),
     };
     control.count(Counter::AdminCrowded, 1);
     if Event::AdminFull.is_wanted() && events.take() {
@@ -78,8 +80,9 @@ where
         let service = service_fn(move |request| {
             let (control, place) = (Rc::clone(&control), Rc::clone(&of_task));
             async move {
-                let _active = place.begin_request();
-                routes::answer(&control, request, is_tcp).await
+                let active = place.begin_request();
+                let answer = routes::answer(&control, request, is_tcp, &active).await;
+                Ok::<_, Infallible>(answer.map(|body| body.keep_active(active)))
             }
         });
         // Errors of the client's connection need no report.

@@ -1,5 +1,9 @@
 //! The open admin connections. If there are too many, the one that is idle for longest makes room,
 //! so idle connections of a local client cannot keep an operator out.
+//!
+//! A connection is idle while the server waits for the client: for a head, or for a body. It is
+//! busy while the server works on a request and while it streams the answer, but a client that
+//! stops reading a streamed answer is idle after [`ADMIN_IDLE_MS_MAX`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,7 +11,10 @@ use std::rc::Rc;
 
 use tokio::task::AbortHandle;
 
-/// The open connections, idle ones in the order in which they became idle.
+use crate::clock;
+use crate::limits::ADMIN_IDLE_MS_MAX;
+
+/// The open connections, and those of them that can be displaced.
 #[derive(Debug)]
 pub(super) struct OpenConnections {
     max: usize,
@@ -20,6 +27,8 @@ pub(super) struct OpenConnections {
 struct IdlePlace {
     number: u64,
     task: AbortHandle,
+    /// The time from which the connection is idle; in the future for a streamed answer.
+    from_ms: u64,
 }
 
 /// One open connection. Dropping it gives its place back.
@@ -30,9 +39,9 @@ pub(super) struct OpenConnection {
     task: RefCell<Option<AbortHandle>>,
 }
 
-/// A request that is being worked on: its connection is not idle.
+/// A request that is being worked on. Dropping it makes its connection idle.
 #[derive(Debug)]
-pub(super) struct ActiveRequest<'a>(&'a OpenConnection);
+pub(super) struct ActiveRequest(Rc<OpenConnection>);
 
 /// The result of asking for a place.
 #[derive(Debug)]
@@ -41,7 +50,7 @@ pub(super) enum Admission {
     Free(OpenConnection),
     /// There is a place, because an idle connection was closed.
     Displaced(OpenConnection),
-    /// A request is being worked on for each connection.
+    /// No connection is idle.
     Full,
 }
 
@@ -57,9 +66,13 @@ impl OpenConnections {
 
     /// Takes a place for a new connection.
     pub(super) fn admit(self: &Rc<Self>) -> Admission {
+        self.admit_at(clock::monotonic_ms())
+    }
+
+    fn admit_at(self: &Rc<Self>, now_ms: u64) -> Admission {
         let is_full = self.open_count.get() >= self.max;
         if is_full {
-            let Some(oldest) = self.idle.borrow_mut().pop_front() else {
+            let Some(oldest) = self.take_idle(now_ms) else {
                 return Admission::Full;
             };
             // The aborted task gives its place back when it is dropped, soon.
@@ -74,24 +87,41 @@ impl OpenConnections {
         };
         if is_full { Admission::Displaced(connection) } else { Admission::Free(connection) }
     }
+
+    /// Waits until displaced connections are closed, so that a burst of new ones cannot open more
+    /// than the maximum.
+    pub(super) async fn close_displaced(&self) {
+        while self.open_count.get() > self.max {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Removes the connection that is idle for longest from the list of idle ones.
+    fn take_idle(&self, now_ms: u64) -> Option<IdlePlace> {
+        let mut idle = self.idle.borrow_mut();
+        let candidates = idle.iter().enumerate().filter(|(_, place)| place.from_ms <= now_ms);
+        let (index, _) = candidates.min_by_key(|(_, place)| place.from_ms)?;
+        idle.remove(index)
+    }
 }
 
 impl OpenConnection {
     /// Names the task that serves the connection, which is idle until its first request.
     pub(super) fn serve_by(&self, task: AbortHandle) {
         self.task.replace(Some(task));
-        self.become_idle();
+        self.become_idle(clock::monotonic_ms());
     }
 
     /// Marks the connection as busy until the result is dropped.
-    pub(super) fn begin_request(&self) -> ActiveRequest<'_> {
+    pub(super) fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         self.leave_idle();
-        ActiveRequest(self)
+        ActiveRequest(Rc::clone(self))
     }
 
-    fn become_idle(&self) {
+    fn become_idle(&self, from_ms: u64) {
+        self.leave_idle();
         if let Some(task) = &*self.task.borrow() {
-            let idle = IdlePlace { number: self.number, task: task.clone() };
+            let idle = IdlePlace { number: self.number, task: task.clone(), from_ms };
             self.all.idle.borrow_mut().push_back(idle);
         }
     }
@@ -101,9 +131,25 @@ impl OpenConnection {
     }
 }
 
-impl Drop for ActiveRequest<'_> {
+impl ActiveRequest {
+    /// Waits for a part of the request. The connection is idle until the part has arrived.
+    pub(super) async fn receive<T>(&self, part: impl Future<Output = T>) -> T {
+        self.0.become_idle(clock::monotonic_ms());
+        let part = part.await;
+        self.0.leave_idle();
+        part
+    }
+
+    /// Notes that the connection has taken a piece of a streamed answer. If it takes no further
+    /// one for the idle time, the client does not read.
+    pub(super) fn note_progress(&self) {
+        self.0.become_idle(clock::monotonic_ms() + ADMIN_IDLE_MS_MAX);
+    }
+}
+
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.become_idle();
+        self.0.become_idle(clock::monotonic_ms());
     }
 }
 
@@ -111,5 +157,83 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.leave_idle();
         self.all.open_count.update(|count| count - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    /// Opens a connection, and calls `begin` in its task, which then waits forever.
+    fn open<T: 'static>(
+        all: &Rc<OpenConnections>,
+        now_ms: u64,
+        begin: impl FnOnce(&Rc<OpenConnection>) -> T,
+    ) -> bool {
+        let (Admission::Free(place) | Admission::Displaced(place)) = all.admit_at(now_ms) else {
+            return false;
+        };
+        let place = Rc::new(place);
+        let of_task = Rc::clone(&place);
+        let (begun, has_begun) = (Rc::new(Cell::new(None)), Rc::clone(&place));
+        let state = Rc::clone(&begun);
+        let task = tokio::task::spawn_local(async move {
+            let _parts = (of_task, state);
+            pending::<()>().await;
+        });
+        place.serve_by(task.abort_handle());
+        begun.set(Some(begin(&has_begun)));
+        true
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        tokio::task::LocalSet::new().block_on(&runtime.expect("a runtime"), test);
+    }
+
+    #[test]
+    fn a_burst_of_connections_opens_no_more_than_the_maximum() {
+        run(async {
+            let all = OpenConnections::new(4);
+            for _ in 0..64 {
+                assert!(open(&all, clock::monotonic_ms(), |_| ()));
+                all.close_displaced().await;
+                assert!(all.open_count.get() <= 4, "{}", all.open_count.get());
+            }
+        });
+    }
+
+    #[test]
+    fn a_streamed_answer_can_be_displaced_once_its_client_has_stopped_reading() {
+        run(async {
+            let all = OpenConnections::new(1);
+            let started_ms = clock::monotonic_ms();
+            assert!(open(&all, started_ms, |place| {
+                let request = place.begin_request();
+                request.note_progress();
+                request
+            }));
+            assert!(!open(&all, started_ms + ADMIN_IDLE_MS_MAX - 1, |_| ()), "it is busy");
+            assert!(open(&all, clock::monotonic_ms() + ADMIN_IDLE_MS_MAX, |_| ()));
+        });
+    }
+
+    #[test]
+    fn a_connection_is_idle_while_a_part_of_its_request_is_missing() {
+        run(async {
+            let all = OpenConnections::new(1);
+            assert!(open(&all, clock::monotonic_ms(), OpenConnection::begin_request));
+            assert!(!open(&all, clock::monotonic_ms(), |_| ()), "a request is in progress");
+
+            let all = OpenConnections::new(1);
+            assert!(open(&all, clock::monotonic_ms(), |place| {
+                let request = place.begin_request();
+                tokio::task::spawn_local(async move { request.receive(pending::<()>()).await })
+            }));
+            tokio::task::yield_now().await;
+            assert!(open(&all, clock::monotonic_ms(), |_| ()), "the part has not arrived");
+        });
     }
 }

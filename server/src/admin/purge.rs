@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::body::{AdminResponse, LineSender, json_answer};
+use super::places::ActiveRequest;
 use super::query::{AdminQuery, QueryError, has_site};
 use crate::counters::Counter;
 use crate::engine::Control;
@@ -27,7 +28,11 @@ struct PurgeOptions {
     is_dry_run: bool,
 }
 
-pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> AdminResponse {
+pub(super) async fn purge(
+    control: &Control,
+    request: Request<Incoming>,
+    active: &ActiveRequest,
+) -> AdminResponse {
     if !control.store_is_used() {
         control.count(Counter::PurgesFailed, 1);
         let text = "nothing was purged: a process with another cache is taking over; try again";
@@ -49,7 +54,14 @@ pub(super) async fn purge(control: &Control, request: Request<Incoming>) -> Admi
     match read {
         Err(bad) => refused(&bad),
         Ok((_, how, Some(selections))) => purge_selected(control, selections, how).await,
-        Ok((query, how, None)) => purge_url(control, request, &query, how).await,
+        Ok((query, how, None)) => {
+            let limit = Duration::from_millis(ADMIN_IDLE_MS_MAX);
+            let body = Limited::new(request.into_body(), ADMIN_BODY_BYTES_MAX).collect();
+            match active.receive(tokio::time::timeout(limit, body)).await {
+                Ok(Ok(body)) => purge_url(control, &body.to_bytes(), &query, how),
+                _ => refused(&QueryError::new("url", "the URL did not arrive completely")),
+            }
+        }
     }
 }
 
@@ -61,18 +73,12 @@ fn unavailable(text: &str) -> AdminResponse {
     json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }))
 }
 
-async fn purge_url(
+fn purge_url(
     control: &Control,
-    request: Request<Incoming>,
+    body: &[u8],
     query: &AdminQuery,
     how: PurgeOptions,
 ) -> AdminResponse {
-    let body = Limited::new(request.into_body(), ADMIN_BODY_BYTES_MAX).collect();
-    let limit = Duration::from_millis(ADMIN_IDLE_MS_MAX);
-    let Ok(Ok(body)) = tokio::time::timeout(limit, body).await else {
-        return refused(&QueryError::new("url", "the URL did not arrive completely"));
-    };
-    let body = body.to_bytes();
     let url = body.trim_ascii();
     let site = query.text("site");
     let read = control.with_config(|config| {

@@ -1,6 +1,5 @@
 //! The routes of the admin interface.
 
-use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
@@ -14,6 +13,7 @@ use super::body::{AdminResponse, json_answer, plain, typed};
 use super::list::list;
 use super::locks;
 use super::metrics;
+use super::places::ActiveRequest;
 use super::purge::purge;
 use crate::clock;
 use crate::counters::COUNTERS;
@@ -25,13 +25,14 @@ pub(super) async fn answer(
     control: &Rc<Control>,
     request: Request<Incoming>,
     is_tcp: bool,
-) -> Result<AdminResponse, Infallible> {
+    active: &ActiveRequest,
+) -> AdminResponse {
     if is_tcp && !is_local(request.headers()) {
         let text = "admin requests must come from this machine, and not from a web page\n";
-        return Ok(plain(StatusCode::FORBIDDEN, text));
+        return plain(StatusCode::FORBIDDEN, text);
     }
     let path = request.uri().path().to_owned();
-    Ok(match (request.method(), path.as_str()) {
+    match (request.method(), path.as_str()) {
         (&Method::GET, "/healthz") => health(control),
         (&Method::GET, "/metrics") => prometheus(control).await,
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
@@ -39,14 +40,14 @@ pub(super) async fn answer(
         (&Method::GET, "/ls") => list(control, request.uri().query()),
         (&Method::GET, "/locks") => locks::look(control),
         (&Method::POST, "/locks") => locks::switch(control, request.uri().query()),
-        (&Method::POST, "/purge") => purge(control, request).await,
+        (&Method::POST, "/purge") => purge(control, request, active).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
         (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/ls" | "/") => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
         (_, "/locks") => not_allowed("GET, POST"),
         _ => plain(StatusCode::NOT_FOUND, "no such path; GET / lists all of them\n"),
-    })
+    }
 }
 
 /// Returns a 405, which names the allowed methods (RFC 9110 §15.5.6).
