@@ -67,13 +67,15 @@ impl SettingsSlot {
     /// Puts settings into the slot. A configuration that they leave as it is stays in the slot.
     pub(crate) fn put(&self, mut new: NewSettings) {
         let mut slot = self.0.lock();
-        let old = slot.take();
-        let (old_config, old_log) = old.map_or((None, None), |old| (old.config, old.access_log));
-        new.config = new.config.or(old_config);
+        let mut old = slot.take();
+        if new.config.is_none() {
+            new.config = old.as_mut().and_then(|old| old.config.take());
+        }
         *slot = Some(new);
         drop(slot);
-        // Dropping the sender may end a log's thread, so the lock is released before.
-        drop(old_log);
+        // Dropping the sender may end a log's thread, and dropping the configuration runs code of
+        // custom filters, so the lock is released before.
+        drop(old);
     }
 
     fn take(&self) -> Option<NewSettings> {
@@ -316,8 +318,64 @@ const ORIGIN_SWEEP_TICKS: u64 = 1000 / SWEEP_MS;
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use forebay_http::edit::{EditError, FieldName};
+    use forebay_rules::filter::{Filter, FilterMessage, Filters};
 
     use super::*;
+    use crate::config::ConfigSource;
+
+    /// A filter that uses the slot when it is dropped.
+    struct SlotUser {
+        slot: Arc<SettingsSlot>,
+        drops: Arc<AtomicUsize>,
+    }
+
+    impl Filter for SlotUser {
+        fn changes(&self) -> &[FieldName] {
+            &[]
+        }
+
+        fn run(&self, _: &mut FilterMessage<'_, '_>) -> Result<(), EditError> {
+            Ok(())
+        }
+    }
+
+    impl Drop for SlotUser {
+        fn drop(&mut self) {
+            assert!(self.slot.0.try_lock().is_some(), "the slot is locked");
+            self.drops.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_replaced_configuration_is_dropped_after_the_slot_is_unlocked() {
+        let folder = forebay_testkit::server::Folder::new();
+        let rules = folder.path("a.rules");
+        let rule = "cond %{REMAP_PSEUDO_HOOK}\n    run-plugin slot\n";
+        std::fs::write(&rules, rule).expect("the folder is ours");
+        let (slot, drops) = (Arc::<SettingsSlot>::default(), Arc::<AtomicUsize>::default());
+        let (own_slot, own_drops) = (Arc::clone(&slot), Arc::clone(&drops));
+        let filters = Filters::default().with("slot", move |_| {
+            Ok(SlotUser { slot: Arc::clone(&own_slot), drops: Arc::clone(&own_drops) })
+        });
+        let text = format!(
+            "[[site]]\nname = 'a'\nnames = ['a']\norigin = 'http://o'\nrules = ['{}']\n",
+            rules.display()
+        );
+        let put = || {
+            let source = ConfigSource::Toml { text: &text, file: "f.toml" };
+            let config = Config::load_with(source, &[], &filters).expect("it is right");
+            slot.put(NewSettings { config: Some(Box::new(config)), access_log: None });
+        };
+        put();
+        let first = drops.load(Relaxed);
+        put();
+        assert!(drops.load(Relaxed) > first, "the first one was not dropped");
+        slot.put(NewSettings { config: None, access_log: None });
+        assert!(slot.take().is_some_and(|kept| kept.config.is_some()));
+    }
 
     #[test]
     fn each_turn_of_a_loop_is_timed_and_a_long_one_is_long() {
