@@ -329,8 +329,11 @@ pub(crate) const PREEMPT_ASK_MS: u64 = 250;
 pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;
 
 /// Replaced access logs whose queues are still being written. Each stalled one holds a thread, a
-/// file and up to 8 MiB; with daily rotation this is a week.
+/// file and up to 8 MiB until it is given up; with daily rotation this is a week.
 pub(crate) const REPLACED_LOGS_MAX: usize = 8;
+
+/// Interval at which the thread of a log whose reader stalls checks whether the log was given up.
+pub(crate) const LOG_GIVEN_UP_POLL_MS: u32 = 250;
 
 /// Interval at which the control thread checks whether the log's writer thread has finished.
 pub(crate) const LOG_FINISH_POLL_MS: u64 = 5;

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,24 +10,55 @@ use super::writer::{LogLosses, LogWriter};
 use crate::clock;
 use crate::limits::{LOG_FINISH_POLL_MS, REPLACED_LOGS_MAX};
 
+/// The state of a log's queue, which its senders, its thread and the control thread share.
+#[derive(Debug, Default)]
+pub(super) struct LogQueue {
+    /// Lines in the queue, and in the batch that is being written.
+    queued: AtomicU64,
+    /// Whether the thread should end without writing the rest.
+    is_given_up: AtomicBool,
+}
+
+impl LogQueue {
+    pub(super) fn add(&self, lines: u64) {
+        self.queued.fetch_add(lines, Relaxed);
+    }
+
+    /// Removes lines from the queue; returns whether they were in it. They are not if the log was
+    /// given up: then they are counted as dropped.
+    pub(super) fn remove(&self, lines: u64) -> bool {
+        self.queued.try_update(Relaxed, Relaxed, |queued| queued.checked_sub(lines)).is_ok()
+    }
+
+    /// Removes all lines from the queue; returns their number.
+    pub(super) fn take(&self) -> u64 {
+        self.queued.swap(0, Relaxed)
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Relaxed)
+    }
+}
+
 /// The rest of a log's queue, and the thread that writes it. The thread ends when all senders are
 /// dropped.
 pub(super) struct LogRest {
-    /// Lines in the queue, and in the batch that is being written.
-    pub(super) queued: Arc<AtomicU64>,
+    pub(super) queue: Arc<LogQueue>,
     pub(super) losses: Arc<LogLosses>,
     pub(super) thread: JoinHandle<()>,
 }
 
 impl LogRest {
     fn is_written(&self) -> bool {
-        self.thread.is_finished() || self.queued.load(Relaxed) == 0
+        self.thread.is_finished() || self.queue.queued.load(Relaxed) == 0
     }
 
-    /// Counts the lines that are not written as dropped.
+    /// Counts the lines that are not written as dropped. The thread ends soon, which closes the
+    /// file and frees the queue, unless a write to a regular file hangs.
     fn give_up(self) {
+        self.queue.is_given_up.store(true, Relaxed);
         if !self.thread.is_finished() {
-            self.losses.drop_lines(self.queued.swap(0, Relaxed));
+            self.losses.drop_lines(self.queue.take());
         }
     }
 }
@@ -59,5 +90,38 @@ impl ReplacedLogs {
             }
             rest.give_up();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::sync::mpsc::{TrySendError, sync_channel};
+
+    use forebay_testkit::eventually;
+    use forebay_testkit::pipe::full_pipe;
+
+    use super::super::writer::{LogTarget, write_batches};
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_given_up_frees_its_queue_though_its_reader_stalls() {
+        let (_reader, writer) = full_pipe();
+        let target = LogTarget::Stdout(OwnedFd::from(writer).into());
+        let (batches, received) = sync_channel(4);
+        let (queue, losses) = (Arc::<LogQueue>::default(), Arc::<LogLosses>::default());
+        let (own, of_thread) = (Arc::clone(&losses), Arc::clone(&queue));
+        let thread = std::thread::spawn(move || write_batches(received, target, &own, &of_thread));
+        for _ in 0..2 {
+            queue.add(2);
+            batches.send(b"a\nb\n".to_vec()).expect("the thread runs");
+        }
+        LogRest { queue: Arc::clone(&queue), losses: Arc::clone(&losses), thread }.give_up();
+        // The sender of a worker that is stuck still exists.
+        eventually("the thread has dropped the queue", || {
+            matches!(batches.try_send(Vec::new()), Err(TrySendError::Disconnected(_)))
+        });
+        assert_eq!(losses.take(), (4, 0));
+        assert_eq!(queue.take(), 0);
     }
 }

@@ -12,14 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::line::{AccessEntry, LineFormat};
-use super::replaced::LogRest;
+use super::replaced::{LogQueue, LogRest};
 use crate::config::{AccessLog, AccessLogFormat, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FLUSH_MS};
+use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FLUSH_MS, LOG_GIVEN_UP_POLL_MS};
 use crate::worker::Worker;
 
 /// Complete lines of the log, which are written together.
@@ -49,7 +50,7 @@ impl LogLosses {
 /// A worker's handle on the access log.
 pub(crate) struct LogSender {
     batches: SyncSender<LogBatch>,
-    queued: Arc<AtomicU64>,
+    queue: Arc<LogQueue>,
     losses: Arc<LogLosses>,
     lines: RefCell<LogBatch>,
     format: LineFormat,
@@ -91,17 +92,17 @@ impl LogWriter {
         };
         let (batches, received) = sync_channel(LOG_BATCHES_MAX);
         let (losses, own) = (Arc::clone(losses), Arc::clone(losses));
-        let queued = Arc::<AtomicU64>::default();
-        let left = Arc::clone(&queued);
+        let queue = Arc::<LogQueue>::default();
+        let of_thread = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
-            .spawn(move || write_batches(&received, target, (&own, &left)))?;
+            .spawn(move || write_batches(received, target, &own, &of_thread))?;
         let format = match settings.access_log_format {
             AccessLogFormat::Json => LineFormat::Json,
             AccessLogFormat::Combined => LineFormat::Combined,
         };
         let sample = settings.access_log_sample.max(1);
-        let rest = LogRest { queued, losses, thread };
+        let rest = LogRest { queue, losses, thread };
         Ok(Some(LogWriter { batches, format, sample, rest }))
     }
 
@@ -109,7 +110,7 @@ impl LogWriter {
     pub(crate) fn sender(&self) -> LogSender {
         LogSender {
             batches: self.batches.clone(),
-            queued: Arc::clone(&self.rest.queued),
+            queue: Arc::clone(&self.rest.queue),
             losses: Arc::clone(&self.rest.losses),
             lines: RefCell::default(),
             format: self.format,
@@ -140,30 +141,39 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The destination of the log.
-enum LogTarget {
+pub(super) enum LogTarget {
     Stdout(File),
     File(File),
 }
 
-fn write_batches(
-    batches: &Receiver<LogBatch>,
+/// Writes the batches of a queue until all senders are dropped, or the log is given up.
+pub(super) fn write_batches(
+    batches: Receiver<LogBatch>,
     mut target: LogTarget,
-    (losses, queued): (&LogLosses, &AtomicU64),
+    losses: &LogLosses,
+    queue: &LogQueue,
 ) {
     let mut failing = false;
     while let Ok(batch) = batches.recv() {
-        let written = target.write(&batch);
-        // The server may have given this log up, and counted these lines.
-        let count = count_lines(&batch);
-        let is_counted = queued.try_update(Relaxed, Relaxed, |left| left.checked_sub(count));
+        let written = target.write(&batch, queue);
+        let failed = written
+            .as_ref()
+            .err()
+            .map_or(0, |failure| count_lines(batch.get(failure.kept_bytes..).unwrap_or_default()));
+        // Lines are counted before they leave the queue: once the queue is empty, the control
+        // thread collects the counts of the log for the last time.
+        losses.failed.fetch_add(failed, Relaxed);
+        if !queue.remove(count_lines(&batch)) {
+            // The log was given up, and these lines are counted as dropped.
+            let _ = losses.failed.try_update(Relaxed, Relaxed, |all| all.checked_sub(failed));
+        }
+        if queue.is_given_up() {
+            break;
+        }
         let Err(failure) = written else {
             failing = false;
             continue;
         };
-        let lost = batch.get(failure.kept_bytes..).unwrap_or_default();
-        if is_counted.is_ok() {
-            losses.failed.fetch_add(count_lines(lost), Relaxed);
-        }
         // The error is logged once until a write succeeds again, so that a full disk does not fill
         // another log.
         if !failing {
@@ -171,6 +181,9 @@ fn write_batches(
             Event::LogFailed.log(&failure.error);
         }
     }
+    drop(batches);
+    // Batches that were sent after the log was given up.
+    losses.drop_lines(queue.take());
 }
 
 fn count_lines(lines: &[u8]) -> u64 {
@@ -193,10 +206,10 @@ impl From<io::Error> for BatchFailure {
 impl LogTarget {
     /// Writes a batch. If the write to a regular file fails, the part already written is removed,
     /// unless another process has appended since.
-    fn write(&mut self, batch: &[u8]) -> Result<(), BatchFailure> {
+    fn write(&mut self, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
         match self {
-            LogTarget::Stdout(out) => write_whole(out, batch),
-            LogTarget::File(file) => write_or_remove(file, batch),
+            LogTarget::Stdout(out) => write_whole(out, batch, queue),
+            LogTarget::File(file) => write_or_remove(file, batch, queue),
         }
     }
 }
@@ -204,9 +217,9 @@ impl LogTarget {
 /// Writes a batch to a file. If the disk becomes full after a part of the batch, that part is
 /// removed again, so that the next line does not continue half a line. The part stays if another
 /// process has appended to the file since.
-fn write_or_remove(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
+fn write_or_remove(file: &mut File, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
     let before_bytes = file.metadata()?.len();
-    write_whole(file, batch).or_else(|failure| {
+    write_whole(file, batch, queue).or_else(|failure| {
         let now = file.metadata()?;
         if now.is_file() && now.len() == before_bytes + failure.kept_bytes as u64 {
             file.set_len(before_bytes)?;
@@ -216,16 +229,45 @@ fn write_or_remove(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
     })
 }
 
-fn write_whole(file: &mut File, batch: &[u8]) -> Result<(), BatchFailure> {
+/// Writes all bytes. Stops if the log is given up while the reader of a pipe stalls.
+fn write_whole(file: &mut File, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
+    let is_regular = file.metadata()?.is_file();
     let mut written = 0;
     while let Some(rest) = batch.get(written..).filter(|rest| !rest.is_empty()) {
-        match file.write(rest) {
+        let piece = if is_regular { rest } else { pipe_piece(rest) };
+        let ready = if is_regular { Ok(()) } else { wait_for_room(file, queue) };
+        match ready.and_then(|()| file.write(piece)) {
             Ok(count) if count > 0 => written += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             failed => {
                 let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
                 return Err(BatchFailure { kept_bytes: written, error });
             }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first lines that a pipe with room takes without blocking. The pipe keeps them
+/// together, even if another process writes to it.
+fn pipe_piece(lines: &[u8]) -> &[u8] {
+    let piece = &lines[..lines.len().min(PIPE_PIECE_BYTES)];
+    let end = piece.iter().rposition(|byte| *byte == b'\n').map_or(piece.len(), |end| end + 1);
+    &piece[..end]
+}
+
+/// Bytes that a pipe takes at once if `poll` reports it as ready (`PIPE_BUF` of Linux).
+const PIPE_PIECE_BYTES: usize = 4096;
+
+/// Waits until the file takes bytes.
+///
+/// # Errors
+/// The log was given up, or the wait failed.
+fn wait_for_room(file: &File, queue: &LogQueue) -> io::Result<()> {
+    let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(LOG_GIVEN_UP_POLL_MS) * 1_000_000 };
+    while poll(&mut [PollFd::new(file, PollFlags::OUT)], Some(&interval))? == 0 {
+        if queue.is_given_up() {
+            return Err(io::ErrorKind::TimedOut.into());
         }
     }
     Ok(())
@@ -261,9 +303,8 @@ impl LogSender {
         let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
         let count = count_lines(&batch);
         // The thread subtracts the lines after this, even if it takes the batch at once.
-        self.queued.fetch_add(count, Relaxed);
-        if self.batches.try_send(batch).is_err() {
-            self.queued.fetch_sub(count, Relaxed);
+        self.queue.add(count);
+        if self.batches.try_send(batch).is_err() && self.queue.remove(count) {
             self.dropped.set(self.dropped.get() + count);
         }
     }
