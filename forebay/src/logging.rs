@@ -6,8 +6,8 @@ use std::io::Write;
 use std::panic::PanicHookInfo;
 
 use forebay_server::config::LogLevel;
-use forebay_server::escaped_text;
 use forebay_server::event_queue::{self, EventOutput};
+use forebay_server::{escaped_line, escaped_text};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -35,19 +35,25 @@ pub(crate) fn begin(level: LogLevel) -> LogLevelHandle {
 fn write_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("unnamed");
-    let mut text = format!("thread '{name}' {panic}\n");
+    let location = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+    let message = panic.payload_as_str().unwrap_or("the payload is not text");
+    let mut text = panic_text(name, &location, message);
     let stack = Backtrace::capture();
     if stack.status() == BacktraceStatus::Captured {
-        text.push_str(&format!("stack backtrace:\n{stack}"));
+        text.push_str(&escaped_text(&format!("stack backtrace:\n{stack}")));
     }
-    // The message may quote text from outside.
-    let text = escaped_text(&text);
     // Writing to this output does not fail.
     let _ = EventOutput.write(text.as_bytes());
     // A panic of the main thread ends the process.
     if name == "main" {
         let _ = event_queue::finish();
     }
+}
+
+/// Returns the lines of a panic. The message may quote text from outside, which must not look like
+/// another event, so it stays on one line.
+fn panic_text(thread: &str, location: &str, message: &str) -> String {
+    format!("thread '{thread}' panicked{location}:\n{}\n", escaped_line(message))
 }
 
 impl LogLevelHandle {
@@ -65,5 +71,17 @@ fn filter(level: LogLevel) -> LevelFilter {
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_a_panic_cannot_forge_an_event() {
+        let text = panic_text("worker-0", " at a.rs:1:2", "bad\nERROR forged\u{1b}");
+        let expected = "thread 'worker-0' panicked at a.rs:1:2:\nbad\\u{a}ERROR forged\\u{1b}\n";
+        assert_eq!(text, expected);
     }
 }

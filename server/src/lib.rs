@@ -40,7 +40,7 @@ mod worker;
 
 pub use key::{KeyText, site_url_key, url_key};
 pub use lookup::write_stored_head;
-pub use terminal::{escaped_text, steers_terminal};
+pub use terminal::{escaped_line, escaped_text, steers_terminal};
 
 #[cfg(test)]
 mod sim;

@@ -48,6 +48,12 @@ pub fn escaped_text(text: &str) -> String {
     EscapedText(text).to_string()
 }
 
+/// Escapes the characters that steer a terminal in text from outside that may hold line feeds, as
+/// in `\u{a}`, so that it stays on its line.
+pub fn escaped_line(text: &str) -> String {
+    escaped_text(text).replace('\n', r"\u{a}")
+}
+
 /// Escapes the characters that steer a terminal in JSON, where they occur only inside strings.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
@@ -77,6 +83,11 @@ mod tests {
         ] {
             assert_eq!(escaped_text(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn escaped_line_stays_on_its_line() {
+        assert_eq!(escaped_line("a\n\u{2028}ERROR b\r\n"), r"a\u{a}\u{2028}ERROR b\u{d}\u{a}");
     }
 
     #[test]
