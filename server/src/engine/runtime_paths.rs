@@ -88,8 +88,6 @@ impl UnixSocket {
         }
         let listener = bind_private(&path)?;
         let name = SocketName { path, is_ours: Cell::new(true) };
-        // The umask may have removed permissions of the owner.
-        std::fs::set_permissions(&name.path, PermissionsExt::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         Ok(UnixSocket { listener, name })
     }
@@ -104,9 +102,8 @@ impl UnixSocket {
     }
 }
 
-/// Binds a socket that only its owner may connect to, from its first moment on. The mode of a
-/// socket before it is bound is the mode with which Linux creates its file, less the umask, which
-/// need not change: the umask belongs to all threads.
+/// Binds a socket that only its owner may connect to, from its first moment on. The umask, which
+/// belongs to all threads, need not change.
 fn bind_private(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     let socket = rustix::net::socket_with(
@@ -115,8 +112,12 @@ fn bind_private(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    // Linux creates the file with the mode of the socket, less the umask. Other systems may refuse
+    // to change the mode of a socket without a file.
+    let _ = rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR);
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    // No client can connect before the socket listens.
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket.into())
 }
@@ -237,7 +238,6 @@ mod tests {
         let dir = forebay_testkit::server::Folder::new();
         let path = dir.path("socket");
         let _listener = bind_private(&path).expect("the folder is ours");
-        // Nothing has changed the mode since the bind. A umask of 077 would hide a wider mode.
         let mode = std::fs::metadata(&path).expect("bound").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         UnixStream::connect(&path).expect("it listens");
