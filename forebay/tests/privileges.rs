@@ -1,6 +1,6 @@
 //! The privileges that a server gives up.
 
-use forebay_testkit::{Origin, ServerBuilder};
+use forebay_testkit::{Origin, Server, ServerBuilder};
 
 #[test]
 fn a_server_cannot_gain_privileges_and_warns_if_it_is_root() {
@@ -13,11 +13,23 @@ fn a_server_cannot_gain_privileges_and_warns_if_it_is_root() {
         lines.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>()
     };
     assert_eq!(line("NoNewPrivs:"), ["1"]);
+    assert_restricted(&server);
+    let is_root = line("Uid:").get(1) == Some(&"0");
+    assert_eq!(server.errors().contains("runs_as_root"), is_root, "{}", server.errors());
+}
+
+#[test]
+fn try_cannot_gain_privileges_with_any_of_its_threads() {
+    let builder = ServerBuilder::bare(env!("CARGO_BIN_EXE_forebay"), "try");
+    let run = builder.path("run").display().to_string();
+    let builder = builder.flag("--listen", "127.0.0.1:0").flag("--runtime-dir", &run);
+    assert_restricted(&builder.start());
+}
+
+fn assert_restricted(server: &Server) {
     for thread in std::fs::read_dir(format!("/proc/{}/task", server.id())).expect("it runs") {
         let path = thread.expect("it runs").path().join("status");
         let status = std::fs::read_to_string(&path).expect("its threads run");
         assert!(status.contains("NoNewPrivs:\t1"), "{}: {status}", path.display());
     }
-    let is_root = line("Uid:").get(1) == Some(&"0");
-    assert_eq!(server.errors().contains("runs_as_root"), is_root, "{}", server.errors());
 }

@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use forebay_rules::filter::Filters;
 use forebay_server::config::{self, Config, ConfigErrors, ConfigSource, FlagValue};
-use forebay_server::engine::{Hooks, Running, StartError, start, upgrade};
+use forebay_server::engine::{Hooks, Running, StartError, restrict_privileges, start, upgrade};
 
 use super::is_set;
 use crate::{logging, stdout};
@@ -18,6 +18,7 @@ use crate::{logging, stdout};
 const FURTHER_PORTS: u16 = 20;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
+    restrict_privileges();
     let inputs = ConfigInputs::of(args, filters);
     let running = match is_set(args, "upgrade") {
         true => upgrade_with(inputs)?,

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::filter::Filters;
-use forebay_server::engine::Running;
+use forebay_server::engine::{Running, restrict_privileges};
 
 use super::serve::{ConfigInputs, SiteSource, addresses, finish, flags, start_with};
 use crate::{example, stdout};
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
+    restrict_privileges();
     let site =
         example::start().map_err(|error| format!("cannot start the example site: {error}"))?;
     let flags = flags(args);

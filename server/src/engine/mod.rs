@@ -27,6 +27,7 @@ pub(crate) use control::Control;
 pub use control::Hooks;
 pub(crate) use cpus::allowed as allowed_cpus;
 pub(crate) use lock_profile::has_room_for_stacks;
+pub use privileges::restrict_privileges;
 pub(crate) use runtime_paths::AdminAcceptor;
 pub use runtime_paths::{AdminEndpoint, admin_socket, runtime_dir, upgrade_socket};
 pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};

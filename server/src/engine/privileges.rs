@@ -8,15 +8,17 @@ use crate::events::Event;
 static LOGGED: Once = Once::new();
 
 /// Gives up the right to gain privileges by starting a program: set-user-ID bits and file
-/// capabilities have no effect in this process and its children. Called before the first thread
-/// starts, because threads inherit it. A process that takes over is not a child, and the sockets
-/// are passed to it.
-///
-/// Warns if the process runs as root.
-pub(super) fn restrict() {
+/// capabilities have no effect in this process and its children. Only the calling thread and
+/// threads that start later give it up, so a program calls this before it starts any. A process
+/// that takes over is not a child, and the sockets are passed to it.
+pub fn restrict_privileges() {
     // Linux has refused this to no process since 3.5. The server needs no privilege that this takes
     // away, so it can run without it, too.
     let _ = rustix::thread::set_no_new_privs(true);
+}
+
+/// Warns if the process runs as root.
+pub(super) fn warn_of_root() {
     LOGGED.call_once(|| {
         if rustix::process::geteuid().is_root() {
             Event::RunsAsRoot.log(&"use a user of its own, with CAP_NET_BIND_SERVICE if needed");

@@ -241,7 +241,7 @@ fn prepare(config: &mut Config) -> Result<usize, StartError> {
     forebay_sync::bravo::prepare();
     check_memory(&config.server)?;
     let worker_count = config.server.worker_count();
-    privileges::restrict();
+    privileges::warn_of_root();
     files::fit_limit(config, worker_count);
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
