@@ -179,11 +179,11 @@ fn a_further_variant_replaces_one_that_no_request_has_used() {
     assert_eq!(stored(), "a2 b1 e0 ", "nor was d");
     count_use("e");
     count_use("e");
-    // All are used, and b least. Then their counts are reset.
+    // All are used, and b least. Then their counts are lowered by its count.
     put_variant(&worker, b"f");
-    assert_eq!(stored(), "a0 e0 f0 ");
+    assert_eq!(stored(), "a1 e1 f0 ");
     put_variant(&worker, b"b");
-    assert_eq!(stored(), "b0 e0 f0 ", "a is the oldest of those that are unused");
+    assert_eq!(stored(), "a1 b0 e1 ", "f was not used");
 }
 
 /// The variant and its uses, if it is stored.
