@@ -230,6 +230,8 @@ impl Exchange<'_> {
         permit: ExchangePermit,
     ) -> Result<OriginAnswer, Fault> {
         let HeadReceived { response, connection, request_time } = answered;
+        // hyper would send the next request on the connection as HTTP/1.0.
+        let is_http_11 = response.version() == http::Version::HTTP_11;
         let mut head = checked_head(&response, self.outbound.message.line.method())?;
         if !self.outbound.admits(head.status) {
             return Err(Fault::OriginAnswer(
@@ -255,7 +257,7 @@ impl Exchange<'_> {
                     connection,
                     pool,
                     exchange: permit,
-                    is_reusable: self.outbound.message.is_safe_to_follow(),
+                    is_reusable: is_http_11 && self.outbound.message.is_safe_to_follow(),
                 }),
                 idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
             },
