@@ -283,16 +283,32 @@ fn requests_with_equivalent_codings_share_a_variant() {
     assert_eq!(origin.count("/page"), 4);
 }
 
+/// Asks for the page in the variant of this value.
+fn ask_variant(client: &mut Client, value: &str) {
+    let field = format!("X-Variant: {value}");
+    assert_eq!(client.ask("GET", "/page", &[&field]).expect("whole").status, 200, "{value}");
+}
+
 /// A client that invents values of a field does not displace the variant that others use.
+#[test]
+fn a_variant_that_is_used_outlives_many_that_are_not() {
+    let (origin, server) = varied("X-Variant");
+    let mut client = Client::connect(server.address());
+    let mut ask = |value: &str| ask_variant(&mut client, value);
+    ask("used");
+    ask("used");
+    (0..200).for_each(|number| ask(&number.to_string()));
+    assert_eq!(origin.count("/page"), 201);
+    ask("used");
+    assert_eq!(origin.count("/page"), 201, "it is not stored any more");
+}
+
 /// Each invented value is used twice, so that all variants have been used when one has to go.
 #[test]
 fn a_variant_that_is_used_often_outlives_many_that_are_used_once() {
     let (origin, server) = varied("X-Variant");
     let mut client = Client::connect(server.address());
-    let mut ask = |value: &str| {
-        let field = format!("X-Variant: {value}");
-        assert_eq!(client.ask("GET", "/page", &[&field]).expect("whole").status, 200, "{value}");
-    };
+    let mut ask = |value: &str| ask_variant(&mut client, value);
     (0..4).for_each(|_| ask("popular"));
     for number in 0..100 {
         ask(&number.to_string());
@@ -304,20 +320,4 @@ fn a_variant_that_is_used_often_outlives_many_that_are_used_once() {
     let fetched_count = origin.count("/page");
     ask("popular");
     assert_eq!(origin.count("/page"), fetched_count, "it is not stored any more");
-}
-
-#[test]
-fn a_variant_that_is_used_outlives_many_that_are_not() {
-    let (origin, server) = varied("X-Variant");
-    let mut client = Client::connect(server.address());
-    let mut ask = |value: &str| {
-        let field = format!("X-Variant: {value}");
-        assert_eq!(client.ask("GET", "/page", &[&field]).expect("whole").status, 200, "{value}");
-    };
-    ask("used");
-    ask("used");
-    (0..200).for_each(|number| ask(&number.to_string()));
-    assert_eq!(origin.count("/page"), 201);
-    ask("used");
-    assert_eq!(origin.count("/page"), 201, "it is not stored any more");
 }

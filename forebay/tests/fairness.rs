@@ -1,6 +1,6 @@
 //! Hostile clients beside a well-behaved one, over real sockets: the well-behaved client is served.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
 use std::time::Duration;
 
@@ -356,36 +356,69 @@ fn a_body_that_arrives_for_too_long_is_not_stored() {
     assert_eq!(origin.count("/slow"), 2);
 }
 
+/// A server with 18 connections to the origin, of which one network holds its share of 16.
+struct Flooded {
+    origin: Origin,
+    server: Server,
+    gate: Gate,
+    flood: Vec<Client>,
+}
+
+impl Flooded {
+    /// Starts the server. A request waits at most `connect_ms_max` for a connection.
+    fn start(connect_ms_max: &str) -> Flooded {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let origin = Origin::start(move |request| {
+            let script = match request.target.starts_with("/flood") {
+                true => Script::new().wait(&held),
+                false => Script::new(),
+            };
+            script.send(answer_head("200 OK", &["Cache-Control: max-age=60"], 4)).send("page")
+        });
+        let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
+        let builder = builder.flag("--origin-connect-ms-max", connect_ms_max);
+        let server = builder.flag("--origin-connections-max", "18").start();
+        let mut flooded = Flooded { origin, server, gate, flood: Vec::new() };
+        (0..16).for_each(|_| flooded.hold(hostile(0)));
+        flooded
+    }
+
+    fn ask(&self, address: IpAddr, target: &str) -> Client {
+        let mut client = Client::connect_from(address, self.server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+        client
+    }
+
+    /// Lets a client of the address hold a connection to the origin.
+    fn hold(&mut self, address: IpAddr) {
+        let number = self.flood.len();
+        let client = self.ask(address, &format!("/flood/{number}"));
+        self.flood.push(client);
+        eventually("the connection is held", || self.origin.request_count() == number + 1);
+    }
+
+    /// Asks for `/page` in the name of the network that has its share.
+    fn lead(&self) -> Client {
+        let leader = self.ask(hostile(0), "/page");
+        let count = self.flood.len() + 1;
+        eventually("the leader waits", || self.server.stat("requests_total") == count as f64);
+        leader
+    }
+}
+
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 /// A network that holds its share of the connections waits for its turn. Other clients that ask for
 /// the same page do not wait with it.
 #[test]
 fn clients_do_not_wait_for_the_turn_of_another_network() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let origin = Origin::start(move |request| {
-        let script = match request.target.starts_with("/flood") {
-            true => Script::new().wait(&held),
-            false => Script::new(),
-        };
-        script.send(answer_head("200 OK", &["Cache-Control: max-age=60"], 4)).send("page")
-    });
-    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
     // The leader would wait far longer than this test does.
-    let builder = builder.flag("--origin-connect-ms-max", "10m");
-    let server = builder.flag("--origin-connections-max", "18").start();
-    let ask = |address: IpAddr, target: &str| {
-        let mut client = Client::connect_from(address, server.address());
-        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
-        client
-    };
-    let _flood: Vec<Client> =
-        (0..16).map(|number| ask(hostile(0), &format!("/flood/{number}"))).collect();
-    eventually("the flood holds its share", || origin.request_count() == 16);
-    let mut leader = ask(hostile(0), "/page");
-    eventually("the leader waits", || server.stat("requests_total") == 17.0);
-    let mut other = ask([127, 0, 0, 1].into(), "/page");
+    let flooded = Flooded::start("10m");
+    let mut leader = flooded.lead();
+    let mut other = flooded.ask(OTHER, "/page");
     assert_eq!(other.response("GET").expect("whole").text(), "page");
-    gate.open();
+    flooded.gate.open();
     assert_eq!(leader.response("GET").expect("whole").text(), "page");
 }
 
@@ -416,35 +449,18 @@ fn fetches_that_keep_failing_end_in_few_requests() {
     gate.open();
 }
 
-/// The limits of the client that leads a fetch are not those of the clients that wait for it.
+/// The limits of the client that leads a fetch are not those of the clients that wait for it. These
+/// wait, because no connection is left for them either.
 #[test]
 fn clients_do_not_fail_because_the_network_that_leads_has_no_connection_left() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let origin = Origin::start(move |request| {
-        let script = match request.target.starts_with("/flood") {
-            true => Script::new().wait(&held),
-            false => Script::new(),
-        };
-        script.send(answer_head("200 OK", &["Cache-Control: max-age=60"], 4)).send("page")
-    });
-    let builder = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1");
-    let builder = builder.flag("--origin-connections-max", "18");
-    let server = builder.flag("--origin-connect-ms-max", "1s").start();
-    let ask = |address: IpAddr, target: &str| {
-        let mut client = Client::connect_from(address, server.address());
-        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
-        client
-    };
-    let _flood: Vec<Client> =
-        (0..16).map(|number| ask(hostile(0), &format!("/flood/{number}"))).collect();
-    eventually("the flood holds its share", || origin.request_count() == 16);
-    let mut leader = ask(hostile(0), "/page");
-    eventually("the leader waits", || server.stat("requests_total") == 17.0);
-    let mut others: Vec<Client> = (0..3).map(|_| ask([127, 0, 0, 1].into(), "/page")).collect();
+    let mut flooded = Flooded::start("1s");
+    flooded.hold([127, 0, 0, 2].into());
+    flooded.hold([127, 0, 0, 3].into());
+    let mut leader = flooded.lead();
+    let mut others: Vec<Client> = (0..3).map(|_| flooded.ask(OTHER, "/page")).collect();
     assert_eq!(leader.response("GET").expect("whole").status, 503);
+    flooded.gate.open();
     for other in &mut others {
         assert_eq!(other.response("GET").expect("whole").text(), "page");
     }
-    gate.open();
 }
