@@ -1,5 +1,5 @@
-//! Hostile clients of one network. They end by themselves, and nothing that they do excuses the
-//! failure of another client's request.
+//! Hostile clients of one network or of several. They end by themselves, and nothing that they do
+//! excuses the failure of another client's request.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -30,6 +30,13 @@ const ATTACK_MS: u64 = 15_000;
 /// and its answers must not be stored.
 pub(super) const TARGET: &str = "/attack";
 
+/// The route below [`TARGET`] whose responses must not be stored, although the origin allows it.
+pub(super) const CLOSED: &str = "/attack/closed";
+
+/// Spellings of a path in [`CLOSED`], each of which some origin reads as that path.
+const CLOSED_SPELLINGS: &[&str] =
+    &["/attack//closed", "/attack/%63losed", "/attack/x/..%2fclosed", "/attack/closed;x", CLOSED];
+
 /// How late the origin answers these requests.
 pub(super) const LATE_MS: u64 = 2_000;
 
@@ -51,30 +58,37 @@ pub(super) enum Attack {
     Misses,
     /// Requests with Authorization for a URL; the origin answers them late.
     Authorized { url: usize },
+    /// Requests for spellings of a path that hide its route.
+    Paths,
+    /// Uploads whose first chunk has a size of 2^63 bytes.
+    Chunks,
 }
 
 impl Attack {
     pub(super) fn of(rng: &mut Rng, url: usize) -> Attack {
-        match rng.below(6) {
+        match rng.below(8) {
             0 => Attack::Heads,
             1 => Attack::Uploads,
             2 => Attack::Continues,
             3 => Attack::Pipelines { url },
             4 => Attack::Misses,
+            5 => Attack::Paths,
+            6 => Attack::Chunks,
             _ => Attack::Authorized { url },
         }
     }
 }
 
-/// Starts the hostile clients of an act.
+/// Starts the hostile clients of an act, spread evenly over so many networks.
 pub(super) fn start(
     run: &Rc<Run>,
     act: u64,
     worker: usize,
-    attack: Attack,
+    (attack, network_count): (Attack, u64),
 ) -> impl Iterator<Item = JoinHandle<()>> {
     (0..CLIENT_COUNT).map(move |number| {
-        let from = SocketAddr::from(([10, 9, 0, 1], 40_000 + number as u16));
+        let network = (number % network_count) as u8;
+        let from = SocketAddr::from(([10, 9, network, 1], 40_000 + number as u16));
         // Numbers of acts are far smaller.
         let end = run.connect(worker, from, (act + 1) << 32 | number);
         let run = Rc::clone(run);
@@ -127,6 +141,28 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
             write(end, head.as_bytes()).await?;
             read_to_end(run, end).await
         }
+        Attack::Paths => {
+            let spelling = CLOSED_SPELLINGS[number as usize % CLOSED_SPELLINGS.len()];
+            let head = format!("GET {spelling}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+            write(end, head.as_bytes()).await?;
+            let head = read_head(run, end).await?;
+            if head.contains("; stored") || head.contains("; hit") {
+                run.fail(format!("a response for {spelling} came into the cache: {head}"));
+            }
+            Some(())
+        }
+        Attack::Chunks => {
+            let head = format!(
+                "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 8000000000000000\r\n"
+            );
+            write(end, head.as_bytes()).await?;
+            let head = read_head(run, end).await?;
+            if !head.starts_with("HTTP/1.1 4") {
+                run.fail(format!("a chunk of 2^63 bytes got {head}"));
+            }
+            Some(())
+        }
     }
 }
 
@@ -144,10 +180,19 @@ async fn drip(end: &WireEnd, bytes: &[u8]) -> Option<()> {
 }
 
 /// Reads once; `None` at the end of the connection.
-async fn read(run: &Run, end: &WireEnd) -> Option<()> {
+async fn read(run: &Run, end: &WireEnd) -> Option<Vec<u8>> {
     let bytes = end.read().await.ok().filter(|bytes| !bytes.is_empty())?;
     run.trace("hostile", &bytes);
-    Some(())
+    Some(bytes)
+}
+
+/// Reads until a head has arrived whole, and perhaps a part of its body.
+async fn read_head(run: &Run, end: &WireEnd) -> Option<String> {
+    let mut bytes = Vec::new();
+    while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+        bytes.extend(read(run, end).await?);
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 async fn read_to_end(run: &Run, end: &WireEnd) -> Option<()> {

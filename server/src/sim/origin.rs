@@ -48,7 +48,7 @@ enum OriginFault {
     TooLong,
     /// An interim response precedes the final response.
     Interim,
-    /// A chunk has no size.
+    /// A chunk of a chunked body has no valid size.
     BadChunk,
     /// A 304 without a condition.
     UnaskedNotModified,
@@ -267,8 +267,10 @@ async fn answer_late(end: &WireEnd, request: &Request) -> io::Result<bool> {
         sleep(Duration::from_millis(attack::LATE_MS)).await;
     }
     if is_hostile {
-        let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\n";
-        end.write(format!("{head}late").as_bytes()).await?;
+        // Spellings of a closed path are recognised by their last letters.
+        let control = if request.target.contains("losed") { "max-age=60" } else { "no-store" };
+        let head = format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 4");
+        end.write(format!("{head}\r\n\r\nlate").as_bytes()).await?;
     }
     Ok(is_hostile)
 }
@@ -306,12 +308,6 @@ async fn respond(
             end.write(rng.pick(&garbage).as_bytes()).await?;
             return Ok(false);
         }
-        OriginFault::BadChunk => {
-            let sizes = ["zz", "", "-1", "ffffffffffffffffff", "3 3"];
-            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n";
-            end.write(format!("{head}{}\r\nabc\r\n", rng.pick(&sizes)).as_bytes()).await?;
-            return Ok(false);
-        }
         OriginFault::UnaskedNotModified if !request.head.has("if-none-match") => {
             end.write(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n").await?;
             return Ok(false);
@@ -331,6 +327,12 @@ async fn respond(
         return Ok(false);
     };
     end.write(answer.head.as_bytes()).await?;
+    if fault == OriginFault::BadChunk && answer.is_chunked && !answer.body.is_empty() {
+        answer.send(end, &answer.body[..2]).await?;
+        let sizes = ["zz", "", "-1", "8000000000000000", "ffffffffffffffffff", "3 3"];
+        end.write(format!("{}\r\nabc\r\n", rng.pick(&sizes)).as_bytes()).await?;
+        return Ok(false);
+    }
     let is_whole = send_body(end, &answer, fault).await?;
     let unasked: &[u8] = match fault {
         OriginFault::Unasked => b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoe",

@@ -211,8 +211,9 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
             }
             ActKind::Reload { idle_ms } => server.reload(*idle_ms),
             ActKind::Restart { worker } => server.restart(run, *worker).await,
-            ActKind::Attack { worker, attack } => {
-                clients.extend(attack::start(run, act.number, *worker, *attack));
+            ActKind::Attack { worker, attack, network_count } => {
+                let attack = (*attack, *network_count);
+                clients.extend(attack::start(run, act.number, *worker, attack));
             }
             ActKind::Session { .. } | ActKind::Purge { .. } | ActKind::Silence { .. } => {
                 let (run, act) = (Rc::clone(run), act.clone());

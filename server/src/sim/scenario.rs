@@ -12,6 +12,8 @@ pub(super) struct Scenario {
     pub(super) origin_fault_percent: u64,
     pub(super) refused_percent: u64,
     pub(super) cache_bytes: u64,
+    /// The largest number of stored variants of a URL.
+    pub(super) variants_max: usize,
     pub(super) worker_count: usize,
     pub(super) acts: Vec<Act>,
 }
@@ -44,8 +46,8 @@ pub(super) enum ActKind {
     Reload { idle_ms: u64 },
     /// A worker ends without a drain, and a new worker takes its place.
     Restart { worker: usize },
-    /// Many hostile clients attack a worker.
-    Attack { worker: usize, attack: Attack },
+    /// Many hostile clients attack a worker, from so many networks.
+    Attack { worker: usize, attack: Attack, network_count: u64 },
 }
 
 /// A request of a client for a URL.
@@ -120,7 +122,8 @@ impl Scenario {
         if rng.percent(30) {
             let worker = rng.below(worker_count as u64) as usize;
             let (url, at_ms) = (rng.pick(&hot), rng.below(span_ms));
-            let kind = ActKind::Attack { worker, attack: Attack::of(&mut rng, url) };
+            let attack = Attack::of(&mut rng, url);
+            let kind = ActKind::Attack { worker, attack, network_count: rng.pick(&[1, 20]) };
             acts.push(Act { at_ms, number: acts.len() as u64, kind });
         }
         acts.sort_by_key(|act| act.at_ms);
@@ -129,6 +132,7 @@ impl Scenario {
             origin_fault_percent: if has_faults { rng.pick(&[0, 8, 30]) } else { 0 },
             refused_percent: if has_faults { rng.pick(&[0, 0, 10]) } else { 0 },
             cache_bytes: rng.pick(&[4 << 20, 4 << 20, 24 << 20]),
+            variants_max: rng.pick(&[2, 64]),
             worker_count,
             acts,
         }

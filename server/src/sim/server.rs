@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{sleep, timeout};
 
-use super::attack::{ORIGIN_CONNECTIONS, ORIGIN_WAIT_MS};
+use super::attack::{CLOSED, ORIGIN_CONNECTIONS, ORIGIN_WAIT_MS};
 use super::blame::Scope;
 use super::checker::{check_soundness, check_store_at_rest, check_worker_at_rest, watch_memory};
 use super::rng::Rng;
@@ -53,7 +53,8 @@ impl SimServer {
     pub(super) fn start(run: &Rc<Run>, origin: PendingConnections) -> SimServer {
         let scenario = &run.scenario;
         let config = config_of(scenario, 5_000);
-        let store_config = config.server.store(scenario.worker_count);
+        let mut store_config = config.server.store(scenario.worker_count);
+        store_config.variants_max = scenario.variants_max;
         let mut seed = [1; 16];
         seed[..8].copy_from_slice(&scenario.seed.to_le_bytes());
         forebay_shm::fix_seed_of_thread(seed);
@@ -261,7 +262,10 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          [[site]]\n\
          name = \"simulated\"\n\
          names = [\"a.test\"]\n\
-         origin = \"http://{ORIGIN}\"\n"
+         origin = \"http://{ORIGIN}\"\n\
+         [[site.route]]\n\
+         path_prefix = \"{CLOSED}\"\n\
+         cache = false\n"
     );
     Config::from_toml(&text, "simulated").unwrap_or_else(|errors| panic!("{errors}"))
 }
