@@ -72,6 +72,38 @@ fn fetches_that_their_clients_abandon_are_limited_for_each_network() {
     assert_eq!(server.stat("fills_aborted_total"), 0.0);
 }
 
+/// A client that is served before the body has arrived does not give up, but its network has the
+/// same limit: otherwise a condition that every response meets would lift it.
+#[test]
+fn fetches_whose_clients_have_their_304_are_limited_too_and_stopped_last() {
+    let (second, rest) = (Gate::new(), Gate::new());
+    let (second_piece, last_piece) = (second.clone(), rest.clone());
+    let origin = Origin::start(move |_| {
+        let fields = ["Cache-Control: max-age=60", "ETag: \"a\""];
+        let script = Script::new().send(answer_head("200 OK", &fields, 6)).send("pa");
+        script.wait(&second_piece).send("ge").wait(&last_piece).send("xx")
+    });
+    let server = builder(&origin).flag("--abandoned-fetches-per-network-max", "2").start();
+    let mut client = Client::connect_from(hostile(0), server.address());
+    let mut ask_not_modified = |target: &str| {
+        let response = client.ask("GET", target, &["If-None-Match: *"]).expect("whole");
+        assert_eq!(response.status, 304, "{target}");
+    };
+    ask_not_modified("/0");
+    ask_not_modified("/1");
+    assert_eq!(server.stat("fetches_abandoned_total"), 0.0);
+    let mut impatient = Client::connect_from(hostile(0), server.address());
+    impatient.send("GET /given-up HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    impatient.peek("GET", |response| response.body == b"pa").expect("the first piece arrives");
+    impatient.reset();
+    second.open();
+    eventually("the one that was given up goes", || server.stat("fetches_abandoned_total") == 1.0);
+    ask_not_modified("/2");
+    eventually("then the oldest", || server.stat("fetches_abandoned_total") == 2.0);
+    rest.open();
+    eventually("two responses are stored", || server.stat("stored_total") == 2.0);
+}
+
 /// Each of these pages is a miss, and has to reach the origin.
 fn assert_served(server: &Server, name: &str) {
     let mut client = Client::connect(server.address());

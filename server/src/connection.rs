@@ -1,5 +1,6 @@
 //! The task of one client connection: it answers request after request, then ends the connection.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -13,7 +14,6 @@ use crate::fault::Fault;
 use crate::flow::{self, AfterResponse};
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
-use crate::poll_once::poll_once;
 use crate::worker::Worker;
 
 /// Serves an admitted connection in a task of its own.
@@ -57,13 +57,14 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
     for served in 1u32.. {
         let next = {
             let mut next = pin!(next_head(client, slot));
-            match poll_once(next.as_mut()).await {
-                Some(next) => next,
-                None => {
+            poll_fn(|cx| {
+                let polled = next.as_mut().poll(cx);
+                if polled.is_pending() {
                     turn_count = 0;
-                    next.await
                 }
-            }
+                polled
+            })
+            .await
         };
         let head_bytes = match next {
             Ok(Some(head_bytes)) => head_bytes,

@@ -314,8 +314,8 @@ pub(crate) const UPLOAD_PAUSE_MS: u64 = 5_000;
 pub(crate) const CHUNKED_PAUSE_MS: u64 = 500;
 
 /// Bytes of the first parts of bodies that one worker buffers. A body that finds no room is
-/// buffered no further, and its request waits for a connection to the origin. The
-/// bytes of its last read are not counted.
+/// buffered no further, and its request waits for a connection to the origin. The bytes of its last
+/// read are not counted.
 pub(crate) const UPLOAD_ROOM_BYTES: u64 = 16 << 20;
 
 /// 128 kbit/s: slower than a weak mobile connection.

@@ -94,8 +94,8 @@ impl BodyReader {
         self.handle.poll_read(cx, bytes_max, out)
     }
 
-    /// Leaves the flight of a client that has its whole response without the body. The flight does
-    /// not count as abandoned then.
+    /// Leaves the flight of a client that has its whole response without the body: it has not given
+    /// up. See [`FollowerWatch::was_served`](crate::FollowerWatch::was_served).
     pub fn leave_served(self) {
         self.handle.serve();
     }

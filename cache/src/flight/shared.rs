@@ -112,10 +112,15 @@ impl Flight {
         !self.growing.lock().readers.is_empty()
     }
 
-    /// Polls until the last follower or reader has left, and none of them was served.
+    /// Whether a follower got its response without reading the body.
+    pub(super) fn was_served(&self) -> bool {
+        self.is_served.load(Relaxed)
+    }
+
+    /// Polls until the last follower or reader has left.
     pub(super) fn poll_unfollowed(&self, cx: &Context<'_>) -> Poll<()> {
         let mut growing = self.growing.lock();
-        if growing.readers.is_empty() && !self.is_served.load(Relaxed) {
+        if growing.readers.is_empty() {
             return Poll::Ready(());
         }
         if growing.watcher.as_ref().is_some_and(|watcher| watcher.will_wake(cx.waker())) {

@@ -24,8 +24,13 @@ impl FollowerWatch {
         self.flight.has_followers()
     }
 
-    /// Polls until the last follower or reader has left. Others may join afterwards. Never ready
-    /// once a follower [was served](crate::BodyReader::leave_served).
+    /// Whether a client has got its whole response, and
+    /// [left without the body](crate::BodyReader::leave_served).
+    pub fn was_served(&self) -> bool {
+        self.flight.was_served()
+    }
+
+    /// Polls until the last follower or reader has left. Others may join afterwards.
     pub fn poll_unfollowed(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.flight.poll_unfollowed(cx)
     }

@@ -125,6 +125,7 @@ impl WorkerInner {
     }
 
     /// Stores a response under its primary key, or as a variant of its base.
+    ///
     /// A response does not replace one that was received after it (RFC 9111 §4: a cache uses the
     /// most recent response).
     pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<(), NotStored> {
@@ -154,8 +155,28 @@ impl WorkerInner {
                 let variant = self.records.find_variant(response.primary, &stored, &base.variant);
                 variant.is_some_and(|variant| is_later(&variant))
             }
-            _ => is_later(&stored),
+            // The response replaces a base together with all of its variants.
+            _ => is_later(&stored) || self.has_variant(response.primary, &stored, is_later),
         }
+    }
+
+    /// Whether `is_wanted` holds for any stored variant that the record names. Only bases name any.
+    fn has_variant(
+        &self,
+        primary: &[u8],
+        stored: &PinnedRecord<'_>,
+        is_wanted: impl Fn(&PinnedRecord<'_>) -> bool,
+    ) -> bool {
+        let record = stored.record();
+        if record.header.kind != HeaderKind::Base {
+            return false;
+        }
+        let Some(base) = BaseBody::decode(record.body()) else { return false };
+        let mut key = Vec::new();
+        base.variants().any(|id| {
+            variants::write_key_of(&mut key, primary, &id);
+            self.records.look(&key).is_some_and(|variant| is_wanted(&variant))
+        })
     }
 
     /// Stores a variant, and makes its base name the variant. Returns the variant's sequence.
@@ -236,8 +257,7 @@ impl WorkerInner {
             let id = VariantId::new(self.shared.next_sequence(), &hash);
             let victims = self.records.variant_victims(primary, base);
             let body = base.with(&id, &victims);
-            // A base is as recent as its latest variant.
-            let response_time = record.header.response_time.max(response.times.response_time);
+            let response_time = record.header.response_time;
             let times = RecordTimes { response_time, stale_from: NEVER };
             let (tags, head) = (record.tags(), record.head());
             let new = Remade { primary, purge_noted, tags, head, body: &body, times };

@@ -84,10 +84,14 @@ impl Body for AdminBody {
         match self.get_mut() {
             AdminBody::Whole(body) => Pin::new(body).poll_frame(context),
             AdminBody::Lines { lines, active } => {
-                if let Some(request) = active {
-                    request.note_progress();
+                let piece = lines.poll_recv(context);
+                match (&*active, &piece) {
+                    // The server has to make the next lines first.
+                    (Some(request), Poll::Pending) => request.note_work(),
+                    (Some(request), Poll::Ready(_)) => request.note_progress(),
+                    (None, _) => {}
                 }
-                lines.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+                piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
             }
         }
     }

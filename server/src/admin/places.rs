@@ -3,7 +3,9 @@
 //!
 //! A connection is idle while the server waits for the client: for a head, or for a body. It is
 //! busy while the server works on a request and while it streams the answer, but a client that
-//! stops reading a streamed answer is idle after [`ADMIN_IDLE_MS_MAX`].
+//! stops reading a streamed answer, or has got its last piece, is idle after
+//! [`ADMIN_IDLE_MS_MAX`]. An answer in one piece has no such time: if its client has not read it
+//! when another connection needs the place, the rest of it is lost.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -41,7 +43,11 @@ pub(super) struct OpenConnection {
 
 /// A request that is being worked on. Dropping it makes its connection idle.
 #[derive(Debug)]
-pub(super) struct ActiveRequest(Rc<OpenConnection>);
+pub(super) struct ActiveRequest {
+    connection: Rc<OpenConnection>,
+    /// Whether the answer is streamed. Its end then has the idle time to leave.
+    is_streamed: Cell<bool>,
+}
 
 /// The result of asking for a place.
 #[derive(Debug)]
@@ -115,7 +121,7 @@ impl OpenConnection {
     /// Marks the connection as busy until the result is dropped.
     pub(super) fn begin_request(self: &Rc<Self>) -> ActiveRequest {
         self.leave_idle();
-        ActiveRequest(Rc::clone(self))
+        ActiveRequest { connection: Rc::clone(self), is_streamed: Cell::new(false) }
     }
 
     fn become_idle(&self, from_ms: u64) {
@@ -134,22 +140,30 @@ impl OpenConnection {
 impl ActiveRequest {
     /// Waits for a part of the request. The connection is idle until the part has arrived.
     pub(super) async fn receive<T>(&self, part: impl Future<Output = T>) -> T {
-        self.0.become_idle(clock::monotonic_ms());
+        self.connection.become_idle(clock::monotonic_ms());
         let part = part.await;
-        self.0.leave_idle();
+        self.connection.leave_idle();
         part
     }
 
     /// Notes that the connection has taken a piece of a streamed answer. If it takes no further
     /// one for the idle time, the client does not read.
     pub(super) fn note_progress(&self) {
-        self.0.become_idle(clock::monotonic_ms() + ADMIN_IDLE_MS_MAX);
+        self.is_streamed.set(true);
+        self.connection.become_idle(clock::monotonic_ms() + ADMIN_IDLE_MS_MAX);
+    }
+
+    /// Notes that the connection waits for a piece of a streamed answer, which the server makes.
+    pub(super) fn note_work(&self) {
+        self.is_streamed.set(true);
+        self.connection.leave_idle();
     }
 }
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.become_idle(clock::monotonic_ms());
+        let grace_ms = if self.is_streamed.get() { ADMIN_IDLE_MS_MAX } else { 0 };
+        self.connection.become_idle(clock::monotonic_ms() + grace_ms);
     }
 }
 
@@ -217,6 +231,28 @@ mod tests {
             }));
             assert!(!open(&all, started_ms + ADMIN_IDLE_MS_MAX - 1, |_| ()), "it is busy");
             assert!(open(&all, clock::monotonic_ms() + ADMIN_IDLE_MS_MAX, |_| ()));
+        });
+    }
+
+    #[test]
+    fn a_streamed_answer_is_busy_while_the_server_makes_it_and_its_end_has_time_to_leave() {
+        run(async {
+            let all = OpenConnections::new(1);
+            let late_ms = clock::monotonic_ms() + 100 * ADMIN_IDLE_MS_MAX;
+            assert!(open(&all, clock::monotonic_ms(), |place| {
+                let request = place.begin_request();
+                request.note_progress();
+                request.note_work();
+                request
+            }));
+            assert!(!open(&all, late_ms, |_| ()), "the server makes the answer");
+
+            let all = OpenConnections::new(1);
+            assert!(open(&all, clock::monotonic_ms(), |place| {
+                place.begin_request().note_progress();
+            }));
+            assert!(!open(&all, clock::monotonic_ms(), |_| ()), "the end may still be on its way");
+            assert!(open(&all, late_ms, |_| ()));
         });
     }
 

@@ -42,15 +42,15 @@ impl WatchedFetch {
 
 impl AbandonedFetches {
     /// Adds a fetch. If its network then has more than `count_max`, stops the oldest that is still
-    /// abandoned.
+    /// abandoned. Fetches whose clients were served without the body are the last to be stopped.
     fn add(&self, fetch: &Rc<WatchedFetch>, count_max: usize) {
         let mut by_network = self.by_network.borrow_mut();
         let listed = by_network.entry(fetch.network).or_default();
         fetch.is_listed.set(true);
         listed.push_back(Rc::clone(fetch));
-        while listed.len() > count_max
-            && let Some(oldest) = listed.pop_front()
-        {
+        while listed.len() > count_max {
+            let index = listed.iter().position(|fetch| !fetch.followers.was_served());
+            let Some(oldest) = listed.remove(index.unwrap_or(0)) else { break };
             oldest.is_listed.set(false);
             // If clients have joined it since, it continues, and is watched again.
             oldest.is_stopped.set(oldest.followers.withdraw());

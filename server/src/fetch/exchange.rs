@@ -158,11 +158,14 @@ impl Exchange<'_> {
     /// Obtains a permit, and tells the leader whether it waits for its turn.
     async fn permit_in_turn(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
         let mut permit = pin!(self.permit(pool));
-        if let Some(permit) = poll_once(permit.as_mut()).await {
-            return permit;
-        }
-        self.leader.inspect(|leader| leader.set_waits(true));
-        let permit = permit.await;
+        let permit = match poll_once(permit.as_mut()).await {
+            Some(permit) => permit,
+            None => {
+                self.leader.inspect(|leader| leader.set_waits(true));
+                permit.await
+            }
+        };
+        // A leader may have begun as one that waits.
         self.leader.inspect(|leader| leader.set_waits(false));
         permit
     }

@@ -156,15 +156,19 @@ pub(super) fn write_batches(
     let mut failing = false;
     while let Ok(batch) = batches.recv() {
         let written = target.write(&batch, queue);
-        let failed = written
-            .as_ref()
-            .err()
-            .map_or(0, |failure| count_lines(batch.get(failure.kept_bytes..).unwrap_or_default()));
+        let failed = match &written {
+            // Most batches of a log that is given up fail for that reason. Its lines are counted as
+            // dropped.
+            Err(failure) if !queue.is_given_up() => {
+                count_lines(batch.get(failure.kept_bytes..).unwrap_or_default())
+            }
+            _ => 0,
+        };
         // Lines are counted before they leave the queue: once the queue is empty, the control
         // thread collects the counts of the log for the last time.
         losses.failed.fetch_add(failed, Relaxed);
         if !queue.remove(count_lines(&batch)) {
-            // The log was given up, and these lines are counted as dropped.
+            // The log was given up just now, and these lines are counted as dropped.
             let _ = losses.failed.try_update(Relaxed, Relaxed, |all| all.checked_sub(failed));
         }
         if queue.is_given_up() {

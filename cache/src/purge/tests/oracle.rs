@@ -56,6 +56,9 @@ fn every_fill_gets_the_verdict_of_the_oracle() {
             _ => {
                 let (noted, key) = fills.swap_remove(rng.below(fills.len()));
                 let is_purged = is_purged(&all, noted, &key);
+                let mut newer = all[noted as usize..].iter();
+                let matches = newer.any(|one| one.borrowed().may_match(&key));
+                assert!(is_purged || !matches, "step {step}: the oracle misses a purge");
                 counts[usize::from(is_purged)] += 1;
                 let now = all.len() as u64;
                 let expected = if is_purged { PurgeVerdict::Purged } else { clear(now) };

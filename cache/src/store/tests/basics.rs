@@ -149,12 +149,12 @@ fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
 fn a_response_does_not_replace_one_that_was_received_after_it() {
     let base = || VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() };
     let begin = |worker: &StoreWorker, head: &[u8], varies: bool, after_s: u32| {
-        let known = match worker.lookup(b"key") {
-            Lookup::Record(found) => Some(found.version()),
-            Lookup::Base(found) => Some(found.variant(b"html").expect("stored").version()),
-            Lookup::Miss => None,
+        let (known, has_base) = match worker.lookup(b"key") {
+            Lookup::Record(found) => (Some(found.version()), false),
+            Lookup::Base(found) => (Some(found.variant(b"html").expect("stored").version()), true),
+            Lookup::Miss => (None, false),
         };
-        let variant = varies.then_some(&b"html"[..]);
+        let variant = (varies || has_base).then_some(&b"html"[..]);
         let terms = JoinTerms { policy: JoinPolicy::Arrived, stalled_ms: 0, ..JoinTerms::at(0) };
         let times = RecordTimes { response_time: NOW as u32 + after_s, ..fresh() };
         match worker.collapse(b"key", variant, known, terms) {
@@ -166,13 +166,18 @@ fn a_response_does_not_replace_one_that_was_received_after_it() {
     };
     // Whether the first and the second response vary, the times at which they are received, and
     // whether the first one, which ends last, is stored.
-    for ((first_varies, second_varies), (first_s, second_s, is_stored)) in
-        [(false, false), (true, true), (false, true), (true, false)]
-            .into_iter()
-            .flat_map(|vary| [(10, 12, false), (10, 10, true), (12, 10, true)].map(|it| (vary, it)))
-    {
-        let case = format!("{first_varies} {second_varies} {first_s} {second_s}");
+    let vary = [(false, false), (true, true), (false, true), (true, false)];
+    let times = [(10, 12, false), (10, 10, true), (12, 10, true)];
+    let cases = vary.into_iter().flat_map(|vary| times.map(|times| (vary, times)));
+    let cases =
+        cases.flat_map(|(vary, times)| [false, true].map(|is_known| (vary, times, is_known)));
+    for ((first_varies, second_varies), (first_s, second_s, is_stored), is_known) in cases {
+        let case = format!("{first_varies} {second_varies} {first_s} {second_s} {is_known}");
         let (store, worker) = open(32 << 20);
+        if is_known {
+            // The base names the variant already.
+            assert!(begin(&worker, b"known", true, 0).finish(), "{case}");
+        }
         let first = begin(&worker, b"first", first_varies, first_s);
         let second = begin(&worker, b"second", second_varies, second_s);
         assert!(second.finish(), "{case}");
