@@ -10,7 +10,10 @@
 //! fragments; a request that goes to the origin waits, and so does a PURGE.
 
 use std::cell::OnceCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::cache_status::CacheStatus;
@@ -24,7 +27,9 @@ use crate::accept::Client;
 use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::counters::Counter;
-use crate::deliver::{DeliverError, Delivered, deliver, refuse, relay_interim};
+use crate::deliver::{
+    BegunDelivery, DeliverError, Delivered, begin, deliver_fault, finish, refuse, relay_interim,
+};
 use crate::fault::Fault;
 use crate::fetch::resolve;
 use crate::key::{LocalRequest, check_content, is_loop, local_request};
@@ -65,21 +70,38 @@ pub(crate) async fn answer(
     };
     received.form.keep_alive &= !last;
     let interim = OnceCell::new();
-    let start =
-        TransactionStart { client, config, received, body, buffers, interim: &interim, log };
+    let start = TransactionStart {
+        client,
+        config,
+        received: &received,
+        body,
+        buffers,
+        interim: &interim,
+        log,
+    };
     let mut transaction = Transaction::begin(start);
     let form = received.form;
-    let response = relay_interim(client, form, &interim, queue, respond(&mut transaction)).await;
+    let response = {
+        let mut work = pin!(respond(&mut transaction));
+        // A hit is ready at once, and does not pay for the allocation of the relay.
+        match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+            Poll::Ready(response) => Ok(response),
+            Poll::Pending => relay_interim(client, form, &interim, queue, work).await,
+        }
+    };
     let delivered = match response {
-        Ok(response) => deliver(&mut transaction, queue, response).await,
+        Ok(Ok(response)) => match begin(&mut transaction, queue, response) {
+            BegunDelivery::Queued(delivered) => Ok(delivered),
+            BegunDelivery::Rest(rest) => Box::pin(finish(&mut transaction, queue, rest)).await,
+        },
+        Ok(Err(fault)) => Err(DeliverError::Before(fault)),
         Err(error) => Err(error),
     };
     let delivered = match delivered {
         Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
             client.worker.fault(fault, client.peer.ip());
             client.worker.count(Counter::FaultsSent);
-            let response = Response::Synthetic(SyntheticResponse::Fault(fault));
-            deliver(&mut transaction, queue, response).await
+            Ok(deliver_fault(&mut transaction, queue, fault))
         }
         delivered => delivered,
     };

@@ -29,7 +29,7 @@ pub(crate) struct Transaction<'t> {
     pub(crate) client: &'t Client,
     pub(crate) config: &'t Rc<Config>,
     /// The request as the client sent it.
-    received: Request<'t>,
+    received: &'t Request<'t>,
     /// The request after changes by rules.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
@@ -61,7 +61,7 @@ struct UnusedBuffers<'t> {
 pub(crate) struct TransactionStart<'t> {
     pub(crate) client: &'t Client,
     pub(crate) config: &'t Rc<Config>,
-    pub(crate) received: Request<'t>,
+    pub(crate) received: &'t Request<'t>,
     /// The input after the request's head.
     pub(crate) body: BodyInput<'t>,
     pub(crate) buffers: &'t mut TransactionBuffers,
@@ -80,7 +80,7 @@ impl<'t> Transaction<'t> {
             client,
             config,
             received,
-            request: received,
+            request: *received,
             route: None,
             key: &[],
             variant,
@@ -180,7 +180,7 @@ impl<'t> Transaction<'t> {
 
     fn view(&self) -> RequestView<'t> {
         match self.config.has_rules() {
-            true => view_of(&self.request, &self.received),
+            true => view_of(&self.request, self.received),
             false => view_without_rules(&self.request),
         }
     }

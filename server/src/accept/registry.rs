@@ -66,11 +66,16 @@ impl Ticket {
 
     /// Begins the time between two requests, which ends `wait_ms` from now, unless it has begun.
     pub(crate) fn begin_idle(&self, wait_ms: u64) {
-        if self.idle_since_ms.get() == 0 {
-            self.idle_since_ms.set(clock::monotonic_ms());
+        let has_begun = self.idle_since_ms.get() != 0;
+        if has_begun && self.armed() {
+            return;
+        }
+        let now_ms = clock::monotonic_ms();
+        if !has_begun {
+            self.idle_since_ms.set(now_ms);
         }
         if !self.armed() {
-            self.arm(wait_ms);
+            self.deadline_ms.set(now_ms.saturating_add(wait_ms));
         }
     }
 

@@ -9,35 +9,41 @@ use crate::response::{GrowingResponse, Response, StreamedResponse};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// A delivery of which the part that needs no wait is in the send queue; the variant has the
-/// remaining part.
-pub(super) enum BegunDelivery<'t> {
+/// A delivery of which the part that needs no wait is in the send queue.
+pub(crate) enum BegunDelivery<'t> {
+    /// The whole response is in the queue.
     Queued(Delivered),
+    Rest(DeliveryRest<'t>),
+}
+
+/// The part of a response that is not in the send queue.
+pub(crate) enum DeliveryRest<'t> {
     Long(Delivered, LongBodyPart),
     Growing(Box<GrowingResponse>),
     Streamed(Box<StreamedResponse<'t>>),
 }
 
 /// Queues the part of a response that needs no wait.
-pub(super) fn begin<'t>(
+pub(crate) fn begin<'t>(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
     response: Response<'t>,
 ) -> BegunDelivery<'t> {
-    match response {
+    let rest = match response {
         Response::Stored(hit) => {
             // This drops the hit, so that no record is pinned while the task waits for the client.
             let (delivered, long) = queue_stored(transaction, queue, hit);
             match long {
-                None => BegunDelivery::Queued(delivered),
-                Some(long) => BegunDelivery::Long(delivered, long),
+                None => return BegunDelivery::Queued(delivered),
+                Some(long) => DeliveryRest::Long(delivered, long),
             }
         }
         Response::Synthetic(response) => {
             let context = HeadContext::of_synthetic(transaction);
-            BegunDelivery::Queued(queue_synthetic(&context, queue, &response))
+            return BegunDelivery::Queued(queue_synthetic(&context, queue, &response));
         }
-        Response::Growing(response) => BegunDelivery::Growing(response),
-        Response::Streamed(response) => BegunDelivery::Streamed(response),
-    }
+        Response::Growing(response) => DeliveryRest::Growing(response),
+        Response::Streamed(response) => DeliveryRest::Streamed(response),
+    };
+    BegunDelivery::Rest(rest)
 }

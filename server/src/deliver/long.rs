@@ -19,7 +19,7 @@ use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
 
 /// A part of a long body that is still to be sent. The head of the response is in the queue.
-pub(super) struct LongBodyPart {
+pub(crate) struct LongBodyPart {
     pub(super) long: LongBody,
     pub(super) part: Range<u64>,
     /// Whether the body is sent in chunks, because its length was unknown at the start.

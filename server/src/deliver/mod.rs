@@ -1,8 +1,9 @@
 //! Step seven: sends the response to the client.
 //!
-//! Only this step appends to a client's send queue. [`deliver`] takes a [`Response`] of any kind,
-//! and leaves its last bytes in the queue, so that the responses to several requests that arrived
-//! together are sent in one write.
+//! Only this step appends to a client's send queue. [`begin`] takes a
+//! [`Response`](crate::response::Response) of any kind and queues the part that needs no wait, which
+//! is the whole of most hits; [`finish`] sends the rest. The last bytes stay in the queue, so that
+//! the responses to several requests that arrived together are sent in one write.
 
 mod begin;
 mod chunks;
@@ -14,6 +15,7 @@ mod stored;
 mod streamed;
 mod synthetic;
 
+pub(crate) use begin::{BegunDelivery, DeliveryRest, begin};
 pub(crate) use relay::relay_interim;
 
 use forebay_http::framing::BodyFraming;
@@ -22,11 +24,10 @@ use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::parse::ResponseForm;
-use crate::response::{Response, SyntheticResponse};
+use crate::response::SyntheticResponse;
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-use begin::{BegunDelivery, begin};
 use growing::deliver_growing;
 use head::HeadContext;
 use long::deliver_long;
@@ -51,32 +52,22 @@ pub(crate) enum DeliverError {
     Midway(Fault),
 }
 
-/// Sends a response; its last bytes stay in the queue. The call itself queues the part that needs
-/// no wait, so that the returned future is small: it has only the remaining part.
+/// Sends the part of a response that [`begin`] did not queue; its last bytes stay in the queue.
 ///
 /// # Errors
 /// The client is gone or too slow, or the rest of the response cannot be obtained.
-#[inline]
-pub(crate) fn deliver<'a>(
-    transaction: &'a mut Transaction<'_>,
-    queue: &'a mut SendQueue,
-    response: Response<'a>,
-) -> impl Future<Output = Result<Delivered, DeliverError>> + 'a {
-    let begun = begin(transaction, queue, response);
-    async move {
-        match begun {
-            BegunDelivery::Queued(delivered) => Ok(delivered),
-            BegunDelivery::Long(delivered, long) => {
-                deliver_long(transaction, queue, long).await?;
-                Ok(delivered)
-            }
-            BegunDelivery::Growing(response) => {
-                Box::pin(deliver_growing(transaction, queue, *response)).await
-            }
-            BegunDelivery::Streamed(response) => {
-                Box::pin(deliver_streamed(transaction, queue, *response)).await
-            }
+pub(crate) async fn finish(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    rest: DeliveryRest<'_>,
+) -> Result<Delivered, DeliverError> {
+    match rest {
+        DeliveryRest::Long(delivered, long) => {
+            deliver_long(transaction, queue, long).await?;
+            Ok(delivered)
         }
+        DeliveryRest::Growing(response) => deliver_growing(transaction, queue, *response).await,
+        DeliveryRest::Streamed(response) => deliver_streamed(transaction, queue, *response).await,
     }
 }
 
@@ -86,6 +77,16 @@ fn assert_whole(framing: BodyFraming, delivered: &Delivered) {
     if let BodyFraming::Length(length) = framing {
         assert_eq!(delivered.body_bytes, length, "a whole body has the length in its head");
     }
+}
+
+/// Answers a request that the transaction cannot answer as asked.
+pub(crate) fn deliver_fault(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    fault: Fault,
+) -> Delivered {
+    let context = HeadContext::of_synthetic(transaction);
+    queue_synthetic(&context, queue, &SyntheticResponse::Fault(fault))
 }
 
 /// Answers a request that is refused before there is a transaction.

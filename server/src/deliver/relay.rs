@@ -12,30 +12,23 @@ use forebay_http::write;
 
 use super::DeliverError;
 use crate::accept::Client;
-use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::parse::ResponseForm;
-use crate::poll_once::poll_once;
 use crate::send_queue::SendQueue;
 
 /// Runs `work` to its end. Until then, flushes responses to earlier requests and forwards interim
 /// responses.
 ///
 /// # Errors
-/// The errors of `work`; or the client is gone, or too slow for an earlier response.
-pub(crate) async fn relay_interim<T>(
-    client: &Client,
+/// The client is gone, or too slow for an earlier response.
+pub(crate) fn relay_interim<'a, T>(
+    client: &'a Client,
     form: ResponseForm,
-    interim: &OnceCell<InterimQueue>,
-    queue: &mut SendQueue,
-    work: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, DeliverError> {
-    let mut work = pin!(work);
-    // A hit is ready at once, and does not pay for the allocation below.
-    if let Some(done) = poll_once(work.as_mut()).await {
-        return done.map_err(DeliverError::Before);
-    }
-    Box::pin(Relay { client, form, interim, queue }.run(work)).await
+    interim: &'a OnceCell<InterimQueue>,
+    queue: &'a mut SendQueue,
+    work: Pin<&'a mut (impl Future<Output = T> + 'a)>,
+) -> impl Future<Output = Result<T, DeliverError>> {
+    Box::pin(Relay { client, form, interim, queue }.run(work))
 }
 
 struct Relay<'a> {
@@ -54,7 +47,7 @@ enum RelayStep<T> {
 impl Relay<'_> {
     async fn run<T>(
         mut self,
-        mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,
+        mut work: Pin<&mut impl Future<Output = T>>,
     ) -> Result<T, DeliverError> {
         loop {
             let step = poll_fn(|cx| {
@@ -75,13 +68,13 @@ impl Relay<'_> {
             match step.await {
                 RelayStep::Done(done) => {
                     self.end();
-                    return done.map_err(DeliverError::Before);
+                    return Ok(done);
                 }
                 RelayStep::Interim(heads) => self.append(&heads),
                 RelayStep::Flush => {
                     if let Some(done) = self.flush_beside(work.as_mut()).await? {
                         self.end();
-                        return done.map_err(DeliverError::Before);
+                        return Ok(done);
                     }
                 }
             }
@@ -94,8 +87,8 @@ impl Relay<'_> {
     /// response.
     async fn flush_beside<T>(
         &mut self,
-        mut work: Pin<&mut impl Future<Output = Result<T, Fault>>>,
-    ) -> Result<Option<Result<T, Fault>>, DeliverError> {
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<Option<T>, DeliverError> {
         let mut flush = pin!(self.client.flush(self.queue));
         let ended = poll_fn(|cx| {
             if let Poll::Ready(flushed) = flush.as_mut().poll(cx) {
