@@ -101,7 +101,7 @@ pub(crate) async fn answer(
         Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
             client.worker.fault(fault, client.peer.ip());
             client.worker.count(Counter::FaultsSent);
-            Ok(deliver_fault(&mut transaction, queue, fault))
+            Ok(deliver_fault(&transaction, queue, fault))
         }
         delivered => delivered,
     };
