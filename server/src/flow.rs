@@ -92,7 +92,7 @@ pub(crate) async fn answer(
     let delivered = match response {
         Ok(Ok(response)) => match begin(&mut transaction, queue, response) {
             BegunDelivery::Queued(delivered) => Ok(delivered),
-            BegunDelivery::Rest(rest) => Box::pin(finish(&mut transaction, queue, rest)).await,
+            BegunDelivery::Rest(rest) => finish(&mut transaction, queue, rest).await,
         },
         Ok(Err(fault)) => Err(DeliverError::Before(fault)),
         Err(error) => Err(error),

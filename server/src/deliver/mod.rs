@@ -66,8 +66,12 @@ pub(crate) async fn finish(
             deliver_long(transaction, queue, long).await?;
             Ok(delivered)
         }
-        DeliveryRest::Growing(response) => deliver_growing(transaction, queue, *response).await,
-        DeliveryRest::Streamed(response) => deliver_streamed(transaction, queue, *response).await,
+        DeliveryRest::Growing(response) => {
+            Box::pin(deliver_growing(transaction, queue, *response)).await
+        }
+        DeliveryRest::Streamed(response) => {
+            Box::pin(deliver_streamed(transaction, queue, *response)).await
+        }
     }
 }
 
