@@ -14,6 +14,7 @@ use forebay_http::{
         range::{RangeDecision, range as decide_range, write_content_range},
         reuse::judge,
         tags::{TAG_FIELDS, invalidated_groups, tags as tags_of},
+        targeted::TargetList,
     },
     request::{HeadLimits, Method, RequestHead, RequestParts, Version, parse_request},
     response::{OriginLimits, parse_response},
@@ -26,7 +27,8 @@ const HEAD_LIMITS: HeadLimits =
 const ORIGIN_LIMITS: OriginLimits = OriginLimits { head_bytes_max: 4_096, field_count_max: 32 };
 const CHUNKED_LIMITS: ChunkedLimits =
     ChunkedLimits { extension_bytes_max: 64, trailer_bytes_max: 256, trailer_count_max: 8 };
-const RULES: CacheRules = CacheRules {
+const RULES: CacheRules<'_> = CacheRules {
+    targets: &TargetList::EMPTY,
     heuristic_percent: 10,
     heuristic_s_max: 86_400,
     heuristic_error_s_max: 60,

@@ -20,7 +20,9 @@ fn every_conversation_goes_as_its_scenario_says() {
     let scenarios = vectors::parse(text, "<>=@!").expect("the file is well-formed");
     let origin = origin_of(&scenarios);
     let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(&origin);
-    let server = builder.flag("--workers", "2").flag("--content-of-get", "true").start();
+    let targets = "Own-Cache-Control,CDN-Cache-Control,Surrogate-Control";
+    let builder = builder.flag("--workers", "2").flag("--content-of-get", "true");
+    let server = builder.flag("--targeted-cache-control", targets).start();
     let failures: Vec<String> = thread::scope(|scope| {
         let shares: Vec<_> = (0..SHARES)
             .map(|share| {
@@ -42,6 +44,7 @@ fn every_conversation_goes_as_its_scenario_says() {
     });
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(origin.faults(), Vec::<String>::new());
+    assert!(server.stat("targeted_invalid_total") >= 2.0);
 }
 
 /// A running scenario.

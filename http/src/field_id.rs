@@ -33,6 +33,7 @@ field_ids! {
     CacheGroups = "cache-groups",
     CacheStatus = "cache-status",
     CacheTag = "cache-tag",
+    CdnCacheControl = "cdn-cache-control",
     Connection = "connection",
     ContentEncoding = "content-encoding",
     ContentLength = "content-length",

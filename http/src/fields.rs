@@ -172,15 +172,13 @@ impl FieldBlock {
         Some(block)
     }
 
-    /// Removes all lines of these fields.
-    pub fn remove(&mut self, dropped: FieldSet) {
-        if !self.seen.intersects(dropped) {
+    /// Removes the lines that `is_removed` selects.
+    pub fn remove(&mut self, is_removed: impl Fn(&Field<'_>) -> bool) {
+        if !self.fields().iter().any(|field| is_removed(&field)) {
             return;
         }
         let mut kept = FieldBlock::with_capacity(self.bytes.len(), self.lines.len());
-        for field in self.fields().iter().filter(|field| !dropped.contains(field.id)) {
-            kept.push_field(field);
-        }
+        self.fields().iter().filter(|field| !is_removed(field)).for_each(|f| kept.push_field(f));
         *self = kept;
     }
 
@@ -217,9 +215,9 @@ mod tests {
             block.push(name.as_bytes(), value.as_bytes());
         }
         let before = block.bytes().to_vec();
-        block.remove(FieldSet::of(&[FieldId::Age]));
+        block.remove(|field| field.id == FieldId::Age);
         assert_eq!(block.bytes(), before);
-        block.remove(FieldSet::of(&[FieldId::Age, FieldId::Xkey]));
+        block.remove(|field| matches!(field.id, FieldId::Age | FieldId::Xkey));
         assert_eq!(block.bytes(), b"X: 1\r\nVary: b\r\ny: \r\n");
         assert!(!block.fields().contains(FieldId::Xkey) && block.fields().contains(FieldId::Vary));
         assert_eq!(block.fields().all(FieldId::Vary).collect::<Vec<_>>(), [b"b"]);

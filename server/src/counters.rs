@@ -154,6 +154,9 @@ counters! {
     FetchesAbandoned, Counter, "fetches_abandoned_total",
         "Fetches stopped because their clients had left, and later clients of the same network had \
          left `abandoned_fetches_per_network_max` others.";
+    TargetedInvalid, Counter, "targeted_invalid_total",
+        "Responses of origins with a field of `targeted_cache_control` that was ignored, because \
+         it is no valid dictionary of directives.";
     TagsRefused, Counter, "tags_refused_total",
         "Responses not stored because they have too many tags, or tags that are too long.";
     Invalidated, Counter, "invalidated_total",

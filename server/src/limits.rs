@@ -58,6 +58,10 @@ pub(crate) const PURGER_NICENESS: i32 = 5;
 /// more sites must be purged site by site.
 pub(crate) const SELECTIONS_MAX: usize = 256;
 
+/// Names of targeted fields in one setting: each field of an origin's response is compared with all
+/// of them.
+pub(crate) const TARGETED_FIELDS_MAX: usize = 8;
+
 /// Address ranges in one setting. A client's address is compared with each of them.
 pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
 

@@ -73,12 +73,15 @@ pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFiel
     ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
 }
 
-/// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5). The client
-/// already has the other fields. The caller adds Age, Cache-Status and connection fields.
+/// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5), and
+/// CDN-Cache-Control, which is the Cache-Control of some caches (RFC 9213 §3.1). The client already
+/// has the other fields. The caller adds Age, Cache-Status and connection fields.
 pub fn write_fields_of_304(block: &[u8], meta: &StoredMeta, out: &mut Vec<u8>) {
-    use FieldId::{CacheControl, ContentLocation, Date, Etag, Expires, LastModified, Vary};
+    use FieldId::{
+        CacheControl, CdnCacheControl, ContentLocation, Date, Etag, Expires, LastModified, Vary,
+    };
     const KEPT: FieldSet =
-        FieldSet::of(&[CacheControl, ContentLocation, Date, Etag, Expires, Vary]);
+        FieldSet::of(&[CacheControl, CdnCacheControl, ContentLocation, Date, Etag, Expires, Vary]);
     // Last-Modified helps caches only if there is no better validator.
     let has_etag = meta.etag_value(block).is_some();
     for (name, line) in block_lines(block) {

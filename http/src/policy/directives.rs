@@ -128,16 +128,24 @@ impl ResponseDirectives {
     }
 
     fn add(&mut self, directive: Directive<'_>) {
-        if directive.is(b"max-age") {
-            self.max_age = Some(least(self.max_age, directive.delta_or_zero()));
-        } else if directive.is(b"s-maxage") {
-            self.s_maxage = Some(least(self.s_maxage, directive.delta_or_zero()));
-        } else if let Some(flag) = self.flag(directive) {
+        if let Some(seconds) = self.seconds(directive.name) {
+            *seconds = Some(least(*seconds, directive.delta_or_zero()));
+        } else if let Some(flag) = self.flag(directive.name) {
             *flag = true;
         }
     }
 
-    fn flag(&mut self, directive: Directive<'_>) -> Option<&mut bool> {
+    /// Returns the directive of this name if its value is a number of seconds.
+    pub(super) fn seconds(&mut self, name: &[u8]) -> Option<&mut Option<u32>> {
+        match name {
+            _ if name.eq_ignore_ascii_case(b"max-age") => Some(&mut self.max_age),
+            _ if name.eq_ignore_ascii_case(b"s-maxage") => Some(&mut self.s_maxage),
+            _ => None,
+        }
+    }
+
+    /// Returns the directive of this name if it needs no value.
+    pub(super) fn flag(&mut self, name: &[u8]) -> Option<&mut bool> {
         let flags: [(&[u8], &mut bool); 7] = [
             (b"no-store", &mut self.no_store),
             (b"no-cache", &mut self.no_cache),
@@ -148,7 +156,7 @@ impl ResponseDirectives {
             (b"must-understand", &mut self.must_understand),
         ];
         let mut flags = flags.into_iter();
-        flags.find_map(|(name, flag)| directive.is(name).then_some(flag))
+        flags.find_map(|(known, flag)| name.eq_ignore_ascii_case(known).then_some(flag))
     }
 
     /// RFC 9111 §4.2.4: whether the response must never be used stale. `s-maxage` implies that too

@@ -5,6 +5,7 @@ use crate::date::parse_date;
 use crate::fields::{FieldId, Fields};
 use crate::policy::directives::{RequestDirectives, ResponseDirectives, parse_delta};
 use crate::policy::lists;
+use crate::policy::targeted::TargetList;
 
 /// The client's request, as far as it affects storing.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +29,25 @@ pub struct OriginResponse<'a> {
     pub fields: Fields<'a>,
     /// The response's caching directives.
     pub directives: ResponseDirectives,
+    /// Whether the directives are those of a targeted field, so that Expires is ignored (RFC 9213
+    /// §2.2).
+    pub is_targeted: bool,
+    /// Whether a targeted field was ignored, because it is invalid.
+    pub has_invalid_target: bool,
 }
 
 impl<'a> OriginResponse<'a> {
-    /// Creates the response and parses its directives once, for all decisions.
-    pub fn new(status: u16, fields: Fields<'a>) -> OriginResponse<'a> {
-        OriginResponse { status, fields, directives: ResponseDirectives::parse(fields) }
+    /// Creates the response and parses its directives once, for all decisions. They are the
+    /// directives of a targeted field or, without a valid one, those of Cache-Control.
+    pub fn new(status: u16, fields: Fields<'a>, targets: &TargetList) -> OriginResponse<'a> {
+        let targeted = targets.select(fields);
+        OriginResponse {
+            status,
+            fields,
+            directives: targeted.directives.unwrap_or_else(|| ResponseDirectives::parse(fields)),
+            is_targeted: targeted.directives.is_some(),
+            has_invalid_target: targeted.has_invalid,
+        }
     }
 }
 
@@ -66,7 +80,9 @@ impl ResponseTiming {
 
 /// Settings of a route that affect caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheRules {
+pub struct CacheRules<'a> {
+    /// The fields whose directives go before Cache-Control and Expires.
+    pub targets: &'a TargetList,
     /// Percentage of the time since the last modification for which a response without explicit
     /// freshness is fresh. 0 turns heuristic freshness off.
     pub heuristic_percent: u8,

@@ -46,10 +46,10 @@ impl FreshnessLifetime {
 
 /// RFC 9111 §4.2.1: returns the lifetime from the first of these sources that is present:
 /// `s-maxage`, `max-age`, Expires, a heuristic, the route's default. A malformed value counts as a
-/// lifetime of 0.
+/// lifetime of 0. A targeted field goes before Expires, too (RFC 9213 §2.2).
 pub fn freshness_lifetime(
     response: &OriginResponse<'_>,
-    rules: &CacheRules,
+    rules: &CacheRules<'_>,
     response_time: u64,
 ) -> FreshnessLifetime {
     if let Some(seconds) = response.directives.s_maxage {
@@ -60,7 +60,7 @@ pub fn freshness_lifetime(
     }
     // RFC 9110 §6.6.1: without a usable Date, the time of arrival is used.
     let date = date_field(response.fields, FieldId::Date).unwrap_or(response_time);
-    if response.fields.contains(FieldId::Expires) {
+    if response.fields.contains(FieldId::Expires) && !response.is_targeted {
         let expires = date_field(response.fields, FieldId::Expires).unwrap_or(0);
         return FreshnessLifetime::new(expires.saturating_sub(date), LifetimeSource::Expires);
     }
@@ -71,7 +71,7 @@ pub fn freshness_lifetime(
 /// only to a response for which a heuristic is allowed.
 fn assumed_lifetime(
     response: &OriginResponse<'_>,
-    rules: &CacheRules,
+    rules: &CacheRules<'_>,
     date: u64,
 ) -> FreshnessLifetime {
     let is_allowed = is_heuristically_cacheable(response.status) || response.directives.public;

@@ -13,10 +13,13 @@
 //! | 24–27 | u32 | `lifetime_s` |
 //! | 28–31 | u32 | offset of the ETag value in the field block |
 //! | 32–35 | u32 | length of the ETag value in bytes; 0 if there is no ETag |
-//! | 36–39 | u32 | reserved, 0 |
+//! | 36–39 | u32 | `hidden_bytes` |
 //! | 40–47 | u64 | `last_modified`, Unix seconds; all ones if there is none |
 //! | 48–55 | u64 | `body_bytes`; all ones if the length is not known |
 //! | 56–63 | u64 | `date`, Unix seconds: the value of Date, or else the time of arrival |
+//!
+//! In a stored head, `hidden_bytes` of field lines that no client gets follow, and then the field
+//! block.
 //!
 //! Decoding rejects other sizes and undefined bits, so that a later layout is not misread.
 
@@ -26,6 +29,7 @@ use crate::policy::etag::EntityTag;
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 use crate::policy::freshness::{freshness_lifetime, initial_age};
+use crate::policy::targeted::TargetList;
 
 /// Bytes of an encoded [`StoredMeta`].
 pub const STORED_META_BYTES: usize = 64;
@@ -62,6 +66,8 @@ pub struct StoredMeta {
     pub date: u64,
     /// Length of the body in bytes; `None` until the length is known.
     pub body_bytes: Option<u64>,
+    /// Length of the stored field lines that no client gets. They precede the field block.
+    pub hidden_bytes: u32,
     etag: ValueSpan,
 }
 
@@ -75,16 +81,18 @@ struct ValueSpan {
 
 impl StoredMeta {
     /// Computes the facts from the fields that will be stored (without Age): those of a new
-    /// response, or those that a 304 has just updated.
+    /// response, or those that a 304 has just updated. Targeted fields for this cache alone come
+    /// first.
     pub fn new(
         status: u16,
         block: &FieldBlock,
         arrival: &ResponseTiming,
-        rules: &CacheRules,
+        rules: &CacheRules<'_>,
     ) -> StoredMeta {
-        let response = OriginResponse::new(status, block.fields());
+        let response = OriginResponse::new(status, block.fields(), rules.targets);
         let ResponseDirectives { no_cache, .. } = response.directives;
         let date = date_field(response.fields, FieldId::Date);
+        let hidden_bytes = hidden_bytes(block, rules.targets);
         let lifetime = freshness_lifetime(&response, rules, arrival.response_time);
         StoredMeta {
             status,
@@ -98,7 +106,8 @@ impl StoredMeta {
             last_modified: date_field(response.fields, FieldId::LastModified),
             date: date.unwrap_or(arrival.response_time),
             body_bytes: None,
-            etag: etag_span(block).unwrap_or_default(),
+            hidden_bytes,
+            etag: etag_span(block, hidden_bytes).unwrap_or_default(),
         }
     }
 
@@ -141,7 +150,7 @@ impl StoredMeta {
         out.extend_from_slice(&self.lifetime_s.to_le_bytes());
         out.extend_from_slice(&self.etag.start.to_le_bytes());
         out.extend_from_slice(&self.etag.len.to_le_bytes());
-        out.extend_from_slice(&0_u32.to_le_bytes());
+        out.extend_from_slice(&self.hidden_bytes.to_le_bytes());
         out.extend_from_slice(&self.last_modified.unwrap_or(NONE).to_le_bytes());
         out.extend_from_slice(&self.body_bytes.unwrap_or(NONE).to_le_bytes());
         out.extend_from_slice(&self.date.to_le_bytes());
@@ -161,11 +170,11 @@ impl StoredMeta {
             start: u32::from_le_bytes(take(&mut rest)?),
             len: u32::from_le_bytes(take(&mut rest)?),
         };
-        let reserved = u32::from_le_bytes(take(&mut rest)?);
+        let hidden_bytes = u32::from_le_bytes(take(&mut rest)?);
         let last_modified = u64::from_le_bytes(take(&mut rest)?);
         let body_bytes = u64::from_le_bytes(take(&mut rest)?);
         let date = u64::from_le_bytes(take(&mut rest)?);
-        if !rest.is_empty() || flags & !FLAGS_ALL != 0 || reserved != 0 {
+        if !rest.is_empty() || flags & !FLAGS_ALL != 0 {
             return None;
         }
         Some(StoredMeta {
@@ -180,6 +189,7 @@ impl StoredMeta {
             last_modified: (last_modified != NONE).then_some(last_modified),
             date,
             body_bytes: (body_bytes != NONE).then_some(body_bytes),
+            hidden_bytes,
             etag,
         })
     }
@@ -191,16 +201,26 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*bytes)
 }
 
-/// Returns the position of the ETag of a block, if the ETag is unique and well-formed. Each line of
-/// a block is `name: value CRLF`.
-fn etag_span(block: &FieldBlock) -> Option<ValueSpan> {
+/// Returns the length of the lines at the start of a block that are for this cache alone.
+fn hidden_bytes(block: &FieldBlock, targets: &TargetList) -> u32 {
+    let hidden = block.fields().iter().take_while(|field| targets.is_own(field.name));
+    let bytes: usize = hidden.map(|field| field.name.len() + field.value.len() + LINE_BYTES).sum();
+    bytes as u32
+}
+
+/// The bytes of a line `name: value CRLF` besides its name and its value.
+const LINE_BYTES: usize = ": \r\n".len();
+
+/// Returns the position of the ETag of a block, if the ETag is unique and well-formed. The position
+/// counts from the end of the hidden lines.
+fn etag_span(block: &FieldBlock, hidden_bytes: u32) -> Option<ValueSpan> {
     EntityTag::parse(block.fields().only(FieldId::Etag)?)?;
     let mut offset = 0;
     for field in block.fields().iter() {
         let value_start = offset + field.name.len() + ": ".len();
         if field.id == FieldId::Etag {
             return Some(ValueSpan {
-                start: u32::try_from(value_start).ok()?,
+                start: u32::try_from(value_start).ok()?.checked_sub(hidden_bytes)?,
                 len: u32::try_from(field.value.len()).ok()?,
             });
         }

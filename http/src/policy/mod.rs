@@ -13,6 +13,7 @@
 //! | decision | used by | file |
 //! |---|---|---|
 //! | meaning of Cache-Control and Pragma | all steps below | [`directives`] |
+//! | directives for this cache alone | store | [`targeted`] |
 //! | whether to store a response | store | [`storable`] |
 //! | freshness and age | store | [`freshness`] |
 //! | facts that a hit needs | store, lookup | [`meta`] |
@@ -37,12 +38,13 @@ pub mod range;
 pub mod reuse;
 pub mod storable;
 pub mod tags;
+pub mod targeted;
 pub mod update;
 pub mod vary;
 
 mod accept_encoding;
 mod lists;
-mod strings;
+mod structured;
 
 #[cfg(test)]
 #[allow(

@@ -62,7 +62,7 @@ impl NotStorable {
 pub fn storable(
     request: &ClientRequest<'_>,
     response: &OriginResponse<'_>,
-    rules: &CacheRules,
+    rules: &CacheRules<'_>,
     response_time: u64,
 ) -> Result<(), NotStorable> {
     check_request(request)?;
@@ -128,7 +128,7 @@ fn check_directives(
 
 fn check_use(
     response: &OriginResponse<'_>,
-    rules: &CacheRules,
+    rules: &CacheRules<'_>,
     response_time: u64,
 ) -> Result<(), NotStorable> {
     let lifetime = freshness_lifetime(response, rules, response_time);

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, FieldSet, Fields};
-use crate::policy::strings::string_list;
+use crate::policy::structured::string_list;
 
 /// The fields that can carry tags.
 pub const TAG_FIELDS: [FieldId; 4] =

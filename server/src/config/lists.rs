@@ -2,14 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use forebay_http::fields::FieldSet;
+use forebay_http::fields::{Field, FieldId, FieldSet};
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
+use forebay_http::policy::targeted::TargetList;
 use http::HeaderName;
 
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;
 use super::table::RouteSettings;
-use crate::limits::{ADDRESS_RANGES_MAX, FIELD_NAMES_MAX};
+use crate::limits::{ADDRESS_RANGES_MAX, FIELD_NAMES_MAX, TARGETED_FIELDS_MAX};
 
 /// A list of single addresses and networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,7 +169,40 @@ impl Readable for TagFields {
     }
 }
 
+impl Readable for TargetList {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let texts = setting.texts(raw)?;
+        if texts.len() > TARGETED_FIELDS_MAX {
+            let problem = format_args!("has more than {TARGETED_FIELDS_MAX} elements");
+            return Err(setting.problem(problem));
+        }
+        for (index, text) in texts.iter().enumerate() {
+            let problem = setting.problem(format_args!("cannot contain {text:?}"));
+            if HeaderName::try_from(*text).is_err() {
+                return Err(problem.hint("write the name of a field"));
+            }
+            if texts.iter().take(index).any(|earlier| earlier.eq_ignore_ascii_case(text)) {
+                return Err(problem.hint("the name is already in the list"));
+            }
+            match FieldId::of(text.as_bytes()) {
+                FieldId::Other | FieldId::CdnCacheControl => {}
+                FieldId::CacheControl => {
+                    return Err(problem.hint("Cache-Control applies if no field of the list does"));
+                }
+                _ => return Err(problem.hint("this field has another meaning")),
+            }
+        }
+        Ok(TargetList::new(texts))
+    }
+}
+
 impl RouteSettings {
+    /// Whether clients do not get this field of a response: it holds tags, or is addressed to this
+    /// cache alone.
+    pub(crate) fn hides(&self, field: &Field<'_>) -> bool {
+        self.hidden_fields().contains(field.id) || self.targeted_cache_control.is_own(field.name)
+    }
+
     /// Tag fields that are removed from responses to clients: none if `tags_shown` is set.
     /// `Cache-Groups` is never removed, because it is meant for the client's own cache too (RFC
     /// 9875 §1).

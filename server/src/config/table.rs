@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 
+use forebay_http::policy::targeted::TargetList;
+
 use super::lists::{AddressList, FieldNameList, TagFields};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
@@ -436,6 +438,19 @@ settings! {
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "The date of an error page says nothing about how long the error will last.",
+    }
+    targeted_cache_control: TargetList = "CDN-Cache-Control" {
+        doc: "Response fields of the origin whose directives this cache obeys in place of \
+            `Cache-Control` and `Expires` (RFC 9213), the most preferred first: the first one that \
+            is present and valid counts. Clients get `CDN-Cache-Control`, but no other field of \
+            the list: see [sites.md](sites.md#directives-for-this-cache-alone).",
+        kind: SettingKind::Texts {
+            expected: "an array of field names, such as \
+                [\"Forebay-Cache-Control\", \"CDN-Cache-Control\"]",
+        },
+        reloads: true,
+        reason: "`CDN-Cache-Control` is the standard's name. A name of one's own reaches no other \
+            cache, and `Surrogate-Control` helps origins that were written for other caches.",
     }
     set_cookie: SetCookie = "strip" {
         doc: "How a response with Set-Cookie is stored, if the origin declares it public or \

@@ -37,7 +37,7 @@ pub(super) async fn deliver_growing(
     response: GrowingResponse,
 ) -> Result<Delivered, DeliverError> {
     let GrowingResponse { mut reader, meta, own_lines } = response;
-    let block = stored_block(reader.head());
+    let block = stored_block(reader.head(), &meta);
     write_strong_tag(&meta, block, transaction.tag);
     let transaction = &*transaction;
     let (client, context) = (transaction.client, HeadContext::of(transaction));

@@ -179,7 +179,7 @@ impl FetchTask {
                     leader.decline_once();
                 }
                 let detail = why.detail;
-                answer.head.block.remove(settings.hidden_fields());
+                answer.head.block.remove(|field| settings.hides(field));
                 report(outcome, FetchOutcome::NotStored { answer, detail, progress });
             }
         }

@@ -66,6 +66,6 @@ pub(super) async fn pass_through<'t>(
         note_storable(&context, transaction.key, &answer.head);
     }
     transaction.cache_status.fwd_status = Some(answer.received_status);
-    answer.head.block.remove(route.route.settings.hidden_fields());
+    answer.head.block.remove(|field| route.route.settings.hides(field));
     Ok(Response::Streamed(Box::new(StreamedResponse { answer, upload })))
 }

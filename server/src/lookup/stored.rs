@@ -35,7 +35,7 @@ impl<'w> StoredResponse<'w> {
 
     /// The stored field lines, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
-        stored_block(self.found.head())
+        stored_block(self.found.head(), &self.meta)
     }
 
     /// Copies the parts that validation needs.
@@ -51,9 +51,14 @@ impl<'w> StoredResponse<'w> {
 }
 
 impl Stale {
-    /// The stored field lines.
+    /// The stored field lines, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
-        stored_block(&self.head)
+        stored_block(&self.head, &self.meta)
+    }
+
+    /// All stored field lines: first those that no client gets, then those that are sent.
+    pub(crate) fn lines(&self) -> &[u8] {
+        self.head.get(STORED_META_BYTES..).unwrap_or_default()
     }
 }
 
@@ -72,9 +77,9 @@ pub(crate) fn stored_meta(head: &[u8]) -> Option<StoredMeta> {
     StoredMeta::decode(head.get(..STORED_META_BYTES)?)
 }
 
-/// The field lines of a stored head.
-pub(crate) fn stored_block(head: &[u8]) -> &[u8] {
-    head.get(STORED_META_BYTES..).unwrap_or_default()
+/// The field lines of a stored head that are sent.
+pub(crate) fn stored_block<'a>(head: &'a [u8], meta: &StoredMeta) -> &'a [u8] {
+    head.get(STORED_META_BYTES + meta.hidden_bytes as usize..).unwrap_or_default()
 }
 
 /// Writes the status line, the field lines and the empty line of a stored head, without the fields
@@ -85,7 +90,7 @@ pub fn write_stored_head(head: &[u8], out: &mut Vec<u8>) -> bool {
         return false;
     };
     status_line(out, meta.status);
-    out.extend_from_slice(stored_block(head));
+    out.extend_from_slice(stored_block(head, &meta));
     out.extend_from_slice(b"\r\n");
     true
 }

@@ -43,10 +43,7 @@ impl OriginReply {
         let (language, tag) = (content.language, tag_of(url));
         let mut head =
             format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
-        match kind.fresh_s {
-            Some(seconds) => head += &format!("Cache-Control: max-age={seconds}\r\n"),
-            None => head += "Cache-Control: no-store\r\n",
-        }
+        head += &cache_control(url, kind.fresh_s);
         if kind.has_etag {
             head += &format!("ETag: {}\r\n", content.etag());
         }
@@ -78,6 +75,18 @@ impl OriginReply {
             (body, is_chunked) = (Vec::new(), false);
         }
         Some(OriginReply { head: format!("HTTP/1.1 {status}\r\n{head}\r\n"), body, is_chunked })
+    }
+}
+
+/// Returns the fields that give a freshness lifetime, or forbid storing. For some URLs they are
+/// targeted fields, beside a Cache-Control that says something else.
+fn cache_control(url: usize, fresh_s: Option<u64>) -> String {
+    let directive = fresh_s.map_or("no-store".to_owned(), |seconds| format!("max-age={seconds}"));
+    match url % 5 {
+        0 => format!("CDN-Cache-Control: {directive}\r\nCache-Control: max-age=100000\r\n"),
+        1 => format!("CDN-Cache-Control: {directive}\r\nCache-Control: no-store\r\n"),
+        2 => format!("CDN-Cache-Control: max-age=1e9\r\nCache-Control: {directive}\r\n"),
+        _ => format!("Cache-Control: {directive}\r\n"),
     }
 }
 

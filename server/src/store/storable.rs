@@ -77,11 +77,12 @@ impl StoreContext<'_> {
         &self.route.route.settings
     }
 
-    fn cache_rules(&self) -> CacheRules {
+    fn cache_rules(&self) -> CacheRules<'_> {
         let settings = self.settings();
         // A cookie suggests that the response is for one client, so the heuristic does not apply.
         let has_cookie = self.request.fields.contains(FieldId::Cookie);
         CacheRules {
+            targets: &settings.targeted_cache_control,
             heuristic_percent: if has_cookie { 0 } else { settings.heuristic_percent },
             heuristic_s_max: settings.heuristic_s_max,
             heuristic_error_s_max: settings.heuristic_error_s_max,
@@ -139,7 +140,7 @@ impl StoreContext<'_> {
         if !may_update(&stale.meta, stale.block(), update.fields()) {
             return None;
         }
-        let stored = FieldBlock::parse(stale.block())?;
+        let stored = FieldBlock::parse(stale.lines())?;
         let merged = merge_304(&stored, update.fields());
         let rules = self.cache_rules();
         check(self, status, &merged, &rules).ok()?;
@@ -210,9 +211,12 @@ fn check(
     context: &StoreContext<'_>,
     status: u16,
     block: &FieldBlock,
-    rules: &CacheRules,
+    rules: &CacheRules<'_>,
 ) -> Result<(), NotStored> {
-    let response = OriginResponse::new(status, block.fields());
+    let response = OriginResponse::new(status, block.fields(), rules.targets);
+    if response.has_invalid_target {
+        context.hook.worker.count(Counter::TargetedInvalid);
+    }
     storable(&context.request, &response, rules, clock::unix_seconds())
         .map_err(|why| NotStored::why(why, status))?;
     if varies_by_rewritten(block, context.settings()) {
@@ -261,9 +265,10 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
 /// Cache-Status of other caches describes how this message was obtained.
 const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
 
-/// Returns the header lines that are stored. Lines that describe the message, that no client gets
-/// or that only one client gets are left out. A Date is added if the origin sent none (RFC 9110
-/// §6.6.1).
+/// Returns the header lines that are stored. Targeted fields for this cache alone come first, which
+/// clients do not get, but which apply again when a 304 without them updates the response. Lines
+/// that describe the message, tags, and lines that only one client gets are left out. A Date is
+/// added if the origin sent none (RFC 9110 §6.6.1).
 fn stored_lines(
     received: &FieldBlock,
     timing: &ResponseTiming,
@@ -272,10 +277,11 @@ fn stored_lines(
     let hidden = settings.hidden_fields();
     let is_stripped = |id| id == FieldId::SetCookie && settings.set_cookie == SetCookie::Strip;
     let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id) || is_stripped(id);
+    let is_own = |name: &[u8]| settings.targeted_cache_control.is_own(name);
+    let fields = received.fields().iter().filter(|field| !is_left_out(field.id));
+    let (own, sent): (Vec<_>, Vec<_>) = fields.partition(|field| is_own(field.name));
     let mut block = FieldBlock::new();
-    for field in received.fields().iter().filter(|field| !is_left_out(field.id)) {
-        block.push_field(field);
-    }
+    own.into_iter().chain(sent).for_each(|field| block.push_field(field));
     if !block.fields().contains(FieldId::Date) {
         block.push(b"date", &write_date(timing.response_time));
     }

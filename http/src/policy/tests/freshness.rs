@@ -17,7 +17,8 @@ fn check(
     from: LifetimeSource,
 ) {
     let block = block(text);
-    let lifetime = freshness_lifetime(&OriginResponse::new(status, block.fields()), rules, NOW);
+    let lifetime =
+        freshness_lifetime(&OriginResponse::new(status, block.fields(), rules.targets), rules, NOW);
     assert_eq!((lifetime.seconds, lifetime.source), (seconds, from), "{name}");
 }
 

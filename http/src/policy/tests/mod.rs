@@ -4,6 +4,7 @@
 use crate::fields::FieldBlock;
 use crate::policy::exchange::{CacheRules, ResponseTiming};
 use crate::policy::meta::StoredMeta;
+use crate::policy::targeted::TargetList;
 
 mod cache_status;
 mod conditional;
@@ -16,6 +17,7 @@ mod range;
 mod reuse;
 mod storable;
 mod tags;
+mod targeted;
 mod update;
 mod vary;
 
@@ -23,7 +25,8 @@ mod vary;
 const NOW: u64 = 784_111_777;
 
 /// Typical heuristic freshness (RFC 9111 §4.2.2).
-const RULES: CacheRules = CacheRules {
+const RULES: CacheRules<'_> = CacheRules {
+    targets: &TargetList::EMPTY,
     heuristic_percent: 10,
     heuristic_s_max: 86_400,
     heuristic_error_s_max: 60,

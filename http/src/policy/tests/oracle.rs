@@ -63,7 +63,7 @@ impl Random {
 }
 
 /// The oracle has one limit for all statuses.
-const ORACLE_RULES: CacheRules =
+const ORACLE_RULES: CacheRules<'_> =
     CacheRules { heuristic_error_s_max: RULES.heuristic_s_max, ..RULES };
 
 struct Exchange {
@@ -139,7 +139,7 @@ impl Exchange {
             fields: request.fields(),
             directives: RequestDirectives::parse(request.fields()),
         };
-        let response = OriginResponse::new(self.status, response.fields());
+        let response = OriginResponse::new(self.status, response.fields(), RULES.targets);
         storable(&request, &response, &ORACLE_RULES, NOW)
     }
 

@@ -12,7 +12,7 @@ fn verdict(request: &str, status: u16, response: &str) -> Result<(), NotStorable
         fields: request.fields(),
         directives: RequestDirectives::parse(request.fields()),
     };
-    let response = OriginResponse::new(status, response.fields());
+    let response = OriginResponse::new(status, response.fields(), RULES.targets);
     storable(&request, &response, &RULES, NOW)
 }
 
@@ -176,7 +176,7 @@ fn a_response_is_stored_only_if_everything_allows_it() {
 #[test]
 fn only_a_get_without_content_is_stored() {
     let fields = block("Cache-Control: max-age=9");
-    let response = OriginResponse::new(200, fields.fields());
+    let response = OriginResponse::new(200, fields.fields(), RULES.targets);
     let cases = [
         ("GET", true, false, Ok(())),
         ("HEAD or POST", false, false, Err(NotStorable::Method)),

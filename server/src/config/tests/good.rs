@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::tags::TAG_FIELDS;
+use forebay_http::policy::targeted::TargetList;
 
 use super::super::setting::RawValue;
 use super::super::table::{self, Settings};
@@ -82,6 +83,7 @@ fn defaults_are_the_ones_that_are_documented() {
             unkeyed_fields: route.unkeyed_fields.clone(),
             tag_fields: route.tag_fields,
             tags_shown: false,
+            targeted_cache_control: TargetList::new(["CDN-Cache-Control"]),
             purge_from: AddressList::default(),
         }
     );
