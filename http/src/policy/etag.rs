@@ -42,6 +42,15 @@ impl<'a> EntityTag<'a> {
     }
 }
 
+/// Whether a value of ETag can be the only member of If-None-Match. A malformed tag, such as one
+/// without quotes, can: the origin that sent it compares it by rules of its own. But a value that
+/// reads as a list or as `*` would match other responses too.
+pub(crate) fn can_validate(value: &[u8]) -> bool {
+    let is_single = |byte: &u8| *byte > b' ' && !matches!(byte, 0x7f | b',');
+    EntityTag::parse(value).is_some()
+        || !value.is_empty() && value != b"*" && value.iter().all(is_single)
+}
+
 /// Iterates over the entity tags of a line of If-None-Match, up to the first malformed tag.
 pub(crate) fn tags(value: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
     let mut rest = value;

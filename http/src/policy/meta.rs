@@ -25,11 +25,12 @@
 
 use crate::fields::{FieldBlock, FieldId};
 use crate::policy::directives::ResponseDirectives;
-use crate::policy::etag::EntityTag;
+use crate::policy::etag::{EntityTag, can_validate};
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 use crate::policy::freshness::{freshness_lifetime, initial_age};
 use crate::policy::targeted::TargetList;
+use crate::policy::update::is_renewable;
 
 /// Bytes of an encoded [`StoredMeta`].
 pub const STORED_META_BYTES: usize = 64;
@@ -111,14 +112,15 @@ impl StoredMeta {
         }
     }
 
-    /// Returns the value of ETag in the bytes of the stored block.
+    /// Returns the value of ETag in the bytes of the stored block. It can be sent in If-None-Match,
+    /// but it may be malformed.
     pub fn etag_value<'a>(&self, block: &'a [u8]) -> Option<&'a [u8]> {
         let start = self.etag.start as usize;
         let end = start.checked_add(self.etag.len as usize)?;
         block.get(start..end).filter(|value| !value.is_empty())
     }
 
-    /// Returns the stored entity tag, parsed.
+    /// Returns the stored entity tag, parsed; `None` if it is malformed.
     pub fn etag<'a>(&self, block: &'a [u8]) -> Option<EntityTag<'a>> {
         EntityTag::parse(self.etag_value(block)?)
     }
@@ -130,8 +132,13 @@ impl StoredMeta {
         self.response_time.saturating_add(u64::from(left_s))
     }
 
-    /// Whether the response can be validated.
-    pub fn has_validator(&self) -> bool {
+    /// RFC 9111 §4.3.1: whether a request with the response's validators can confirm the response.
+    pub fn can_validate(&self) -> bool {
+        is_renewable(self.status) && self.has_validator()
+    }
+
+    /// Whether the response has a validator.
+    pub(crate) fn has_validator(&self) -> bool {
         self.etag.len > 0 || self.last_modified.is_some()
     }
 
@@ -211,10 +218,10 @@ fn hidden_bytes(block: &FieldBlock, targets: &TargetList) -> u32 {
 /// The bytes of a line `name: value CRLF` besides its name and its value.
 const LINE_BYTES: usize = ": \r\n".len();
 
-/// Returns the position of the ETag of a block, if the ETag is unique and well-formed. The position
-/// counts from the end of the hidden lines.
+/// Returns the position of the ETag of a block, if the ETag is unique and can be sent in
+/// If-None-Match. The position counts from the end of the hidden lines.
 fn etag_span(block: &FieldBlock, hidden_bytes: u32) -> Option<ValueSpan> {
-    EntityTag::parse(block.fields().only(FieldId::Etag)?)?;
+    block.fields().only(FieldId::Etag).filter(|value| can_validate(value))?;
     let mut offset = 0;
     for field in block.fields().iter() {
         let value_start = offset + field.name.len() + ": ".len();

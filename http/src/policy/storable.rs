@@ -1,10 +1,11 @@
 //! Decides whether a response may be stored and is worth storing (RFC 9111 §3).
 
 use crate::fields::FieldId;
-use crate::policy::etag::EntityTag;
+use crate::policy::etag;
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, ClientRequest, OriginResponse};
 use crate::policy::freshness::freshness_lifetime;
+use crate::policy::update::is_renewable;
 use crate::policy::vary::{Vary, vary_names};
 
 /// The first reason why a response is not stored.
@@ -141,14 +142,15 @@ fn check_use(
         return Err(NotStorable::SetCookie);
     }
     let is_usable = lifetime.seconds > 0 && !response.directives.no_cache;
-    if !is_usable && !has_validator(response) {
+    if !is_usable && !can_validate(response) {
         return Err(NotStorable::NoFreshness);
     }
     Ok(())
 }
 
-fn has_validator(response: &OriginResponse<'_>) -> bool {
-    let etag = response.fields.only(FieldId::Etag);
-    etag.and_then(EntityTag::parse).is_some()
-        || date_field(response.fields, FieldId::LastModified).is_some()
+/// Whether a 304 could confirm the response.
+fn can_validate(response: &OriginResponse<'_>) -> bool {
+    let has_validator = response.fields.only(FieldId::Etag).is_some_and(etag::can_validate)
+        || date_field(response.fields, FieldId::LastModified).is_some();
+    has_validator && is_renewable(response.status)
 }

@@ -8,16 +8,27 @@ use crate::policy::etag::EntityTag;
 use crate::policy::exchange::date_field;
 use crate::policy::meta::StoredMeta;
 
+/// Whether a 304 can confirm a stored response with this status. RFC 9110 §15.4.5: a 304 stands for
+/// a 200. 203 and 206 are forms of a 200; no other status is meant.
+pub(crate) fn is_renewable(status: u16) -> bool {
+    matches!(status, 200 | 203 | 206)
+}
+
 /// Whether this 304, the response to our [`validator_fields`], refers to the stored response.
 ///
-/// RFC 9111 §4.3.4: a strong validator must be equal to the stored validator, a weak validator must
-/// match it. A 304 without a validator refers to the validators that we sent. If the result is
-/// false, the caller fetches again without a precondition.
+/// RFC 9111 §4.3.4. We sent the tag of one stored response, and the origin compared it weakly (RFC
+/// 9110 §13.1.2). So a tag in the 304 that differs from it only in weakness refers to the same
+/// response: an origin that compresses on the fly weakens the tag of a 200, but not that of a 304.
+/// A 304 without a validator refers to the validators that we sent. If the result is false, the
+/// caller fetches again without a precondition.
 ///
 /// [`validator_fields`]: crate::policy::conditional::validator_fields
 pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> bool {
+    if !is_renewable(meta.status) {
+        return false;
+    }
     if not_modified.contains(FieldId::Etag) {
-        return tag_matches(meta.etag(block), not_modified);
+        return tag_matches(meta.etag_value(block), not_modified);
     }
     if not_modified.contains(FieldId::LastModified) {
         return date_field(not_modified, FieldId::LastModified) == meta.last_modified;
@@ -25,13 +36,15 @@ pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> 
     meta.has_validator()
 }
 
-fn tag_matches(stored: Option<EntityTag<'_>>, not_modified: Fields<'_>) -> bool {
-    let tag = not_modified.only(FieldId::Etag).and_then(EntityTag::parse);
-    let (Some(tag), Some(stored)) = (tag, stored) else {
+fn tag_matches(stored: Option<&[u8]>, not_modified: Fields<'_>) -> bool {
+    let (Some(stored), Some(tag)) = (stored, not_modified.only(FieldId::Etag)) else {
         return false;
     };
-    // A weak tag in the 304 needs only a weak match; a strong tag needs a strong match.
-    tag.matches_strongly(stored) || tag.is_weak && tag.matches_weakly(stored)
+    match (EntityTag::parse(stored), EntityTag::parse(tag)) {
+        (Some(stored), Some(tag)) => tag.matches_weakly(stored),
+        // A malformed tag has no weak form.
+        _ => stored == tag,
+    }
 }
 
 /// Fields that a 304 never changes, besides those of the connection.
@@ -51,7 +64,9 @@ const UNCHANGED: FieldSet = FieldSet::of(&[
 ]);
 
 /// Returns the stored fields as a 304 updates them: each field of the 304 replaces all stored lines
-/// of its name, except the fields that a 304 never changes.
+/// of its name, except the fields that a 304 never changes. A strong tag does not replace a weak
+/// one: the 304 does not show that the stored bytes are those that the strong tag names, and only
+/// then may parts of both be combined (RFC 9110 §8.8.1).
 ///
 /// RFC 9111 §3.2. The stored Age and Date are dropped even if the 304 has none: they describe the
 /// old message, and would age the response that was just validated. (A recipient adds Date to a
@@ -59,9 +74,11 @@ const UNCHANGED: FieldSet = FieldSet::of(&[
 pub fn merge_304(stored: &FieldBlock, not_modified: Fields<'_>) -> FieldBlock {
     // `origin_head` has already refused a 304 whose Connection field names too many fields.
     let hop = HopFields::of(not_modified).unwrap_or_default();
+    let has_weak_tag = has_weak_tag(stored.fields());
     let updates = not_modified.iter().filter(|field| {
         let is_proxys_own = field.name.eq_ignore_ascii_case(b"proxy-authentication-info");
-        !UNCHANGED.contains(field.id) && !hop.contains(*field) && !is_proxys_own
+        let strengthens = field.id == FieldId::Etag && has_weak_tag;
+        !UNCHANGED.contains(field.id) && !hop.contains(*field) && !is_proxys_own && !strengthens
     });
     let lower = |name: &[u8]| name.to_ascii_lowercase();
     let replaced: BTreeSet<_> = updates.clone().map(|field| lower(field.name)).collect();
@@ -76,4 +93,8 @@ pub fn merge_304(stored: &FieldBlock, not_modified: Fields<'_>) -> FieldBlock {
         merged.push(field.name, field.value);
     }
     merged
+}
+
+fn has_weak_tag(stored: Fields<'_>) -> bool {
+    stored.only(FieldId::Etag).and_then(EntityTag::parse).is_some_and(|tag| tag.is_weak)
 }

@@ -112,7 +112,7 @@ impl FetchTask {
     }
 
     async fn fetch(&self, leader: &Leader) -> Result<OriginVerdict, Fault> {
-        let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.has_validator()) else {
+        let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.can_validate()) else {
             return Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill, leader).await?)));
         };
         let conditions = conditions(stale);

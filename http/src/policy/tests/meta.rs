@@ -68,7 +68,8 @@ fn the_etag_is_found_anywhere_in_the_block() {
         ("alone", "ETag: \"a\"", Some("\"a\"")),
         ("behind others", "X: \nVary: a\nETag: W/\"a,b\"\nY: z", Some("W/\"a,b\"")),
         ("absent", "X: y", None),
-        ("without quotes", "ETag: a", None),
+        ("without quotes", "ETag: a", Some("a")),
+        ("a list", "ETag: a,b", None),
         ("doubled", "ETag: \"a\"\nETag: \"a\"", None),
         ("empty between its quotes", "ETag: \"\"", Some("\"\"")),
     ];

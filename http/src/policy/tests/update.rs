@@ -11,11 +11,16 @@ fn a_304_updates_only_what_it_speaks_of() {
         ("the same strong tag", "ETag: \"a\"", "ETag: \"a\"", true),
         ("another strong tag", "ETag: \"a\"", "ETag: \"b\"", false),
         ("a weak tag for a strong one", "ETag: \"a\"", "ETag: W/\"a\"", true),
-        ("a strong tag for a weak one", "ETag: W/\"a\"", "ETag: \"a\"", false),
+        ("a strong tag for a weak one", "ETag: W/\"a\"", "ETag: \"a\"", true),
         ("the same weak tag", "ETag: W/\"a\"", "ETag: W/\"a\"", true),
         ("another weak tag", "ETag: W/\"a\"", "ETag: W/\"b\"", false),
         ("a tag where none is stored", &modified, "ETag: \"a\"", false),
-        ("a malformed tag", "ETag: \"a\"", "ETag: a", false),
+        ("a malformed tag for a tag", "ETag: \"a\"", "ETag: a", false),
+        ("the same malformed tag", "ETag: a", "ETag: a", true),
+        ("another malformed tag", "ETag: a", "ETag: b", false),
+        ("a tag for a malformed one", "ETag: a", "ETag: \"a\"", false),
+        ("a malformed tag has no weak form", "ETag: W/a", "ETag: a", false),
+        ("no validator for a malformed tag", "ETag: a", "Date: x", true),
         ("two tags", "ETag: \"a\"", "ETag: \"a\"\nETag: \"a\"", false),
         ("the same date", &modified, &modified, true),
         ("another date", &modified, &changed, false),
@@ -28,6 +33,19 @@ fn a_304_updates_only_what_it_speaks_of() {
     for (name, text, update, expected) in cases {
         let (meta, stored) = stored(text);
         assert_eq!(may_update(&meta, stored.bytes(), block(update).fields()), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_304_renews_only_a_200_or_a_form_of_it() {
+    let (mut meta, stored) = stored("ETag: \"a\"");
+    let update = block("ETag: \"a\"");
+    for (status, expected) in
+        [(200, true), (203, true), (206, true), (204, false), (301, false), (404, false)]
+    {
+        meta.status = status;
+        assert_eq!(may_update(&meta, stored.bytes(), update.fields()), expected, "{status}");
+        assert_eq!(meta.can_validate(), expected, "{status}");
     }
 }
 
@@ -88,7 +106,8 @@ fn a_304_replaces_stored_fields_by_name() {
         ("a new Age is not stored", "A: 1", "Age: 3", "A: 1"),
         ("a stored Date is replaced", "Date: a\nA: 1", "Date: b", "A: 1\nDate: b"),
         ("a stored Date is dropped without a new one", "Date: a\nA: 1", "B: 2", "A: 1\nB: 2"),
-        ("the tag may change its form", "ETag: W/\"a\"", "ETag: \"a\"", "ETag: \"a\""),
+        ("a weak tag stays weak", "ETag: W/\"a\"", "ETag: \"a\"", "ETag: W/\"a\""),
+        ("a strong tag becomes weak", "ETag: \"a\"", "ETag: W/\"a\"", "ETag: W/\"a\""),
     ];
     for (name, stored, update, expected) in cases {
         let merged = merge_304(&block(stored), block(update).fields());
