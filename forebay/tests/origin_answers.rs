@@ -72,6 +72,24 @@ fn unasked_bytes_on_an_idle_connection_close_it() {
 }
 
 #[test]
+fn an_answer_with_bytes_behind_it_is_refused_where_the_setting_says_so() {
+    let origin = Origin::start(|_| {
+        Script::answer("200 OK", &["Cache-Control: max-age=60"], b"hello").send("more")
+    });
+    let server = builder(&origin).flag("--origin-excess", "refuse").start();
+    for count in 1..3 {
+        let answer = Client::connect(server.address()).ask("GET", "/a", &[]);
+        let is_refused = match &answer {
+            Ok(response) => response.status == 502,
+            // The end of the body had been sent before the further bytes arrived.
+            Err(broken) => matches!(broken, Broken::Cut(..)),
+        };
+        assert!(is_refused && origin.count("/a") == count, "{answer:?}");
+    }
+    assert!(server.stat("origin_bad_answers_total") >= 2.0);
+}
+
+#[test]
 fn an_early_final_answer_to_an_upload_ends_the_use_of_its_connection() {
     let origin = Origin::start(|request| match request.target.as_str() {
         "/upload" => Script::early().send(answer_head("403 Forbidden", &[], 2)).send("no"),

@@ -129,6 +129,8 @@ counters! {
         "Requests that found a stored response that had to be validated.";
     Bypasses, Counter, "bypasses_total",
         "Requests that bypass the cache because of their method, body, route or a directive.";
+    ForwardedNotModified, Counter, "forwarded_not_modified_total",
+        "Answers of an origin that the client got as a 304 because its copy was current.";
     Collapsed, Counter, "collapsed_total",
         "Requests answered from the fetch of another request.";
     CollapseFailures, Counter, "collapse_failures_total",

@@ -114,6 +114,13 @@ pub(crate) const FOLLOW_STALLED_MS: u64 = 5_000;
 /// Time for which an origin may send a body slower than `fill_rate_min`.
 pub(crate) const FILL_GRACE_MS: u64 = 10_000;
 
+/// Bytes of an origin's body that are read although no client gets them, so that the connection
+/// stays open: about what opening another connection costs.
+pub(crate) const DISCARDED_BYTES_MAX: usize = 64 << 10;
+
+/// Time for reading those bytes. They hold a connection to the origin.
+pub(crate) const DISCARDED_MS_MAX: u64 = 1_000;
+
 /// Pieces of one vectored write; the next write takes the rest.
 pub(crate) const OUT_SLICES_MAX: usize = 16;
 

@@ -18,6 +18,8 @@ pub(crate) enum Response<'t> {
     Growing(Box<GrowingResponse>),
     /// An origin's response that is not stored, sent as it arrives.
     Streamed(Box<StreamedResponse<'t>>),
+    /// A 304 with these fields, in place of an origin's response whose body the client has.
+    NotModified(Box<FieldBlock>),
     /// A response of this server's own.
     Synthetic(SyntheticResponse),
 }

@@ -165,7 +165,16 @@ fn the_page_of_limits_has_every_limit() {
 fn the_pages_of_operations_name_only_counters_that_exist() {
     let counters = text("docs/counters.md");
     let known: BTreeSet<_> = rows(&counters).map(|(name, _)| name).collect();
-    for name in ["cache-tools", "limits", "logs", "metrics", "purging", "signals", "why-a-miss"] {
+    for name in [
+        "cache-tools",
+        "limits",
+        "logs",
+        "metrics",
+        "purging",
+        "signals",
+        "validation",
+        "why-a-miss",
+    ] {
         let page = text(format!("docs/{name}.md"));
         for counter in quoted(&page).into_iter().filter(|word| word.ends_with("_total")) {
             assert!(

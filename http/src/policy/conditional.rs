@@ -1,7 +1,7 @@
 //! Conditional requests: those from clients, which a stored response may answer, and those to the
 //! origin (RFC 9110 §13, RFC 9111 §4.3).
 
-use crate::fields::{FieldId, FieldSet, Fields};
+use crate::fields::{FieldBlock, FieldId, FieldSet, Fields};
 use crate::policy::etag::{EntityTag, tags};
 use crate::policy::exchange::date_field;
 use crate::policy::meta::StoredMeta;
@@ -23,32 +23,59 @@ pub enum ConditionalResult {
 ///
 /// [`judge`]: crate::policy::reuse::judge
 pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> ConditionalResult {
-    use FieldId::{IfModifiedSince, IfNoneMatch};
-    const BEARING: FieldSet = FieldSet::of(&[IfNoneMatch, IfModifiedSince]);
-    if !request.seen().intersects(BEARING) || meta.status != 200 {
+    if !request.seen().intersects(EVALUATED) || meta.status != 200 {
         return ConditionalResult::Send;
     }
-    let is_known = if request.contains(IfNoneMatch) {
-        names_stored_tag(request, meta.etag(block))
-    } else {
-        // A malformed date counts as an absent one. Without Last-Modified, RFC 9111 §4.3.2 uses
-        // Date.
-        let since = date_field(request, IfModifiedSince);
-        since.is_some_and(|since| meta.last_modified.unwrap_or(meta.date) <= since)
-    };
-    if is_known {
-        return ConditionalResult::NotModified;
+    // Without Last-Modified, RFC 9111 §4.3.2 uses Date.
+    evaluate(request, meta.etag(block), Some(meta.last_modified.unwrap_or(meta.date)))
+}
+
+/// RFC 9110 §13.2.2: evaluates the preconditions of a GET or HEAD request on a response with these
+/// fields that is passed through. The origin was not sent the preconditions, or ignored them.
+///
+/// The caller can act as a cache for the request: an intermediary that cannot must not evaluate
+/// preconditions (§13.2.1).
+pub fn conditional_on_response(
+    request: Fields<'_>,
+    status: u16,
+    response: Fields<'_>,
+) -> ConditionalResult {
+    if !request.seen().intersects(EVALUATED) || status != 200 {
+        return ConditionalResult::Send;
     }
-    ConditionalResult::Send
+    let etag = response.only(FieldId::Etag).and_then(EntityTag::parse);
+    evaluate(request, etag, date_field(response, FieldId::LastModified))
+}
+
+/// The preconditions that a cache evaluates.
+const EVALUATED: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModifiedSince]);
+
+/// RFC 9110 §13.2.2: evaluates If-None-Match or, without it, If-Modified-Since on a representation
+/// with this tag and this time of its last modification. A malformed date counts as an absent one.
+fn evaluate(
+    request: Fields<'_>,
+    etag: Option<EntityTag<'_>>,
+    modified: Option<u64>,
+) -> ConditionalResult {
+    let is_known = if request.contains(FieldId::IfNoneMatch) {
+        names_tag(request, etag)
+    } else {
+        let since = date_field(request, FieldId::IfModifiedSince);
+        modified.zip(since).is_some_and(|(modified, since)| modified <= since)
+    };
+    match is_known {
+        true => ConditionalResult::NotModified,
+        false => ConditionalResult::Send,
+    }
 }
 
 /// RFC 9110 §13.1.2: whether If-None-Match is `*`, or lists a tag that matches weakly.
-fn names_stored_tag(request: Fields<'_>, stored: Option<EntityTag<'_>>) -> bool {
+fn names_tag(request: Fields<'_>, current: Option<EntityTag<'_>>) -> bool {
     if request.only(FieldId::IfNoneMatch) == Some(b"*") {
         return true;
     }
     let mut listed = request.all(FieldId::IfNoneMatch).flat_map(tags);
-    stored.is_some_and(|stored| listed.any(|tag| tag.matches_weakly(stored)))
+    current.is_some_and(|current| listed.any(|tag| tag.matches_weakly(current)))
 }
 
 /// RFC 9110 §13.1.1 and §13.1.4, RFC 9111 §4.3.2: whether the request has a precondition that only
@@ -67,8 +94,9 @@ pub struct ValidatorFields<'a> {
     pub if_modified_since: Option<u64>,
 }
 
-/// Returns the preconditions that validate a stored response; none if the response has no
-/// validator. They replace the client's preconditions, which concern the client's own copy.
+/// Returns the preconditions that validate a stored response for which
+/// [`can_validate`](StoredMeta::can_validate) is true. They replace the client's preconditions,
+/// which concern the client's own copy.
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
     ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
 }
@@ -77,20 +105,42 @@ pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFiel
 /// CDN-Cache-Control, which is the Cache-Control of some caches (RFC 9213 §3.1). The client already
 /// has the other fields. The caller adds Age, Cache-Status and connection fields.
 pub fn write_fields_of_304(block: &[u8], meta: &StoredMeta, out: &mut Vec<u8>) {
-    use FieldId::{
-        CacheControl, CdnCacheControl, ContentLocation, Date, Etag, Expires, LastModified, Vary,
-    };
-    const KEPT: FieldSet =
-        FieldSet::of(&[CacheControl, CdnCacheControl, ContentLocation, Date, Etag, Expires, Vary]);
     // Last-Modified helps caches only if there is no better validator.
     let has_etag = meta.etag_value(block).is_some();
     for (name, line) in block_lines(block) {
         let id = FieldId::of(name);
-        if KEPT.contains(id) || id == LastModified && !has_etag {
+        if FIELDS_OF_304.contains(id) || id == FieldId::LastModified && !has_etag {
             out.extend_from_slice(line);
         }
     }
 }
+
+/// Returns the fields of the 304 that takes the place of a response that is passed through (RFC
+/// 9110 §15.4.5): those that guide caches, and those that describe this message.
+pub fn fields_of_304(response: Fields<'_>) -> FieldBlock {
+    use FieldId::{Age, CacheStatus, LastModified, SetCookie, Via};
+    const OF_MESSAGE: FieldSet = FieldSet::of(&[Age, CacheStatus, SetCookie, Via]);
+    let has_etag = response.contains(FieldId::Etag);
+    let mut block = FieldBlock::new();
+    for field in response.iter() {
+        let is_kept = FIELDS_OF_304.contains(field.id) || OF_MESSAGE.contains(field.id);
+        if is_kept || field.id == LastModified && !has_etag {
+            block.push_field(field);
+        }
+    }
+    block
+}
+
+/// The fields of a 304 that guide caches.
+const FIELDS_OF_304: FieldSet = FieldSet::of(&[
+    FieldId::CacheControl,
+    FieldId::CdnCacheControl,
+    FieldId::ContentLocation,
+    FieldId::Date,
+    FieldId::Etag,
+    FieldId::Expires,
+    FieldId::Vary,
+]);
 
 /// Iterates over the lines of a block: each name with its whole line, including CRLF.
 fn block_lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {

@@ -33,8 +33,8 @@ pub use site::{HostPattern, OriginAddress, Route, Site};
 pub use sites::Sites;
 pub use table::{RouteSettings, ServerSettings, all as all_settings};
 pub use value::{
-    AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir, LogLevel, RuntimeDir,
-    SetCookie,
+    AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir, LogLevel, OriginExcess,
+    RuntimeDir, SetCookie,
 };
 
 use forebay_rules::filter::Filters;

@@ -9,7 +9,8 @@ use super::lists::{AddressList, FieldNameList, TagFields};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir,
-    FORMAT_WORDS, LEVEL_WORDS, LogLevel, RuntimeDir, SET_COOKIE_WORDS, SetCookie,
+    FORMAT_WORDS, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS, OriginExcess, RuntimeDir,
+    SET_COOKIE_WORDS, SetCookie,
 };
 
 const KIB: u64 = 1 << 10;
@@ -309,6 +310,15 @@ settings! {
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "An origin that died without closing its connections must not hold ours forever.",
+    }
+    origin_excess: OriginExcess = "close" {
+        doc: "The treatment of an origin's response if more bytes follow it than its framing \
+            announced: `close` uses the response and closes the connection, so that the bytes \
+            are lost; `refuse` refuses the response too, if it has not been sent yet.",
+        kind: SettingKind::Choice(ORIGIN_EXCESS_WORDS),
+        reloads: true,
+        reason: "The framing says where the response ends, and no later request gets the bytes. \
+            An origin that counts its bytes wrongly is better refused while it is being repaired.",
     }
     origin_connections_max: u32 = "256" {
         doc: "Largest number of connections of one worker to one origin; further requests wait. \

@@ -66,6 +66,15 @@ pub enum SetCookie {
     Keep,
 }
 
+/// The treatment of an origin's response that more bytes follow than its framing announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OriginExcess {
+    /// The response is used, and its connection is closed.
+    Close,
+    /// The response is refused.
+    Refuse,
+}
+
 /// The treatment of a request whose path an origin may read as a path of another route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmbiguousPath {
@@ -98,6 +107,8 @@ pub enum CacheDir {
 pub(crate) const FORMAT_WORDS: &[&str] = &["json", "combined"];
 /// The words of `set_cookie`, in the order of [`SetCookie`].
 pub(crate) const SET_COOKIE_WORDS: &[&str] = &["strip", "refuse", "keep"];
+/// The words of `origin_excess`, in the order of [`OriginExcess`].
+pub(crate) const ORIGIN_EXCESS_WORDS: &[&str] = &["close", "refuse"];
 /// The words of `ambiguous_path`, in the order of [`AmbiguousPath`].
 pub(crate) const AMBIGUOUS_PATH_WORDS: &[&str] = &["refuse", "normal-form"];
 /// The words of `log_level`, in the order of [`LogLevel`].
@@ -237,6 +248,15 @@ impl Readable for SetCookie {
             0 => SetCookie::Strip,
             1 => SetCookie::Refuse,
             _ => SetCookie::Keep,
+        })
+    }
+}
+
+impl Readable for OriginExcess {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        Ok(match setting.choice(raw)? {
+            0 => OriginExcess::Close,
+            _ => OriginExcess::Refuse,
         })
     }
 }

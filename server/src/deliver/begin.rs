@@ -4,6 +4,7 @@ use super::Delivered;
 use super::head::HeadContext;
 use super::long::LongBodyPart;
 use super::stored::queue_stored;
+use super::streamed::queue_not_modified_response;
 use super::synthetic::queue_synthetic;
 use crate::response::{GrowingResponse, Response, StreamedResponse};
 use crate::send_queue::SendQueue;
@@ -41,6 +42,10 @@ pub(crate) fn begin<'t>(
         Response::Synthetic(response) => {
             let context = HeadContext::of_synthetic(transaction);
             return BegunDelivery::Queued(queue_synthetic(&context, queue, &response));
+        }
+        Response::NotModified(fields) => {
+            let context = HeadContext::of(transaction);
+            return BegunDelivery::Queued(queue_not_modified_response(&context, queue, &fields));
         }
         Response::Growing(response) => DeliveryRest::Growing(response),
         Response::Streamed(response) => DeliveryRest::Streamed(response),

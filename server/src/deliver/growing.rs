@@ -44,7 +44,8 @@ pub(super) async fn deliver_growing(
     let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
     let fields = transaction.request.head.fields();
     if conditional(fields, &meta, block) == ConditionalResult::NotModified {
-        let delivered = queue_not_modified(&context, queue, &meta, block, age);
+        let own = own_lines.bytes();
+        let delivered = queue_not_modified(&context, queue, (&meta, block), age, own);
         reader.leave_served();
         return Ok(delivered);
     }

@@ -1,9 +1,9 @@
 //! Step seven: sends the response to the client.
 //!
 //! Only this step appends to a client's send queue. [`begin`] takes a
-//! [`Response`](crate::response::Response) of any kind and queues the part that needs no wait, which
-//! is the whole of most hits; [`finish`] sends the rest. The last bytes stay in the queue, so that
-//! the responses to several requests that arrived together are sent in one write.
+//! [`Response`](crate::response::Response) of any kind and queues the part that needs no wait,
+//! which is the whole of most hits; [`finish`] sends the rest. The last bytes stay in the queue, so
+//! that the responses to several requests that arrived together are sent in one write.
 
 mod begin;
 mod chunks;

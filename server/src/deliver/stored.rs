@@ -26,7 +26,7 @@ pub(super) fn queue_stored(
     let (meta, block) = (&hit.stored.meta, hit.stored.block());
     let context = HeadContext::of(transaction);
     let SelectedPart::Body(decision) = hit.part else {
-        return (queue_not_modified(&context, queue, meta, block, hit.age), None);
+        return (queue_not_modified(&context, queue, (meta, block), hit.age, &[]), None);
     };
     let body = hit.stored.found.body();
     let part = hit.part.bytes(body.bytes());
@@ -85,17 +85,19 @@ fn queue_body(
     queue.text().extend_from_slice(found.whole_body().get(part).unwrap_or_default());
 }
 
-/// Appends a 304 for a stored response with this metadata and these field lines.
+/// Appends a 304 for a stored response with this metadata and these field lines. `own_lines` are
+/// for this client only.
 pub(super) fn queue_not_modified(
     context: &HeadContext<'_>,
     queue: &mut SendQueue,
-    meta: &StoredMeta,
-    block: &[u8],
+    (meta, block): (&StoredMeta, &[u8]),
     age: u32,
+    own_lines: &[u8],
 ) -> Delivered {
     let head = Head { status: 304, block: &[], age: Some(age), framing: BodyFraming::None };
     let WrittenHead { status, keep_alive } = head.write_with(context, queue.text(), |text| {
         write_fields_of_304(block, meta, text);
+        text.extend_from_slice(own_lines);
     });
     Delivered { status, body_bytes: 0, keep_alive }
 }

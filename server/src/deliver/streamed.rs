@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use forebay_http::date::write_date;
-use forebay_http::fields::FieldId;
+use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::framing::BodyFraming;
 use forebay_http::write;
 
@@ -95,6 +95,18 @@ async fn stream(
         let flushed = permitted_by.sending(client, client.flush_if_full(queue)).await;
         begun |= flushed.map_err(DeliverError::Midway)?;
     }
+}
+
+/// Appends a 304 with these fields, in place of a response that is not stored.
+pub(super) fn queue_not_modified_response(
+    context: &HeadContext<'_>,
+    queue: &mut SendQueue,
+    fields: &FieldBlock,
+) -> Delivered {
+    let framing = BodyFraming::None;
+    let head = Head { status: 304, block: fields.bytes(), age: None, framing };
+    let WrittenHead { status, keep_alive } = head.write(context, queue.text());
+    Delivered { status, body_bytes: 0, keep_alive }
 }
 
 /// Returns the framing of the response to the client: a known length, otherwise chunks.

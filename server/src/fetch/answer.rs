@@ -19,6 +19,7 @@ use super::preempt::{Preempted, SlowWatch};
 use crate::accept::{Client, ClientNetwork};
 use crate::counters::Counter;
 use crate::fault::Fault;
+use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_MS_MAX};
 use crate::worker::Worker;
 
 /// The response of an origin.
@@ -64,6 +65,8 @@ pub(crate) struct OriginBody {
     /// The connection and its permit, which return to the pool at the end of the body.
     pub(super) permit: Option<ConnectionPermit>,
     pub(super) idle_ms_max: u64,
+    /// Whether a body that more bytes follow is refused.
+    pub(super) refuses_excess: bool,
 }
 
 /// The connection on which a response arrives, and the permit for its exchange.
@@ -121,8 +124,9 @@ impl OriginBody {
     /// Returns the next piece.
     ///
     /// # Errors
-    /// The origin stopped sending, closed the connection too early, sent invalid framing, or sent
-    /// more than it announced. In each case the earlier pieces are not a whole body.
+    /// The origin stopped sending, closed the connection too early, or sent invalid framing; or it
+    /// sent more than it announced, and that is refused. In each case the earlier pieces are not a
+    /// whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
@@ -155,11 +159,32 @@ impl OriginBody {
         }
     }
 
+    /// Reads the rest of a body that no client gets, so that its connection can take another
+    /// request. If the rest is long or late, the connection is closed instead.
+    pub(super) fn discard(mut self) {
+        let worker = Rc::clone(&self.worker);
+        worker.spawn(async move {
+            let limit = Duration::from_millis(DISCARDED_MS_MAX);
+            let _ = timeout(limit, self.discard_rest()).await;
+        });
+    }
+
+    async fn discard_rest(&mut self) {
+        let mut bytes = 0;
+        while let Ok(OriginPart::Data(piece)) = self.next().await {
+            bytes += piece.len();
+            if bytes > DISCARDED_BYTES_MAX {
+                return;
+            }
+        }
+    }
+
     fn end(&mut self, trailers: Option<FieldBlock>) -> Result<OriginPart, Fault> {
         if let Some(permit) = self.permit.take() {
             // The task that drives the connection reads past the end of this body before the end
-            // is returned here, so it has already seen further bytes of the same read.
-            if permit.connection.link.unasked() {
+            // is returned here, so it has already seen further bytes of the same read. The pool
+            // refuses a connection with such bytes.
+            if self.refuses_excess && permit.connection.link.unasked() {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }
             if permit.is_reusable {

@@ -23,7 +23,7 @@ use super::permits::ExchangePermit;
 use super::upload::{OutboundBody, UploadProgress};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{OriginAddress, ServerSettings};
+use crate::config::{OriginAddress, OriginExcess, ServerSettings};
 use crate::counters::{Counter, Histogram};
 use crate::fault::{Fault, Side};
 use crate::interim::InterimQueue;
@@ -263,6 +263,7 @@ impl Exchange<'_> {
                     is_reusable: is_http_11 && self.outbound.message.is_safe_to_follow(),
                 }),
                 idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
+                refuses_excess: self.settings().origin_excess == OriginExcess::Refuse,
             },
             request_time,
             response_time: clock::unix_seconds(),

@@ -102,8 +102,8 @@ pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody, pace: 
 /// Writes the body; returns whether it was stored.
 ///
 /// The last piece that arrived is held back until the next piece, the end or a fault is known, or
-/// until waiting is necessary. So an overlong response is recognised before readers see its last
-/// piece.
+/// until waiting is necessary. So a response that turns out broken in the same read is recognised
+/// before readers see its last piece.
 async fn write_all(
     mut writer: BodyWriter,
     body: &mut OriginBody,

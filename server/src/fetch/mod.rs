@@ -7,6 +7,7 @@
 
 mod abandoned;
 mod answer;
+mod condition;
 mod connect;
 mod exchange;
 mod fill;

@@ -17,6 +17,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use tokio::sync::oneshot;
 
 use super::abandoned::run_while_wanted;
+use super::condition;
 use super::follow::{FollowedFetch, follow, own_response};
 use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
@@ -35,6 +36,18 @@ use crate::transaction::Transaction;
 /// # Errors
 /// The exchange of this request failed, or the fetches that it followed failed.
 pub(crate) async fn resolve<'t>(
+    transaction: &mut Transaction<'t>,
+    plan: ForwardPlan,
+) -> Result<Response<'t>, Fault> {
+    let is_evaluated = condition::is_evaluated(plan.reason);
+    let response = obtain(transaction, plan).await?;
+    Ok(match response {
+        Response::Streamed(streamed) if is_evaluated => condition::evaluate(transaction, streamed),
+        response => response,
+    })
+}
+
+async fn obtain<'t>(
     transaction: &mut Transaction<'t>,
     plan: ForwardPlan,
 ) -> Result<Response<'t>, Fault> {

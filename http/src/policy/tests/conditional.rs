@@ -1,7 +1,8 @@
 use super::{block, date, stored};
 use crate::policy::conditional::ConditionalResult::{self, NotModified, Send};
 use crate::policy::conditional::{
-    ValidatorFields, conditional, needs_origin, validator_fields, write_fields_of_304,
+    ValidatorFields, conditional, conditional_on_response, fields_of_304, needs_origin,
+    validator_fields, write_fields_of_304,
 };
 
 fn answer(stored_text: &str, request: &str) -> ConditionalResult {
@@ -38,6 +39,7 @@ fn if_none_match_compares_weakly_and_has_precedence() {
         ("anything, without a tag stored", "X: y", "If-None-Match: *", NotModified),
         ("a star among tags has no effect", TAG, "If-None-Match: \"b\", *", Send),
         ("a tag without quotes", TAG, "If-None-Match: a", Send),
+        ("a tag stored without quotes", "ETag: a", "If-None-Match: \"a\"", Send),
         ("tags without a comma between", TAG, "If-None-Match: \"a\" \"b\"", Send),
         ("an empty value", TAG, "If-None-Match:", Send),
         ("no tag stored", "X: y", "If-None-Match: \"a\"", Send),
@@ -93,6 +95,39 @@ fn only_a_stored_200_is_compared() {
 }
 
 #[test]
+fn a_response_that_passes_through_is_compared_as_it_is() {
+    let modified = format!("Last-Modified: {}", date(-60));
+    let later = format!("If-Modified-Since: {}", date(-59));
+    let earlier = format!("If-Modified-Since: {}", date(-61));
+    let dated = format!("Date: {}", date(-60));
+    let cases = [
+        ("no precondition", 200, "ETag: \"a\"", "Host: h", Send),
+        ("the same tag", 200, "ETag: \"a\"", "If-None-Match: W/\"a\"", NotModified),
+        ("another tag", 200, "ETag: \"a\"", "If-None-Match: \"b\"", Send),
+        ("two tags", 200, "ETag: \"a\"\nETag: \"a\"", "If-None-Match: \"a\"", Send),
+        ("any tag", 200, "X: y", "If-None-Match: *", NotModified),
+        ("another status", 404, "ETag: \"a\"", "If-None-Match: \"a\"", Send),
+        ("a part", 206, "ETag: \"a\"", "If-None-Match: \"a\"", Send),
+        ("a later time", 200, &modified, &later, NotModified),
+        ("an earlier time", 200, &modified, &earlier, Send),
+        ("Date is no modification", 200, &dated, &later, Send),
+    ];
+    for (name, status, response, request, expected) in cases {
+        let (response, request) = (block(response), block(request));
+        let result = conditional_on_response(request.fields(), status, response.fields());
+        assert_eq!(result, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_304_for_a_response_that_passes_through_keeps_what_is_of_the_message() {
+    let text = "Content-Type: a/b\nETag: \"a\"\nSet-Cookie: c\nAge: 5\nContent-Encoding: br\n\
+                Last-Modified: x\nCache-Control: no-store\nX: y";
+    let expected = "ETag: \"a\"\nSet-Cookie: c\nAge: 5\nCache-Control: no-store";
+    assert_eq!(fields_of_304(block(text).fields()).bytes(), block(expected).bytes());
+}
+
+#[test]
 fn preconditions_on_the_current_state_go_to_the_origin() {
     let cases = [
         ("If-Match: \"a\"", true),
@@ -116,7 +151,13 @@ fn validation_sends_every_stored_validator() {
         ("both", both.as_str(), tag, time),
         ("a tag", "ETag: W/\"a\"", tag, None),
         ("none", "X: y", None, None),
-        ("malformed ones", "ETag: a\nLast-Modified: b", None, None),
+        ("a tag without quotes", "ETag: a\nLast-Modified: b", Some(b"a"), None),
+        ("a tag that is not closed", "ETag: \"a", Some(b"\"a"), None),
+        ("a weak tag in lower case", "ETag: w/\"a\"", Some(b"w/\"a\""), None),
+        ("a tag that reads as any tag", "ETag: *", None, None),
+        ("a tag that reads as a list", "ETag: \"a\", \"b\"", None, None),
+        ("a tag with a space", "ETag: a b", None, None),
+        ("an empty tag", "ETag:", None, None),
     ];
     for (name, text, if_none_match, if_modified_since) in cases {
         let (meta, stored) = stored(text);
