@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use forebay_http::fields::{FieldId, FieldSet};
-use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_rules::apply::OwnAnswer;
@@ -61,10 +61,10 @@ pub(crate) async fn answer(
     let mut received = match Request::check(head) {
         Ok(received) => received,
         Err(fault) => {
-            let cache_status = CacheStatus::REFUSED;
+            let cache_status = (&CacheStatus::UNUSED, &config.server.cache_name);
             client.worker.fault(fault, client.peer.ip());
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
-            log.end(client, refused.status, refused.body_bytes, &cache_status);
+            log.end(client, refused.status, refused.body_bytes, cache_status);
             return Ok(AfterResponse::Linger);
         }
     };
@@ -164,6 +164,8 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     };
     note_forward(transaction, plan.reason);
     if transaction.request.directives.only_if_cached {
+        transaction.cache_status.outcome = CacheOutcome::NotForwarded;
+        transaction.cache_status.detail = Some("only-if-cached");
         return Err(Fault::OnlyIfCached);
     }
     Box::pin(resolve(transaction, plan)).await
@@ -209,19 +211,21 @@ fn end(
     delivered: Result<Delivered, DeliverError>,
     last: bool,
 ) -> Result<AfterResponse, Fault> {
-    let Transaction { client, rule_state, cache_status, has_unread_body, log, .. } = transaction;
+    let Transaction { client, config, rule_state, cache_status, has_unread_body, log, .. } =
+        transaction;
+    let cache = (&cache_status, &config.server.cache_name);
     rule_state.end(client);
     let delivered = match delivered {
         Ok(delivered) => delivered,
         Err(DeliverError::Before(Fault::ClientGone)) => return Err(Fault::ClientGone),
         Err(DeliverError::Before(fault) | DeliverError::Midway(fault)) => {
             client.worker.fault(fault, client.peer.ip());
-            log.end(client, BROKEN_OFF, 0, &cache_status);
+            log.end(client, BROKEN_OFF, 0, cache);
             return Err(fault);
         }
     };
     if !rule_state.is_off(HttpControl::Logging) {
-        log.end(client, delivered.status, delivered.body_bytes, &cache_status);
+        log.end(client, delivered.status, delivered.body_bytes, cache);
     }
     Ok(match delivered.keep_alive && !has_unread_body {
         true => AfterResponse::KeepAlive,

@@ -58,6 +58,9 @@ pub(crate) const PURGER_NICENESS: i32 = 5;
 /// more sites must be purged site by site.
 pub(crate) const SELECTIONS_MAX: usize = 256;
 
+/// Longest name of this cache in Cache-Status, which is in every head that is sent.
+pub(crate) const CACHE_NAME_BYTES_MAX: usize = 64;
+
 /// Names of targeted fields in one setting: each field of an origin's response is compared with all
 /// of them.
 pub(crate) const TARGETED_FIELDS_MAX: usize = 8;

@@ -17,7 +17,7 @@ use crate::clock;
 use crate::config::{Config, RuleSet};
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
-use crate::key::{RouteMatch, match_route, write_key};
+use crate::key::{KeyText, RouteMatch, match_route, write_key};
 use crate::log::Access;
 use crate::lookup::{LookupQuery, LookupResult, lookup};
 use crate::parse::{Request, RequestBody, ResponseForm};
@@ -86,7 +86,7 @@ impl<'t> Transaction<'t> {
             variant,
             tag,
             rule_state: RuleState::new(client, config.has_rules()),
-            cache_status: CacheStatus::REFUSED,
+            cache_status: CacheStatus::UNUSED,
             has_unread_body: received.has_body(),
             log,
             unused: UnusedBuffers {
@@ -136,6 +136,13 @@ impl<'t> Transaction<'t> {
         let target = &self.request.target;
         write_key(buffer, site, target.authority, target.path_query);
         self.key = buffer;
+    }
+
+    /// Returns the key as text, if the route's setting has it sent to clients.
+    pub(crate) fn shown_key(&self) -> Option<String> {
+        let route = self.route.filter(|route| route.route.settings.cache_status_key)?;
+        let url = KeyText::of(self.key)?.url;
+        Some(format!("{} {url}", route.site.name))
     }
 
     /// Looks the request up; afterwards `variant` holds its secondary key if the resource is known

@@ -1,10 +1,35 @@
-//! The Cache-Status field (RFC 9211), which every final response to a client carries.
+//! The Cache-Status field (RFC 9211) of responses to clients. A response for which the cache was
+//! not used has no member of this cache, such as the answer to a request that was refused. The
+//! members of caches nearer to the origin precede ours.
 
+use crate::bytes::is_token_byte;
 use crate::policy::reuse::ForwardReason;
 use crate::write::decimal;
 
-/// The name of this cache in the field Cache-Status.
-const CACHE_NAME: &[u8] = b"forebay";
+/// The name of this cache in the field Cache-Status, in the form in which it is sent: a Token if
+/// the name can be one, otherwise a String (RFC 9211 §2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheName(Box<[u8]>);
+
+impl CacheName {
+    /// Creates the name; `None` if it is empty or has other characters than printable ASCII.
+    pub fn new(text: &str) -> Option<CacheName> {
+        let is_printable = |byte: u8| matches!(byte, b' '..=b'~');
+        if text.is_empty() || !text.bytes().all(is_printable) {
+            return None;
+        }
+        let starts_token = |byte: u8| byte.is_ascii_alphabetic() || byte == b'*';
+        let is_in_token = |byte: u8| is_token_byte(byte) || matches!(byte, b':' | b'/');
+        let bytes = text.as_bytes();
+        let is_token = bytes.first().is_some_and(|byte| starts_token(*byte));
+        if is_token && text.bytes().all(is_in_token) {
+            return Some(CacheName(bytes.into()));
+        }
+        let mut item = Vec::new();
+        write_string(bytes, &mut item);
+        Some(CacheName(item.into()))
+    }
+}
 
 /// The source of a response. `hit` and `fwd` exclude each other (RFC 9211 §2.1, §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +38,10 @@ pub enum CacheOutcome {
     Hit,
     /// The response comes from the origin, or from the cache after contacting the origin.
     Forwarded(ForwardReason),
-    /// Neither from the cache nor from the origin: the request was refused before the lookup.
-    Refused,
+    /// No stored response answers the request, and the request does not permit forwarding it.
+    NotForwarded,
+    /// The cache was not used: the request was refused or answered before the lookup.
+    Unused,
 }
 
 /// The member that Forebay adds to the field Cache-Status.
@@ -35,9 +62,9 @@ pub struct CacheStatus {
 }
 
 impl CacheStatus {
-    /// The status of a request that was refused before the lookup.
-    pub const REFUSED: CacheStatus = CacheStatus {
-        outcome: CacheOutcome::Refused,
+    /// The status of a request that was refused or answered before the lookup.
+    pub const UNUSED: CacheStatus = CacheStatus {
+        outcome: CacheOutcome::Unused,
         fwd_status: None,
         ttl: None,
         stored: false,
@@ -69,11 +96,17 @@ impl CacheStatus {
         }
     }
 
-    /// Appends the field value (RFC 9211 §2). Does not allocate if 128 bytes are reserved.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(CACHE_NAME);
+    /// Whether the response gets a member of this cache (RFC 9211 §2).
+    pub fn is_sent(&self) -> bool {
+        self.outcome != CacheOutcome::Unused
+    }
+
+    /// Appends the member of this cache (RFC 9211 §2). Does not allocate if 128 bytes and the
+    /// length of the name are reserved.
+    pub fn write(&self, name: &CacheName, out: &mut Vec<u8>) {
+        out.extend_from_slice(&name.0);
         match self.outcome {
-            CacheOutcome::Refused => {}
+            CacheOutcome::Unused | CacheOutcome::NotForwarded => {}
             CacheOutcome::Hit => out.extend_from_slice(b"; hit"),
             CacheOutcome::Forwarded(reason) => {
                 out.extend_from_slice(b"; fwd=");
@@ -98,6 +131,24 @@ impl CacheStatus {
             out.extend_from_slice(detail.as_bytes());
         }
     }
+}
+
+/// Appends the parameter `key` (RFC 9211 §2.7) with a key that is printable ASCII.
+pub fn write_key(key: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"; key=");
+    write_string(key, out);
+}
+
+/// Writes printable ASCII as a String (RFC 9651 §4.1.6).
+fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
 }
 
 /// Writes the parameter `ttl`, clamped to the 15 digits that RFC 8941 §3.3.1 allows for an integer.

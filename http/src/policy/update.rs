@@ -51,11 +51,10 @@ fn tag_matches(stored: Option<&[u8]>, not_modified: Fields<'_>) -> bool {
 ///
 /// RFC 9111 §3.2 excludes Content-Length and the fields that describe the coding and range of the
 /// stored bytes. Set-Cookie is excluded against the letter of §3.2: the cookie is meant for the
-/// client whose request was validated, not for all later ones. Age and Cache-Status describe a
-/// message and are never stored.
+/// client whose request was validated, not for all later ones. Age describes a message and is never
+/// stored.
 const UNCHANGED: FieldSet = FieldSet::of(&[
     FieldId::Age,
-    FieldId::CacheStatus,
     FieldId::ContentEncoding,
     FieldId::ContentLength,
     FieldId::ContentRange,

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use forebay_http::policy::cache_status::CacheName;
 use forebay_http::policy::targeted::TargetList;
 
 use super::lists::{AddressList, FieldNameList, TagFields};
@@ -392,6 +393,16 @@ settings! {
         reason: "The default has room for 47 threads: the workers and a few others. Each further \
             thread needs 59 KiB. On most systems the runtime directory is in memory.",
     }
+    cache_name: CacheName = "forebay" {
+        doc: "Name of this cache in the field `Cache-Status` of responses (RFC 9211), and in the \
+            access log.",
+        kind: SettingKind::Text {
+            hint: "NAME",
+            expected: "1 to 64 characters of printable ASCII",
+        },
+        reloads: true,
+        reason: "Several caches on the way to a client are told apart by their names.",
+    }
     log_level: LogLevel = "info" {
         doc: "Lowest level of events that are logged to standard error.",
         kind: SettingKind::Choice(LEVEL_WORDS),
@@ -461,6 +472,14 @@ settings! {
         reloads: true,
         reason: "`CDN-Cache-Control` is the standard's name. A name of one's own reaches no other \
             cache, and `Surrogate-Control` helps origins that were written for other caches.",
+    }
+    cache_status_key: bool = "false" {
+        doc: "Whether `Cache-Status` has the parameter `key`: the site's name and the URL of the \
+            stored response, after changes by rules.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "For finding out which requests share a response. The URL may have a part that \
+            rules added and that clients need not know.",
     }
     set_cookie: SetCookie = "strip" {
         doc: "How a response with Set-Cookie is stored, if the origin declares it public or \

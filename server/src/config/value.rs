@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use forebay_http::policy::cache_status::CacheName;
+
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
+use crate::limits::CACHE_NAME_BYTES_MAX;
 
 /// Longest path of a Unix socket: the kernel's structure has 108 bytes, and the last is a zero
 /// byte.
@@ -230,6 +233,14 @@ impl CacheDir {
             CacheDir::None => None,
             CacheDir::Path(path) => Some(path),
         }
+    }
+}
+
+impl Readable for CacheName {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let text = setting.text(raw)?;
+        let name = CacheName::new(text).filter(|_| text.len() <= CACHE_NAME_BYTES_MAX);
+        name.ok_or_else(|| setting.problem(format_args!("cannot be {text:?}")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Heads of responses, written without an allocation.
 
 use forebay_http::framing::BodyFraming;
-use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::cache_status::{CacheStatus, write_key};
 use forebay_http::request::Version;
 use forebay_http::write;
 use forebay_rules::apply::{AnswerHead, body_of};
@@ -38,7 +38,7 @@ impl<'a> HeadContext<'a> {
 
     /// Returns the context of a response to a request that could not be parsed.
     pub(super) fn without_transaction(form: ResponseForm) -> HeadContext<'a> {
-        HeadContext { form, cache_status: &CacheStatus::REFUSED, transaction: None }
+        HeadContext { form, cache_status: &CacheStatus::UNUSED, transaction: None }
     }
 }
 
@@ -139,9 +139,14 @@ impl HeadContext<'_> {
         keep_alive: bool,
         at: AnswerHead,
     ) -> (u16, Option<Box<[u8]>>) {
-        text.extend_from_slice(b"cache-status: ");
-        self.cache_status.write(text);
-        text.extend_from_slice(b"\r\n");
+        if let Some(transaction) = self.transaction.filter(|_| self.cache_status.is_sent()) {
+            text.extend_from_slice(b"cache-status: ");
+            self.cache_status.write(&transaction.config.server.cache_name, text);
+            if let Some(key) = transaction.shown_key() {
+                write_key(key.as_bytes(), text);
+            }
+            text.extend_from_slice(b"\r\n");
+        }
         write_connection(text, self.form.version, keep_alive);
         match self.transaction {
             Some(transaction) => transaction.run_response_rules(text, at),

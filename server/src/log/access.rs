@@ -1,6 +1,6 @@
 //! The access log entry of one request, from the request's head to the end of the response.
 
-use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::cache_status::{CacheName, CacheStatus};
 use forebay_http::request::RequestHead;
 
 use super::line::AccessEntry;
@@ -23,7 +23,13 @@ impl Access {
     }
 
     /// Ends the entry with a response that is complete or broke off, and writes it to the log.
-    pub(crate) fn end(self, client: &Client, status: u16, body_bytes: u64, cache: &CacheStatus) {
+    pub(crate) fn end(
+        self,
+        client: &Client,
+        status: u16,
+        body_bytes: u64,
+        cache: (&CacheStatus, &CacheName),
+    ) {
         let Some(mut entry) = self.0 else { return };
         entry.end(status, body_bytes, cache);
         client.worker.with_access_log(|log| log.log(&entry));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use forebay_http::fields::{FieldId, Fields};
-use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::cache_status::{CacheName, CacheStatus};
 use forebay_http::request::{RequestHead, Version};
 
 use crate::clock;
@@ -61,10 +61,15 @@ impl AccessEntry {
     }
 
     /// Adds the facts of the response.
-    pub(crate) fn end(&mut self, status: u16, body_bytes: u64, cache: &CacheStatus) {
+    pub(crate) fn end(
+        &mut self,
+        status: u16,
+        body_bytes: u64,
+        (cache, name): (&CacheStatus, &CacheName),
+    ) {
         (self.status, self.body_bytes) = (status, body_bytes);
         let mut value = Vec::new();
-        cache.write(&mut value);
+        cache.write(name, &mut value);
         self.cache = text(&value);
         self.duration_us = clock::monotonic_us().saturating_sub(self.started_us);
     }

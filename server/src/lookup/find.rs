@@ -44,7 +44,7 @@ pub(crate) fn lookup<'w>(
         Err(reason) => return forward(request, reason, varies, None),
     };
     let Some(part) = query.part(request, &stored, varies.then_some(&*variant)) else {
-        return forward(request, ForwardReason::UriMiss, varies, None);
+        return forward(request, ForwardReason::Partial, varies, None);
     };
     match judge(&stored.meta, &request.directives, query.now) {
         ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => {

@@ -2,7 +2,7 @@
 
 use forebay_cache::{Fill, FillRefused, Leader, RecordTags, RecordTimes, TagsError, VariantKey};
 use forebay_http::date::write_date;
-use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
+use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
@@ -261,14 +261,13 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
     }
 }
 
-/// Fields that describe one message, not the stored response: Age is computed for each use, and the
-/// Cache-Status of other caches describes how this message was obtained.
-const OF_MESSAGE: FieldSet = FieldSet::of(&[FieldId::Age, FieldId::CacheStatus]);
-
 /// Returns the header lines that are stored. Targeted fields for this cache alone come first, which
-/// clients do not get, but which apply again when a 304 without them updates the response. Lines
-/// that describe the message, tags, and lines that only one client gets are left out. A Date is
-/// added if the origin sent none (RFC 9110 §6.6.1).
+/// clients do not get, but which apply again when a 304 without them updates the response. Age,
+/// which is computed for each use, tags, and lines that only one client gets are left out. A Date
+/// is added if the origin sent none (RFC 9110 §6.6.1).
+///
+/// The Cache-Status of caches nearer to the origin is stored, because it precedes our own member in
+/// every hit (RFC 9211 §2).
 fn stored_lines(
     received: &FieldBlock,
     timing: &ResponseTiming,
@@ -276,7 +275,7 @@ fn stored_lines(
 ) -> FieldBlock {
     let hidden = settings.hidden_fields();
     let is_stripped = |id| id == FieldId::SetCookie && settings.set_cookie == SetCookie::Strip;
-    let is_left_out = |id| OF_MESSAGE.contains(id) || hidden.contains(id) || is_stripped(id);
+    let is_left_out = |id| id == FieldId::Age || hidden.contains(id) || is_stripped(id);
     let is_own = |name: &[u8]| settings.targeted_cache_control.is_own(name);
     let fields = received.fields().iter().filter(|field| !is_left_out(field.id));
     let (own, sent): (Vec<_>, Vec<_>) = fields.partition(|field| is_own(field.name));

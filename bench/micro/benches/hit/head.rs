@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io::Write;
 
 use criterion::{BenchmarkId, Criterion};
-use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::cache_status::{CacheName, CacheStatus};
 use forebay_http::write;
 
 /// Field lines in stored form.
@@ -19,13 +19,16 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     let (age, length, ttl) = (1234, 1024, 85_166);
     let mut out = Vec::with_capacity(1024);
     let mut formatted = Vec::with_capacity(1024);
-    with_ours(&mut out, age, length, ttl);
+    let name = CacheName::new("forebay").expect("it is printable");
+    with_ours(&mut out, &name, age, length, ttl);
     with_format(&mut formatted, age, length, ttl);
     assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&formatted));
 
     let mut group = criterion.benchmark_group("head");
     group.bench_function(BenchmarkId::from_parameter("forebay"), |bencher| {
-        bencher.iter(|| with_ours(&mut out, black_box(age), black_box(length), black_box(ttl)));
+        bencher.iter(|| {
+            with_ours(&mut out, &name, black_box(age), black_box(length), black_box(ttl));
+        });
     });
     group.bench_function(BenchmarkId::from_parameter("std-format"), |bencher| {
         bencher.iter(|| with_format(&mut out, black_box(age), black_box(length), black_box(ttl)));
@@ -33,14 +36,14 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn with_ours(out: &mut Vec<u8>, age: u64, length: u64, ttl: i64) {
+fn with_ours(out: &mut Vec<u8>, name: &CacheName, age: u64, length: u64, ttl: i64) {
     out.clear();
     write::status_line(out, 200);
     out.extend_from_slice(STORED);
     write::number_field(out, b"age", age);
     write::number_field(out, b"content-length", length);
     out.extend_from_slice(b"cache-status: ");
-    CacheStatus::hit(ttl).write(out);
+    CacheStatus::hit(ttl).write(name, out);
     out.extend_from_slice(b"\r\n\r\n");
 }
 

@@ -1,4 +1,4 @@
-use crate::policy::cache_status::CacheStatus;
+use crate::policy::cache_status::{CacheName, CacheOutcome, CacheStatus, write_key};
 use crate::policy::reuse::ForwardReason;
 use crate::policy::storable::NotStorable;
 
@@ -12,6 +12,7 @@ fn cache_status_is_written_by_rfc_9211() {
         (CacheStatus::hit(0), "forebay; hit; ttl=0"),
         (CacheStatus::hit(i64::MIN), "forebay; hit; ttl=-999999999999999"),
         (miss, "forebay; fwd=uri-miss"),
+        (CacheStatus { outcome: CacheOutcome::NotForwarded, ..miss }, "forebay"),
         (
             CacheStatus { stored: true, fwd_status: Some(200), ..miss },
             "forebay; fwd=uri-miss; fwd-status=200; stored",
@@ -28,9 +29,38 @@ fn cache_status_is_written_by_rfc_9211() {
     ];
     for (status, expected) in cases {
         let mut out = Vec::new();
-        status.write(&mut out);
+        status.write(&CacheName::new("forebay").expect("it is printable"), &mut out);
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
+}
+
+#[test]
+fn a_name_is_a_token_or_a_string() {
+    let cases = [
+        ("edge-1.example", Some("edge-1.example; hit; ttl=1")),
+        ("*a:80/b", Some("*a:80/b; hit; ttl=1")),
+        ("Edge 1", Some("\"Edge 1\"; hit; ttl=1")),
+        ("1st", Some("\"1st\"; hit; ttl=1")),
+        ("a\"b\\", Some("\"a\\\"b\\\\\"; hit; ttl=1")),
+        ("", None),
+        ("caf\u{e9}", None),
+        ("a\r\nb", None),
+    ];
+    for (name, expected) in cases {
+        let written = CacheName::new(name).map(|name| {
+            let mut out = Vec::new();
+            CacheStatus::hit(1).write(&name, &mut out);
+            String::from_utf8(out).expect("a member is ASCII")
+        });
+        assert_eq!(written.as_deref(), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_key_is_a_string() {
+    let mut out = Vec::new();
+    write_key(b"shop http://a/\"b\\c\"", &mut out);
+    assert_eq!(String::from_utf8_lossy(&out), "; key=\"shop http://a/\\\"b\\\\c\\\"\"");
 }
 
 #[test]

@@ -85,6 +85,7 @@ fn defaults_are_the_ones_that_are_documented() {
             unkeyed_fields: route.unkeyed_fields.clone(),
             tag_fields: route.tag_fields,
             tags_shown: false,
+            cache_status_key: false,
             targeted_cache_control: TargetList::new(["CDN-Cache-Control"]),
             purge_from: AddressList::default(),
         }
