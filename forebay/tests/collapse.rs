@@ -313,6 +313,67 @@ fn followers_of_other_variants_get_their_own_content() {
     assert!((3..=4).contains(&count), "one for each language, not {count}");
 }
 
+/// The first request for validation is under way when the others arrive. They wait for it, and then
+/// share validations that began after them.
+#[test]
+fn requests_for_validation_share_one_that_began_after_them() {
+    let (gate, asked) = (Gate::new(), Gate::new());
+    let (held, reached) = (gate.clone(), asked.clone());
+    let origin = Origin::start(move |request| match request.nth {
+        0 => Script::answer("200 OK", &["Cache-Control: max-age=60", "ETag: \"a\""], b"page"),
+        1 => Script::new().open(&reached).wait(&held).send(CONFIRMED),
+        _ => Script::new().send(CONFIRMED),
+    });
+    let server = server_before(&origin);
+    Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
+    let ask = |field: &'static str| {
+        let mut client = Client::connect(server.address());
+        client.send(slow_request(&[field]));
+        client
+    };
+    let mut clients = vec![ask("Cache-Control: no-cache")];
+    assert!(asked.wait());
+    clients.extend((0..20).map(|_| ask("Cache-Control: no-cache")));
+    clients.extend((0..20).map(|_| ask("Cache-Control: max-age=0")));
+    eventually("all wait", || server.stat("requests_total") == 42.0);
+    gate.open();
+    for client in &mut clients {
+        let response = client.response("GET").expect("whole");
+        assert_eq!((response.status, response.text().as_str()), (200, "page"));
+    }
+    let requests = origin.requests();
+    let is_validation = |text: &str| text == "\"a\"";
+    assert!(requests[1..].iter().all(|r| r.head.field("if-none-match").is_some_and(is_validation)));
+    assert!((3..10).contains(&requests.len()), "{} requests to the origin", requests.len());
+}
+
+#[test]
+fn requests_that_cannot_share_a_validation_validate_by_the_stored_tag() {
+    const FIELDS: &[&str] = &["Cache-Control: no-cache", "ETag: \"a\""];
+    let (gate, asked) = (Gate::new(), Gate::new());
+    let (held, reached) = (gate.clone(), asked.clone());
+    let origin = Origin::start(move |request| match request.nth {
+        0 => Script::answer("200 OK", FIELDS, b"page"),
+        1 => Script::new().open(&reached).wait(&held).send(CONFIRMED),
+        _ => Script::new().send(CONFIRMED),
+    });
+    let server = server_before(&origin);
+    Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
+    let mut clients = waiting_clients(&server, 1);
+    assert!(asked.wait());
+    clients.extend(waiting_clients(&server, 20));
+    eventually("all wait", || server.stat("requests_total") == 22.0);
+    gate.open();
+    for client in &mut clients {
+        let response = client.response("GET").expect("whole");
+        assert_eq!((response.status, response.text().as_str()), (200, "page"));
+    }
+    let requests = origin.requests();
+    assert!(requests[1..].iter().all(|r| r.head.has("if-none-match")), "one came without a tag");
+}
+
+const CONFIRMED: &str = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n";
+
 /// A storable answer whose second half waits for the gate.
 fn halves(held: &Gate) -> Script {
     Script::new().send(answer_head("200 OK", STORABLE, 12)).send("first ").wait(held).send("second")

@@ -14,6 +14,8 @@ use crate::lookup::Hit;
 pub(crate) enum Response<'t> {
     /// A stored response. It borrows from the store, so the task must not wait before sending it.
     Stored(Hit<'t>),
+    /// A stored response that the origin has confirmed. It borrows from the store, too.
+    Confirmed(Box<ConfirmedResponse<'t>>),
     /// A response that is being stored, sent as it arrives.
     Growing(Box<GrowingResponse>),
     /// An origin's response that is not stored, sent as it arrives.
@@ -22,6 +24,15 @@ pub(crate) enum Response<'t> {
     NotModified(Box<FieldBlock>),
     /// A response of this server's own.
     Synthetic(SyntheticResponse),
+}
+
+/// A stored response that the origin has confirmed with a 304 for this request.
+pub(crate) struct ConfirmedResponse<'t> {
+    pub(crate) hit: Hit<'t>,
+    /// The stored head with the changes of the 304, if the result may not be stored.
+    pub(crate) head: Option<Vec<u8>>,
+    /// Header lines of the 304 for this client only.
+    pub(crate) own_lines: FieldBlock,
 }
 
 /// A response that is being stored.

@@ -207,7 +207,7 @@ impl Flights {
         if let Some(replaced) = &replaced {
             shard.unregister(replaced);
         }
-        let flight = Arc::new(Flight::new(key, flight_hash, purge_noted));
+        let flight = Arc::new(Flight::new(key, flight_hash, purge_noted, now_ms));
         flight.set_waits(!terms.has_turn);
         if policy == JoinPolicy::Any {
             shard.register(Arc::clone(&flight));

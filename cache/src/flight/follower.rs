@@ -36,6 +36,12 @@ impl Follower {
         Self { handle: Some(FollowerHandle::new(flight)) }
     }
 
+    /// The time at which the leader began to fetch, in milliseconds: `now_ms` of its
+    /// [`JoinTerms`](crate::JoinTerms). 0 after the outcome.
+    pub fn began_ms(&self) -> u64 {
+        self.handle.as_ref().map_or(0, FollowerHandle::began_ms)
+    }
+
     /// Polls for the outcome. It is returned once; later polls return `Failed(None)`.
     pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<FollowOutcome> {
         let Some(handle) = self.handle.take() else {

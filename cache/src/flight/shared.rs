@@ -31,6 +31,8 @@ pub(super) struct Flight {
     variant: Option<Box<[u8]>>,
     /// The purge number that the gate returned when the leader began.
     pub(super) purge_noted: u64,
+    /// The leader's monotonic time when it began, in milliseconds.
+    began_ms: u64,
     /// Whether the leader waits for its turn to ask the origin. Only a hint for callers that join,
     /// which publishes no data.
     waits: AtomicBool,
@@ -40,13 +42,19 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(key: FlightKey<'_>, flight_hash: u64, purge_noted: u64) -> Self {
+    pub(super) fn new(
+        key: FlightKey<'_>,
+        flight_hash: u64,
+        purge_noted: u64,
+        began_ms: u64,
+    ) -> Self {
         Self {
             hash: key.hash,
             flight_hash,
             primary: key.primary.into(),
             variant: key.variant.map(Into::into),
             purge_noted,
+            began_ms,
             waits: AtomicBool::new(false),
             is_served: AtomicBool::new(false),
             growing: Mutex::new(LockClass::Flight, GrowingRecord::new()),
@@ -268,6 +276,11 @@ impl FollowerHandle {
 }
 
 impl FollowerHandle {
+    /// The leader's monotonic time when it began, in milliseconds.
+    pub(super) fn began_ms(&self) -> u64 {
+        self.flight.began_ms
+    }
+
     /// See [`Flight::serve`].
     pub(super) fn serve(&self) {
         self.flight.serve();

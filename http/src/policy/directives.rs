@@ -42,6 +42,18 @@ impl RequestDirectives {
         max_stale: None,
     };
 
+    /// RFC 9111 §5.2.1.1 and §5.2.1.4: whether the request asks for a response that the origin
+    /// sends or validates after the request was made.
+    pub fn asks_validation(&self) -> bool {
+        self.no_cache || self.max_age == Some(0)
+    }
+
+    /// Returns the directives that are left once a validation that was asked for has taken place.
+    pub fn without_validation(self) -> RequestDirectives {
+        let max_age = self.max_age.filter(|seconds| *seconds > 0);
+        RequestDirectives { no_cache: false, max_age, ..self }
+    }
+
     /// RFC 9111 §5.2.1 and §5.4: parses Cache-Control and Pragma of a request.
     pub fn parse(fields: Fields<'_>) -> RequestDirectives {
         use FieldId::{Authorization, CacheControl, Pragma};

@@ -3,7 +3,7 @@
 use super::Delivered;
 use super::head::HeadContext;
 use super::long::LongBodyPart;
-use super::stored::queue_stored;
+use super::stored::{queue_confirmed, queue_stored};
 use super::streamed::queue_not_modified_response;
 use super::synthetic::queue_synthetic;
 use crate::response::{GrowingResponse, Response, StreamedResponse};
@@ -34,6 +34,13 @@ pub(crate) fn begin<'t>(
         Response::Stored(hit) => {
             // This drops the hit, so that no record is pinned while the task waits for the client.
             let (delivered, long) = queue_stored(transaction, queue, hit);
+            match long {
+                None => return BegunDelivery::Queued(delivered),
+                Some(long) => DeliveryRest::Long(delivered, long),
+            }
+        }
+        Response::Confirmed(response) => {
+            let (delivered, long) = queue_confirmed(transaction, queue, *response);
             match long {
                 None => return BegunDelivery::Queued(delivered),
                 Some(long) => DeliveryRest::Long(delivered, long),

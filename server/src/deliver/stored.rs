@@ -5,14 +5,17 @@ use std::ops::Range;
 use forebay_cache::StoredBody;
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::conditional::write_fields_of_304;
+use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::range::{RangeDecision, write_content_range};
 
 use super::Delivered;
 use super::head::{Head, HeadContext, WrittenHead};
 use super::long::LongBodyPart;
+use crate::clock;
 use crate::limits::INLINE_BODY_BYTES_MAX;
-use crate::lookup::{Hit, SelectedPart, write_strong_tag};
+use crate::lookup::{Hit, SelectedPart, stored_block, stored_meta, write_strong_tag};
+use crate::response::ConfirmedResponse;
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
@@ -24,9 +27,52 @@ pub(super) fn queue_stored(
     hit: Hit<'_>,
 ) -> (Delivered, Option<LongBodyPart>) {
     let (meta, block) = (&hit.stored.meta, hit.stored.block());
+    let head = StoredHead { meta, block, age: hit.age, own_lines: &[] };
+    queue_part(transaction, queue, &hit, &head)
+}
+
+/// Appends a response that the origin has confirmed, like [`queue_stored`].
+pub(super) fn queue_confirmed(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    response: ConfirmedResponse<'_>,
+) -> (Delivered, Option<LongBodyPart>) {
+    let ConfirmedResponse { hit, head, own_lines } = response;
+    let own_lines = own_lines.bytes();
+    let merged = head.as_deref().and_then(|head| Some((head, stored_meta(head)?)));
+    let head = match &merged {
+        Some((head, meta)) => {
+            let age = current_age(meta.initial_age_s, meta.response_time, clock::unix_seconds());
+            StoredHead { meta, block: stored_block(head, meta), age, own_lines }
+        }
+        None => {
+            let (meta, block) = (&hit.stored.meta, hit.stored.block());
+            StoredHead { meta, block, age: hit.age, own_lines }
+        }
+    };
+    queue_part(transaction, queue, &hit, &head)
+}
+
+/// The head of a stored response as one client gets it.
+struct StoredHead<'a> {
+    meta: &'a StoredMeta,
+    block: &'a [u8],
+    age: u32,
+    /// Field lines for this client only.
+    own_lines: &'a [u8],
+}
+
+#[inline]
+fn queue_part(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    hit: &Hit<'_>,
+    head: &StoredHead<'_>,
+) -> (Delivered, Option<LongBodyPart>) {
+    let StoredHead { meta, block, age, own_lines } = *head;
     let context = HeadContext::of(transaction);
     let SelectedPart::Body(decision) = hit.part else {
-        return (queue_not_modified(&context, queue, (meta, block), hit.age, &[]), None);
+        return (queue_not_modified(&context, queue, (meta, block), age, own_lines), None);
     };
     let body = hit.stored.found.body();
     let part = hit.part.bytes(body.bytes());
@@ -40,8 +86,9 @@ pub(super) fn queue_stored(
     // A 416 is not a copy of the stored response, so a cache before this server must not store it.
     let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
     let framing = body_framing(status, count);
-    let head = Head { status, block, age: Some(hit.age), framing };
+    let head = Head { status, block, age: Some(age), framing };
     let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
+        text.extend_from_slice(own_lines);
         if decision != RangeDecision::Whole {
             text.extend_from_slice(b"content-range: ");
             write_content_range(decision, body.bytes(), text);
@@ -58,7 +105,7 @@ pub(super) fn queue_stored(
             (delivered, Some(LongBodyPart { long, part, is_chunked: false }))
         }
         StoredBody::Whole(_) => {
-            queue_body(transaction, queue, &hit, part.start as u32..part.end as u32);
+            queue_body(transaction, queue, hit, part.start as u32..part.end as u32);
             (delivered, None)
         }
     }

@@ -21,6 +21,9 @@ pub(super) enum FollowedFetch<'t> {
     Response { response: Response<'t>, ttl: i64 },
     /// The response is another variant. The transaction now has this request's secondary key.
     OtherVariant,
+    /// The fetch began before this request, which asks for a newer response. It has ended, so
+    /// another fetch can be led or followed.
+    TooEarly,
     /// This request may not use the response, for this reason of Cache-Status.
     Unusable(&'static str),
     /// The fetch failed: with this status if the origin failed, without one if the request that
@@ -28,19 +31,26 @@ pub(super) enum FollowedFetch<'t> {
     Failed(Option<u16>),
 }
 
-/// Waits for another request's fetch, and checks whether its response may answer this request. The
-/// wait needs no limit of its own, because the fetch has the limits of every exchange.
+/// Waits for another request's fetch, and checks whether its response may answer this request,
+/// which began at `asked_ms`. The wait needs no limit of its own, because the fetch has the limits
+/// of every exchange.
+///
+/// RFC 9111 §4 and §5.2.1.4: a request that asks for validation may share one that began after it.
+/// If the fetch began earlier, the request waits for its end all the same: then all such requests
+/// share the next one.
 pub(super) async fn follow<'t>(
     transaction: &mut Transaction<'t>,
     mut follower: Follower,
     varies: bool,
+    asked_ms: u64,
 ) -> FollowedFetch<'t> {
-    let directives = &transaction.request.directives;
-    if directives.no_cache || directives.max_age == Some(0) {
-        // The request asks for a response that is generated or validated after it was sent.
-        return FollowedFetch::Unusable("not-followed");
-    }
+    let is_too_early =
+        transaction.request.directives.asks_validation() && follower.began_ms() <= asked_ms;
     match poll_fn(|cx| follower.poll_outcome(cx)).await {
+        FollowOutcome::Growing(_) if is_too_early => FollowedFetch::Unusable("not-followed"),
+        FollowOutcome::Validated(_) | FollowOutcome::Declined if is_too_early => {
+            FollowedFetch::TooEarly
+        }
         FollowOutcome::Growing(reader) => follow_growing(transaction, reader),
         FollowOutcome::Validated(renewed) => {
             let hit = validated_hit(transaction, &renewed, varies);
@@ -115,9 +125,11 @@ fn validated_hit<'t>(
 }
 
 /// Returns the remaining freshness lifetime in seconds, if this request may use the response (RFC
-/// 9111 §4).
+/// 9111 §4), which the origin has sent or validated since the request began, if the request asks
+/// for that.
 fn freshness_left(transaction: &Transaction<'_>, meta: &StoredMeta) -> Option<i64> {
-    match judge(meta, &transaction.request.directives, clock::unix_seconds()) {
+    let directives = transaction.request.directives.without_validation();
+    match judge(meta, &directives, clock::unix_seconds()) {
         ReuseDecision::Serve { ttl, .. } => Some(ttl),
         ReuseDecision::Validate(_) => None,
     }

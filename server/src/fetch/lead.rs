@@ -50,6 +50,9 @@ pub(super) enum FetchOutcome {
         /// Field lines that only the client of this request gets.
         own_lines: FieldBlock,
     },
+    /// The stored response is still valid for this request, with this head, which may not be
+    /// stored.
+    Confirmed { head: Vec<u8>, own_lines: FieldBlock, progress: RuleProgress },
     /// The response is not stored; only this request gets it.
     NotStored { answer: Box<OriginAnswer>, detail: &'static str, progress: RuleProgress },
     /// There is no response.
@@ -67,13 +70,18 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
             }
             report(outcome, FetchOutcome::Failed(fault));
         }
-        Ok(OriginVerdict::Confirmed(renewed)) => {
+        Ok(OriginVerdict::Confirmed { renewed, own_lines }) => {
             task.worker.count(Counter::Validated);
-            leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
-            task.worker.notify_stored();
             let progress = task.rule_state.progress();
-            let own_lines = FieldBlock::new();
-            report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
+            if renewed.is_storable {
+                leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
+                task.worker.notify_stored();
+                report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
+            } else {
+                leader.decline_once();
+                let head = renewed.head;
+                report(outcome, FetchOutcome::Confirmed { head, own_lines, progress });
+            }
         }
         Ok(OriginVerdict::Answer(answer)) => task.store(answer, leader, outcome).await,
     }
@@ -87,8 +95,12 @@ fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
 /// The result of asking the origin.
 enum OriginVerdict {
     Answer(Box<OriginAnswer>),
-    /// The stored response is still valid, with this merged head.
-    Confirmed(MergedHead),
+    /// The stored response is still valid, with this merged head and these lines for the client
+    /// that asked.
+    Confirmed {
+        renewed: MergedHead,
+        own_lines: FieldBlock,
+    },
 }
 
 impl FetchTask {
@@ -124,9 +136,12 @@ impl FetchTask {
         answer.body.next().await?;
         let context = self.store_context();
         match context.renewed_head(stale, &answer.head.block, &answer.timing()) {
-            Some(renewed) => Ok(OriginVerdict::Confirmed(renewed)),
-            // The 304 is about another response (RFC 9111 §4.3.4), or the result may not be stored,
-            // so the whole response is requested.
+            Some(renewed) => {
+                let own_lines = context.own_lines_of_304(&answer.head.block);
+                Ok(OriginVerdict::Confirmed { renewed, own_lines })
+            }
+            // The 304 is about another response (RFC 9111 §4.3.4), so the whole response is
+            // requested.
             None => Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill, leader).await?))),
         }
     }
@@ -193,7 +208,7 @@ fn is_origin_failure(status: u16) -> bool {
 }
 
 /// Returns the precondition fields that validate a stored response.
-fn conditions(stale: &Stale) -> FieldBlock {
+pub(super) fn conditions(stale: &Stale) -> FieldBlock {
     let validators = validator_fields(&stale.meta, stale.block());
     let mut conditions = FieldBlock::new();
     if let Some(etag) = validators.if_none_match {

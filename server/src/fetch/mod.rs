@@ -24,6 +24,7 @@ mod resolve;
 mod resume;
 mod upload;
 mod upload_room;
+mod validate;
 
 pub(crate) use abandoned::AbandonedFetches;
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};

@@ -13,6 +13,7 @@
 use std::rc::Rc;
 
 use forebay_cache::{CollapseResult, Follower, JoinPolicy, JoinTerms, Leader};
+use forebay_http::fields::FieldBlock;
 use forebay_http::policy::cache_status::CacheStatus;
 use tokio::sync::oneshot;
 
@@ -23,12 +24,13 @@ use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
 use super::pass_through::pass_through;
+use super::validate::{confirmed, validate};
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{FAILED_FETCHES_MAX, FOLLOW_STALLED_MS, JOINS_MAX};
 use crate::lookup::{ForwardPlan, LookupResult, Stale};
-use crate::response::{Response, StreamedResponse};
+use crate::response::{ConfirmedResponse, Response, StreamedResponse};
 use crate::transaction::Transaction;
 
 /// Obtains the response to a request that the cache cannot answer.
@@ -56,8 +58,23 @@ async fn obtain<'t>(
     }
     match collapse(transaction, plan).await? {
         Some(response) => Ok(response),
-        None => pass_through(transaction, true).await,
+        None => ask_alone(transaction).await,
     }
+}
+
+/// Obtains a response that no other request shares. A stored response is validated: the origin need
+/// not send it again because requests could not share it.
+async fn ask_alone<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, Fault> {
+    let stale = match transaction.look_up() {
+        LookupResult::Forward(plan) => plan.stale.map(|stale| (stale, plan.varies)),
+        LookupResult::Hit(_) => None,
+    };
+    if let Some((stale, varies)) = stale.filter(|(stale, _)| stale.meta.can_validate())
+        && let Some(response) = validate(transaction, &stale, varies).await?
+    {
+        return Ok(response);
+    }
+    pass_through(transaction, true).await
 }
 
 /// Leads a fetch or follows one; `None` if the request has to be passed through. Sets the cache
@@ -92,7 +109,7 @@ async fn collapse<'t>(
                 return start_fetch(transaction, leader, follower, plan, status).await;
             }
             CollapseResult::Follower(follower) => {
-                match follow(transaction, follower, plan.varies).await {
+                match follow(transaction, follower, plan.varies, began_ms).await {
                     FollowedFetch::Response { response, ttl } => {
                         worker.count(Counter::Collapsed);
                         status.collapsed = true;
@@ -101,6 +118,7 @@ async fn collapse<'t>(
                         return Ok(Some(response));
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
+                    FollowedFetch::TooEarly => {}
                     FollowedFetch::Failed(fault_status) => {
                         // Limits of the request that led do not count. But the origin may have had
                         // the request before they were met, so the number of tries is limited, too.
@@ -181,6 +199,7 @@ async fn start_fetch<'t>(
     mut status: CacheStatus,
 ) -> Result<Option<Response<'t>>, Fault> {
     let ForwardPlan { stale, varies, .. } = plan;
+    let known = stale.as_ref().map(|stale| stale.known);
     let worker = transaction.worker();
     let request =
         OwnedRequest::copy(&transaction.request, transaction.hook_context().view.original)?;
@@ -202,15 +221,18 @@ async fn start_fetch<'t>(
         Ok(FetchOutcome::Stored { fwd_status, progress, own_lines }) => {
             transaction.rule_state.resume(progress);
             status.fwd_status = Some(fwd_status);
-            let mut response = own_response(transaction, follower, varies).await?;
-            if let Some(Response::Growing(growing)) = &mut response {
-                growing.own_lines = own_lines;
-            }
+            let response = own_response(transaction, follower, varies).await?;
+            let response = response.map(|response| with_own_lines(response, own_lines));
             status.stored = response.is_some();
             if response.is_none() {
                 status.detail = Some("not-reusable");
             }
             response
+        }
+        Ok(FetchOutcome::Confirmed { head, own_lines, progress }) => {
+            transaction.rule_state.resume(progress);
+            status.fwd_status = Some(304);
+            known.and_then(|known| confirmed(transaction, (known, varies), Some(head), own_lines))
         }
         Ok(FetchOutcome::NotStored { answer, detail, progress }) => {
             transaction.rule_state.resume(progress);
@@ -225,4 +247,18 @@ async fn start_fetch<'t>(
     };
     transaction.cache_status = status;
     Ok(response)
+}
+
+/// Adds header lines for this client only to the response that it has caused to be fetched.
+fn with_own_lines(response: Response<'_>, own_lines: FieldBlock) -> Response<'_> {
+    match response {
+        Response::Growing(mut growing) => {
+            growing.own_lines = own_lines;
+            Response::Growing(growing)
+        }
+        Response::Stored(hit) if !own_lines.bytes().is_empty() => {
+            Response::Confirmed(Box::new(ConfirmedResponse { hit, head: None, own_lines }))
+        }
+        response => response,
+    }
 }

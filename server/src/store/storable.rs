@@ -45,6 +45,8 @@ pub(crate) struct MergedHead {
     /// The new tags; `None` if the tags stay as they are.
     pub(crate) tags: Option<RecordTags>,
     pub(crate) times: RecordTimes,
+    /// Whether the head may be stored. If not, only the client that asked gets it.
+    pub(crate) is_storable: bool,
 }
 
 /// The reason that a response is not stored.
@@ -101,6 +103,14 @@ impl StoreContext<'_> {
         own
     }
 
+    /// Returns the cookies of a 304. Only the client whose request was validated gets them.
+    pub(crate) fn own_lines_of_304(&self, block: &FieldBlock) -> FieldBlock {
+        let mut own = FieldBlock::new();
+        let cookies = block.fields().iter().filter(|field| field.id == FieldId::SetCookie);
+        cookies.for_each(|field| own.push_field(field));
+        own
+    }
+
     /// Makes the record of a response.
     ///
     /// # Errors
@@ -128,8 +138,7 @@ impl StoreContext<'_> {
     }
 
     /// Merges a 304 with the fields of `update` into a stored head (RFC 9111 §4.3.4). Returns
-    /// `None` if the 304 is about another response or changes Vary, or the result may not be
-    /// stored.
+    /// `None` if the 304 is about another response or changes Vary.
     pub(crate) fn renewed_head(
         &self,
         stale: &Stale,
@@ -143,8 +152,8 @@ impl StoreContext<'_> {
         let stored = FieldBlock::parse(stale.lines())?;
         let merged = merge_304(&stored, update.fields());
         let rules = self.cache_rules();
-        check(self, status, &merged, &rules).ok()?;
-        permitted_by_rules(&self.hook, &merged).ok()?;
+        let is_storable = check(self, status, &merged, &rules).is_ok()
+            && permitted_by_rules(&self.hook, &merged).is_ok();
         if vary_names(merged.fields()) != vary_names(stored.fields()) {
             return None;
         }
@@ -152,7 +161,8 @@ impl StoreContext<'_> {
         let mut meta = StoredMeta::new(status, &block, timing, &rules);
         meta.body_bytes = stale.meta.body_bytes;
         let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
-        Some(MergedHead { head: stored_head(&meta, &block), tags, times: times(&meta) })
+        let (head, times) = (stored_head(&meta, &block), times(&meta));
+        Some(MergedHead { head, tags, times, is_storable })
     }
 
     fn refused_tags(&self, error: TagsError, status: u16) -> NotStored {

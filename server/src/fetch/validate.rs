@@ -1,0 +1,67 @@
+//! Validates a stored response for one request alone, which could not share the fetch of another.
+
+use forebay_cache::RecordVersion;
+use forebay_http::fields::FieldBlock;
+
+use super::exchange::{Exchange, exchange};
+use super::lead::conditions;
+use super::outbound::{OutboundLine, OutboundMessage, Purpose};
+use crate::counters::Counter;
+use crate::fault::Fault;
+use crate::lookup::{Stale, validated};
+use crate::response::{ConfirmedResponse, Response, StreamedResponse};
+use crate::store::{StoreContext, note_storable};
+use crate::transaction::Transaction;
+
+/// Asks the origin whether a stored response is still valid. Returns the stored response or the
+/// origin's new one; `None` if the stored response is gone, or the 304 is about another one.
+///
+/// # Errors
+/// The exchange failed.
+pub(super) async fn validate<'t>(
+    transaction: &mut Transaction<'t>,
+    stale: &Stale,
+    varies: bool,
+) -> Result<Option<Response<'t>>, Fault> {
+    let line = OutboundLine::new(&transaction.request)?;
+    let fields = transaction.request.head.fields();
+    let message = OutboundMessage { line: &line, fields, has_body: false };
+    let conditions = conditions(stale);
+    let (client, interim) = (transaction.client, transaction.interim());
+    let hook = transaction.hook_context();
+    let purpose = Purpose::Validate(&conditions);
+    let request = Exchange::new(client.network(), hook, message, purpose, interim);
+    let mut answer = exchange(&request, None).await?;
+    let (worker, route) = (transaction.worker(), transaction.route());
+    let (request, path_query) = (message.client_request(), line.path_query());
+    let context = StoreContext { hook, route, request, path_query };
+    let is_confirmed = answer.received_status == 304;
+    if !is_confirmed {
+        note_storable(&context, transaction.key, &answer.head);
+        transaction.cache_status.fwd_status = Some(answer.received_status);
+        answer.head.block.remove(|field| route.route.settings.hides(field));
+        return Ok(Some(Response::Streamed(Box::new(StreamedResponse { answer, upload: None }))));
+    }
+    // A 304 has no body. Reading its end returns the connection to the pool.
+    answer.body.next().await?;
+    let Some(renewed) = context.renewed_head(stale, &answer.head.block, &answer.timing()) else {
+        return Ok(None);
+    };
+    worker.count(Counter::Validated);
+    let own_lines = context.own_lines_of_304(&answer.head.block);
+    transaction.cache_status.fwd_status = Some(304);
+    Ok(confirmed(transaction, (stale.known, varies), Some(renewed.head), own_lines))
+}
+
+/// Returns the stored response that the origin has confirmed for this request alone, if it is still
+/// stored: with this head instead of the stored one, and with these lines for this client.
+pub(super) fn confirmed<'t>(
+    transaction: &Transaction<'t>,
+    (known, varies): (RecordVersion, bool),
+    head: Option<Vec<u8>>,
+    own_lines: FieldBlock,
+) -> Option<Response<'t>> {
+    let variant = varies.then_some(&**transaction.variant);
+    let hit = validated(&transaction.lookup_query(), &transaction.request, variant, known)?;
+    Some(Response::Confirmed(Box::new(ConfirmedResponse { hit, head, own_lines })))
+}
