@@ -118,6 +118,13 @@ counters! {
         "Hits answered with 304 because the client's copy was current.";
     HitsRange, Counter, "hits_range_total",
         "Hits answered with 206 from a complete stored response.";
+    HitsStale, Counter, "hits_stale_total",
+        "Hits answered with a stale response, which is validated in the background or whose origin \
+            cannot be reached.";
+    StaleIfError, Counter, "stale_if_error_total",
+        "Requests answered with a stale response because the origin failed.";
+    BackgroundFetches, Counter, "background_fetches_total",
+        "Fetches that validate a stale response in the background.";
     HitsContinued, Counter, "hits_continued_total",
         "Hits whose remaining bytes came from the origin because parts of the stored body had been \
             evicted.";

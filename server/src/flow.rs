@@ -31,7 +31,7 @@ use crate::deliver::{
     BegunDelivery, DeliverError, Delivered, begin, deliver_fault, finish, refuse, relay_interim,
 };
 use crate::fault::Fault;
-use crate::fetch::resolve;
+use crate::fetch::{StaleHit, resolve, stale_at_once, stale_if_error};
 use crate::key::{LocalRequest, check_content, is_loop, local_request};
 use crate::log::Access;
 use crate::lookup::{Hit, LookupResult, SelectedPart};
@@ -162,13 +162,26 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
         }
         LookupResult::Forward(plan) => plan,
     };
+    if plan.is_stale
+        && let Some(stale) = stale_at_once(transaction, plan.fills)
+    {
+        note_stale_hit(transaction, &stale);
+        return Ok(Response::Stored(stale.hit));
+    }
     note_forward(transaction, plan.reason);
     if transaction.request.directives.only_if_cached {
         transaction.cache_status.outcome = CacheOutcome::NotForwarded;
         transaction.cache_status.detail = Some("only-if-cached");
         return Err(Fault::OnlyIfCached);
     }
-    Box::pin(resolve(transaction, plan)).await
+    let response = Box::pin(resolve(transaction, plan)).await;
+    match stale_if_error(transaction, &response) {
+        Some(stale) => {
+            note_stale_if_error(transaction, &stale, &response);
+            Ok(Response::Stored(stale.hit))
+        }
+        None => response,
+    }
 }
 
 /// Returns the response that header rules give instead of the requested one.
@@ -188,6 +201,27 @@ fn note_hit(transaction: &mut Transaction<'_>, hit: &Hit<'_>) {
         SelectedPart::Body(RangeDecision::Part { .. }) => worker.count(Counter::HitsRange),
         SelectedPart::Body(_) => {}
     }
+}
+
+fn note_stale_hit(transaction: &mut Transaction<'_>, stale: &StaleHit<'_>) {
+    note_hit(transaction, &stale.hit);
+    transaction.cache_status.detail = Some(stale.cause.detail());
+    transaction.rule_state.set_cache_result(CacheResult::HitStale);
+    transaction.worker().count(Counter::HitsStale);
+}
+
+fn note_stale_if_error(
+    transaction: &mut Transaction<'_>,
+    stale: &StaleHit<'_>,
+    response: &Result<Response<'_>, Fault>,
+) {
+    let status = &mut transaction.cache_status;
+    if let Ok(Response::Streamed(streamed)) = response {
+        status.fwd_status = Some(streamed.answer.received_status);
+    }
+    status.ttl = Some(stale.hit.ttl);
+    status.detail = Some(stale.cause.detail());
+    transaction.worker().count(Counter::StaleIfError);
 }
 
 fn note_forward(transaction: &mut Transaction<'_>, reason: ForwardReason) {

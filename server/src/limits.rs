@@ -281,6 +281,14 @@ pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 /// each client network. The others fail at once.
 pub(crate) const TRIES_ALONE_MAX: usize = 4;
 
+/// Fetches of one worker that validate stale responses in the background, at a time. A stale
+/// response that finds no place is served without one, and validated by a later request.
+pub(crate) const BACKGROUND_FETCHES_MAX: u32 = 64;
+
+/// Time between two attempts to reach an origin that is down, if stale responses are served in the
+/// meantime: so short that the origin is back in use within a second.
+pub(crate) const ORIGIN_PROBE_MS: u64 = 500;
+
 /// Size of a batch of access log lines, which a worker hands to the log's writer thread.
 pub(crate) const LOG_BATCH_BYTES: usize = 32 << 10;
 

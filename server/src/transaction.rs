@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use forebay_cache::StoreWorker;
 use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::stale::StaleCause;
 use forebay_rules::apply::{AnswerHead, OwnAnswer, RequestText, RequestView, RuledRequest};
 use forebay_rules::ast::{Hook, HttpControl};
 
@@ -19,7 +20,7 @@ use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::{KeyText, RouteMatch, match_route, write_key};
 use crate::log::Access;
-use crate::lookup::{LookupQuery, LookupResult, lookup};
+use crate::lookup::{Hit, LookupQuery, LookupResult, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
 use crate::worker::Worker;
@@ -149,6 +150,11 @@ impl<'t> Transaction<'t> {
     /// to have variants.
     pub(crate) fn look_up(&mut self) -> LookupResult<'t> {
         lookup(&self.lookup_query(), &self.request, self.variant)
+    }
+
+    /// Looks up a stored response that answers the request although it is stale.
+    pub(crate) fn look_up_stale(&mut self, cause: StaleCause) -> Option<Hit<'t>> {
+        lookup_stale(&self.lookup_query(), &self.request, self.variant, cause)
     }
 
     /// Returns the input of a lookup for this request.

@@ -59,6 +59,8 @@ pub(crate) struct Worker {
     waiting_output: Cell<usize>,
     /// Fetches whose clients have all left.
     pub(crate) abandoned: AbandonedFetches,
+    /// Number of fetches that validate stale responses in the background.
+    pub(crate) background_fetches: Cell<u32>,
     counters: CounterSlot,
     /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
@@ -114,6 +116,7 @@ impl Worker {
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             waiting_output: Cell::new(0),
             abandoned: AbandonedFetches::default(),
+            background_fetches: Cell::new(0),
             counters: parts.counters,
             histogram_rests: Default::default(),
             events: EventBudget::default(),

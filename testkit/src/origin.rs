@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
-use crate::clock::PATIENCE;
+use crate::clock::{PATIENCE, eventually};
 use crate::escape::show;
 use crate::request::Request;
 use crate::script::{Script, Step, locked};
@@ -62,6 +62,26 @@ impl Origin {
     /// arrived, and returns the steps of the response.
     pub fn start(answer: impl Fn(&Request) -> Script + Send + Sync + 'static) -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        Origin::serve(listener, answer)
+    }
+
+    /// Starts an origin at the address of one that was dropped.
+    pub fn start_at(
+        address: SocketAddr,
+        answer: impl Fn(&Request) -> Script + Send + Sync + 'static,
+    ) -> Origin {
+        let mut listener = None;
+        eventually("the address is free", || {
+            listener = TcpListener::bind(address).ok();
+            listener.is_some()
+        });
+        Origin::serve(listener.expect("bound above"), answer)
+    }
+
+    fn serve(
+        listener: TcpListener,
+        answer: impl Fn(&Request) -> Script + Send + Sync + 'static,
+    ) -> Origin {
         let address = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::new(Shared {
             answer: Box::new(answer),

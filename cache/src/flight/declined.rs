@@ -6,7 +6,7 @@
 //! although this does not help.
 
 /// The number of sets of a shard's table.
-const SETS: usize = 32;
+pub(super) const SETS: usize = 32;
 
 /// The number of keys of a set.
 const WAYS: usize = 4;

@@ -150,6 +150,14 @@ impl Leader {
         self.guard.watch_followers()
     }
 
+    /// Removes the known record, if it is still stored: the origin's response shows that it is
+    /// outdated.
+    pub fn forget_known(&self) {
+        let Some(known) = self.known else { return };
+        let FlightKey { primary, variant, .. } = self.guard.key();
+        self.inner.forget(primary, variant, known);
+    }
+
     /// Ends the fetch of a response that is not storable. Followers fetch for themselves, and
     /// fetches of the key are not collapsed for a while from `now_ms`.
     pub fn decline(self, now_ms: u64) {

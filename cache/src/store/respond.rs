@@ -82,16 +82,20 @@ impl StoreWorker {
     /// Removes the record of a key, or of one of its variants, if the record has this version. For
     /// a caller that has found fragments missing: the next request then fetches the response again.
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
-        if let Some((pinned, _)) = self.inner.records.find((primary, variant))
-            && pinned.record().header.sequence == known.sequence
-        {
-            self.inner.records.remove_hit(&pinned.hit);
-        }
-        self.inner.clean_up_orphans();
+        self.inner.forget(primary, variant, known);
     }
 }
 
 impl WorkerInner {
+    pub(crate) fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
+        if let Some((pinned, _)) = self.records.find((primary, variant))
+            && pinned.record().header.sequence == known.sequence
+        {
+            self.records.remove_hit(&pinned.hit);
+        }
+        self.clean_up_orphans();
+    }
+
     /// The queue for a response: main if the key is known to be requested more than once. Each
     /// variant of a resource has a history of its own. Otherwise a client that sends new values
     /// with every request would fill the main queue.

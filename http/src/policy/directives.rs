@@ -28,6 +28,8 @@ pub struct RequestDirectives {
     pub min_fresh: Option<u32>,
     /// Largest accepted staleness, in seconds; `u32::MAX` accepts any staleness.
     pub max_stale: Option<u32>,
+    /// Largest accepted staleness if the origin fails, in seconds (RFC 5861 §4).
+    pub stale_if_error: Option<u32>,
 }
 
 impl RequestDirectives {
@@ -40,6 +42,7 @@ impl RequestDirectives {
         max_age: None,
         min_fresh: None,
         max_stale: None,
+        stale_if_error: None,
     };
 
     /// RFC 9111 §5.2.1.1 and §5.2.1.4: whether the request asks for a response that the origin
@@ -87,6 +90,8 @@ impl RequestDirectives {
             self.min_fresh = self.min_fresh.max(directive.delta());
         } else if directive.is(b"max-stale") {
             self.add_max_stale(directive);
+        } else if directive.is(b"stale-if-error") {
+            self.stale_if_error = Some(least(self.stale_if_error, directive.delta_or_zero()));
         }
     }
 
@@ -127,6 +132,11 @@ pub struct ResponseDirectives {
     pub max_age: Option<u32>,
     /// Freshness lifetime in seconds in a shared cache.
     pub s_maxage: Option<u32>,
+    /// Largest staleness in seconds while the response is validated in the background (RFC 5861
+    /// §3).
+    pub stale_while_revalidate: Option<u32>,
+    /// Largest staleness in seconds if the origin fails (RFC 5861 §4).
+    pub stale_if_error: Option<u32>,
 }
 
 impl ResponseDirectives {
@@ -152,6 +162,10 @@ impl ResponseDirectives {
         match name {
             _ if name.eq_ignore_ascii_case(b"max-age") => Some(&mut self.max_age),
             _ if name.eq_ignore_ascii_case(b"s-maxage") => Some(&mut self.s_maxage),
+            _ if name.eq_ignore_ascii_case(b"stale-while-revalidate") => {
+                Some(&mut self.stale_while_revalidate)
+            }
+            _ if name.eq_ignore_ascii_case(b"stale-if-error") => Some(&mut self.stale_if_error),
             _ => None,
         }
     }

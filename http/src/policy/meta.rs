@@ -6,9 +6,10 @@
 //! | bytes | type | field |
 //! |---|---|---|
 //! | 0–1 | u16 | `status` |
-//! | 2–3 | u16 | `flags`; undefined bits are 0 |
+//! | 2–3 | u16 | `flags`; bit 3 is set, undefined bits are 0 |
 //! | 4–7 | u32 | `initial_age_s` |
-//! | 8–15 | u64 | `request_time`, Unix seconds |
+//! | 8–11 | u32 | `stale_while_revalidate_s`; all ones if there is none |
+//! | 12–15 | u32 | `stale_if_error_s`; all ones if there is none |
 //! | 16–23 | u64 | `response_time`, Unix seconds |
 //! | 24–27 | u32 | `lifetime_s` |
 //! | 28–31 | u32 | offset of the ETag value in the field block |
@@ -38,9 +39,12 @@ pub const STORED_META_BYTES: usize = 64;
 const NO_CACHE: u16 = 1 << 0;
 const FORBIDS_STALE: u16 = 1 << 1;
 const PERMITS_AUTHORIZED: u16 = 1 << 2;
-const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED;
+/// Always set: records of the layout before this one do not have it.
+const LAYOUT: u16 = 1 << 3;
+const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED | LAYOUT;
 
 const NONE: u64 = u64::MAX;
+const NO_LIMIT: u32 = u32::MAX;
 
 /// The facts about a stored response that a hit needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +59,16 @@ pub struct StoredMeta {
     pub permits_authorized: bool,
     /// Age of the response on arrival, in seconds.
     pub initial_age_s: u32,
-    /// When the request was sent, Unix seconds.
-    pub request_time: u64,
     /// When the response arrived, Unix seconds.
     pub response_time: u64,
     /// Freshness lifetime, seconds.
     pub lifetime_s: u32,
+    /// Staleness in seconds within which the origin allows serving the response while it is
+    /// validated; `None` if the origin does not say.
+    pub stale_while_revalidate_s: Option<u32>,
+    /// Staleness in seconds within which the origin allows serving the response if the origin
+    /// fails; `None` if the origin does not say.
+    pub stale_if_error_s: Option<u32>,
     /// Value of Last-Modified, Unix seconds.
     pub last_modified: Option<u64>,
     /// Value of Date, or the time of arrival, Unix seconds.
@@ -101,9 +109,10 @@ impl StoredMeta {
             forbids_stale: response.directives.forbids_stale(),
             permits_authorized: response.directives.permits_authorized(),
             initial_age_s: initial_age(date, arrival),
-            request_time: arrival.request_time,
             response_time: arrival.response_time,
             lifetime_s: lifetime.seconds,
+            stale_while_revalidate_s: response.directives.stale_while_revalidate,
+            stale_if_error_s: response.directives.stale_if_error,
             last_modified: date_field(response.fields, FieldId::LastModified),
             date: date.unwrap_or(arrival.response_time),
             body_bytes: None,
@@ -145,14 +154,17 @@ impl StoredMeta {
     /// Appends the encoded facts: 64 bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let flag = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
-        let flags = flag(self.no_cache, NO_CACHE)
+        let flags = LAYOUT
+            | flag(self.no_cache, NO_CACHE)
             | flag(self.forbids_stale, FORBIDS_STALE)
             | flag(self.permits_authorized, PERMITS_AUTHORIZED);
         let start = out.len();
         out.extend_from_slice(&self.status.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&self.initial_age_s.to_le_bytes());
-        out.extend_from_slice(&self.request_time.to_le_bytes());
+        for limit in [self.stale_while_revalidate_s, self.stale_if_error_s] {
+            out.extend_from_slice(&limit.unwrap_or(NO_LIMIT).to_le_bytes());
+        }
         out.extend_from_slice(&self.response_time.to_le_bytes());
         out.extend_from_slice(&self.lifetime_s.to_le_bytes());
         out.extend_from_slice(&self.etag.start.to_le_bytes());
@@ -170,7 +182,8 @@ impl StoredMeta {
         let status = u16::from_le_bytes(take(&mut rest)?);
         let flags = u16::from_le_bytes(take(&mut rest)?);
         let initial_age_s = u32::from_le_bytes(take(&mut rest)?);
-        let request_time = u64::from_le_bytes(take(&mut rest)?);
+        let stale_while_revalidate_s = u32::from_le_bytes(take(&mut rest)?);
+        let stale_if_error_s = u32::from_le_bytes(take(&mut rest)?);
         let response_time = u64::from_le_bytes(take(&mut rest)?);
         let lifetime_s = u32::from_le_bytes(take(&mut rest)?);
         let etag = ValueSpan {
@@ -181,7 +194,7 @@ impl StoredMeta {
         let last_modified = u64::from_le_bytes(take(&mut rest)?);
         let body_bytes = u64::from_le_bytes(take(&mut rest)?);
         let date = u64::from_le_bytes(take(&mut rest)?);
-        if !rest.is_empty() || flags & !FLAGS_ALL != 0 {
+        if !rest.is_empty() || flags & !FLAGS_ALL != 0 || flags & LAYOUT == 0 {
             return None;
         }
         Some(StoredMeta {
@@ -190,9 +203,10 @@ impl StoredMeta {
             forbids_stale: flags & FORBIDS_STALE != 0,
             permits_authorized: flags & PERMITS_AUTHORIZED != 0,
             initial_age_s,
-            request_time,
             response_time,
             lifetime_s,
+            stale_while_revalidate_s: limit(stale_while_revalidate_s),
+            stale_if_error_s: limit(stale_if_error_s),
             last_modified: (last_modified != NONE).then_some(last_modified),
             date,
             body_bytes: (body_bytes != NONE).then_some(body_bytes),
@@ -200,6 +214,10 @@ impl StoredMeta {
             etag,
         })
     }
+}
+
+fn limit(encoded: u32) -> Option<u32> {
+    (encoded != NO_LIMIT).then_some(encoded)
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {

@@ -18,6 +18,7 @@
 //! | freshness and age | store | [`freshness`] |
 //! | facts that a hit needs | store, lookup | [`meta`] |
 //! | whether a stored response answers a request | lookup | [`reuse`] |
+//! | whether a stale response answers a request | lookup, fetch | [`stale`] |
 //! | 304 to the client, 304 from the origin | deliver, store | [`conditional`], [`update`] |
 //! | part of the body to send | deliver | [`range`] |
 //! | variant to use | lookup, store | [`vary`] |
@@ -36,6 +37,7 @@ pub mod invalidate;
 pub mod meta;
 pub mod range;
 pub mod reuse;
+pub mod stale;
 pub mod storable;
 pub mod tags;
 pub mod targeted;

@@ -90,6 +90,6 @@ fn accepts_stale(meta: &StoredMeta, request: &RequestDirectives, staleness: i64)
 /// RFC 9111 §5.2.1.1: whether a response of this age is too old for the request. `max-age=0`
 /// accepts no age at all: browsers send it to ask for validation, and a response with age 0 may be
 /// nearly a second old.
-fn is_older(age: u32, max_age: u32) -> bool {
+pub(crate) fn is_older(age: u32, max_age: u32) -> bool {
     max_age == 0 || age > max_age
 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_http::fields::{Field, FieldId, FieldSet};
+use forebay_http::policy::stale::StaleRules;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
 use http::HeaderName;
@@ -197,6 +198,15 @@ impl Readable for TargetList {
 }
 
 impl RouteSettings {
+    /// The times for which stale responses are served.
+    pub(crate) fn stale_rules(&self) -> StaleRules {
+        StaleRules {
+            stale_while_revalidate_s: self.stale_while_revalidate_s,
+            stale_if_error_s: self.stale_if_error_s,
+            stale_if_unreachable_s: self.stale_if_unreachable_s,
+        }
+    }
+
     /// Whether clients do not get this field of a response: it holds tags, or is addressed to this
     /// cache alone.
     pub(crate) fn hides(&self, field: &Field<'_>) -> bool {

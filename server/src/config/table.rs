@@ -481,6 +481,32 @@ settings! {
         reason: "For finding out which requests share a response. The URL may have a part that \
             rules added and that clients need not know.",
     }
+    stale_while_revalidate_s: u32 = "0" {
+        doc: "Time for which a stale response is served while a request in the background \
+            validates it (RFC 5861 §3). It applies to responses whose Cache-Control has no \
+            `stale-while-revalidate`.",
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
+        reloads: true,
+        reason: "Serving stale responses is the origin's decision.",
+    }
+    stale_if_error_s: u32 = "0" {
+        doc: "Time for which a stale response is served in place of an error of the origin: no \
+            connection, a timeout, a broken or malformed answer, or the status 500, 502, 503 or \
+            504 (RFC 5861 §4). It applies to responses whose Cache-Control has no \
+            `stale-if-error`.",
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
+        reloads: true,
+        reason: "An origin that answers with an error may mean it.",
+    }
+    stale_if_unreachable_s: u32 = "1h" {
+        doc: "The same, for the case that no connection to the origin can be opened. The longer of \
+            the two times applies.",
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
+        reloads: true,
+        reason: "A cache that is disconnected from its origin may serve stale responses (RFC 9111 \
+            §4.2.4), and most readers prefer an old page to an error. After an hour the operator \
+            should know.",
+    }
     set_cookie: SetCookie = "strip" {
         doc: "How a response with Set-Cookie is stored, if the origin declares it public or \
             explicitly fresh: `strip` stores it without the cookies, which only the client that \

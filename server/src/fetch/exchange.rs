@@ -25,6 +25,7 @@ use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{OriginAddress, OriginExcess, ServerSettings};
 use crate::counters::{Counter, Histogram};
+use crate::events::Event;
 use crate::fault::{Fault, Side};
 use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
@@ -130,7 +131,10 @@ impl Exchange<'_> {
             progress.begin();
         }
         let answered = match pool.take() {
-            None => self.send(self.connect().await?, upload, progress).await,
+            None => match self.connect().await {
+                Ok(fresh) => self.send(fresh, upload, progress).await,
+                Err(fault) => Err(ExchangeError::Fault(fault)),
+            },
             Some(pooled) => {
                 self.worker().count(Counter::OriginReused);
                 match self.send(pooled, upload, progress).await {
@@ -142,7 +146,23 @@ impl Exchange<'_> {
                 }
             }
         };
-        self.check(answered.map_err(ExchangeError::fault)?, pool, permit)
+        let answered = answered.map_err(ExchangeError::fault);
+        self.note_health(&pool, answered.as_ref().err());
+        self.check(answered?, pool, permit)
+    }
+
+    /// Records whether the origin could be reached.
+    fn note_health(&self, pool: &OriginPool, fault: Option<&Fault>) {
+        match fault {
+            Some(Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout) => {
+                pool.health.note_unreachable();
+            }
+            Some(_) => {}
+            None if pool.health.note_answer() => {
+                self.worker().event(Event::OriginBack, &self.origin.authority);
+            }
+            None => {}
+        }
     }
 
     async fn send_again(

@@ -7,6 +7,7 @@ use forebay_cache::Leader;
 use forebay_http::date::write_date;
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::conditional::validator_fields;
+use forebay_http::policy::stale::{StaleCause, may_serve_stale};
 use tokio::sync::oneshot;
 
 use super::answer::OriginAnswer;
@@ -23,7 +24,7 @@ use crate::interim::InterimQueue;
 use crate::key::RouteMatch;
 use crate::lookup::Stale;
 use crate::rules::{HookContext, RuleProgress, RuleState};
-use crate::store::{BodyWriter, MergedHead, StoreContext};
+use crate::store::{BodyWriter, MergedHead, NewRecord, NotStored, StoreContext};
 use crate::worker::Worker;
 
 /// The data that a fetch needs. It may outlive the client that started the fetch.
@@ -104,6 +105,11 @@ enum OriginVerdict {
 }
 
 impl FetchTask {
+    /// Returns the task of a fetch that no client waits for.
+    pub(super) fn in_background(self) -> FetchTask {
+        FetchTask { interim: InterimQueue::new(), ..self }
+    }
+
     fn route(&self) -> RouteMatch<'_> {
         let (site, route) = self.config.sites.place(self.route_number);
         RouteMatch { site, route }
@@ -157,6 +163,23 @@ impl FetchTask {
         exchange(&request.led_by(leader), None).await
     }
 
+    /// Makes the record of a response. An error of the origin does not replace a response that may
+    /// be served in its place.
+    fn new_record(&self, answer: &OriginAnswer) -> Result<NewRecord, NotStored> {
+        if is_origin_failure(answer.received_status) && self.serves_stale_if_error() {
+            return Err(NotStored::FAILURE);
+        }
+        self.store_context().new_record(&answer.head, &answer.timing())
+    }
+
+    fn serves_stale_if_error(&self) -> bool {
+        let Some(stale) = &self.stale else { return false };
+        let directives = &self.request.client_request().directives;
+        let rules = self.route().route.settings.stale_rules();
+        let now = clock::unix_seconds();
+        may_serve_stale(&stale.meta, directives, &rules, StaleCause::Error, now)
+    }
+
     /// Stores a response, or passes it to the request that started the fetch.
     async fn store(
         self,
@@ -164,7 +187,7 @@ impl FetchTask {
         leader: Leader,
         outcome: oneshot::Sender<FetchOutcome>,
     ) {
-        let begun = match self.store_context().new_record(&answer.head, &answer.timing()) {
+        let begun = match self.new_record(&answer) {
             Ok(record) => record.begin(leader, answer.head.content_length),
             Err(why) => Err((leader, why)),
         };
@@ -189,6 +212,8 @@ impl FetchTask {
                 if is_origin_failure(answer.received_status) {
                     leader.fail(answer.received_status);
                 } else if why.lasts && !is_authorized {
+                    // The stored response is outdated, so it must not be served stale.
+                    leader.forget_known();
                     leader.decline(clock::monotonic_ms());
                 } else {
                     leader.decline_once();
@@ -203,7 +228,7 @@ impl FetchTask {
 
 /// Whether a status says that the origin failed, and would probably fail for other requests too
 /// (the statuses of RFC 5861 §4).
-fn is_origin_failure(status: u16) -> bool {
+pub(super) fn is_origin_failure(status: u16) -> bool {
     matches!(status, 500 | 502..=504)
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::connect::Connection;
+use super::health::OriginHealth;
 use super::permits::{ExchangePermit, Permits};
 use super::preempt::{Preempted, SlowWatch, StalledExchanges};
 use crate::accept::ClientNetwork;
@@ -29,6 +30,7 @@ pub(crate) struct OriginPool {
     /// One permit for each exchange in progress.
     permits: Rc<Permits>,
     stalled: StalledExchanges,
+    pub(super) health: Rc<OriginHealth>,
     /// The client networks with a request that was sent by itself after others failed.
     tries_alone: RefCell<Vec<ClientNetwork>>,
     exchanges_max: u32,
@@ -124,6 +126,7 @@ impl OriginPool {
             idle: RefCell::default(),
             permits: Permits::new(settings.origin_connections_max),
             stalled: StalledExchanges::default(),
+            health: Rc::default(),
             tries_alone: RefCell::default(),
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,

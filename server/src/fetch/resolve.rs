@@ -24,6 +24,7 @@ use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
 use super::pass_through::pass_through;
+use super::stale::has_stale;
 use super::validate::{confirmed, validate};
 use crate::clock;
 use crate::counters::Counter;
@@ -119,6 +120,9 @@ async fn collapse<'t>(
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
                     FollowedFetch::TooEarly => {}
+                    FollowedFetch::Failed(Some(fault_status)) if has_stale(transaction) => {
+                        return Err(Fault::FetchesFailed(fault_status));
+                    }
                     FollowedFetch::Failed(fault_status) => {
                         // Limits of the request that led do not count. But the origin may have had
                         // the request before they were met, so the number of tries is limited, too.
@@ -162,12 +166,12 @@ async fn try_alone<'t>(
     pass_through(transaction, false).await
 }
 
-fn origin_pool(transaction: &Transaction<'_>) -> Rc<OriginPool> {
+pub(super) fn origin_pool(transaction: &Transaction<'_>) -> Rc<OriginPool> {
     let origin = &transaction.route().site.origin;
     transaction.worker().origins.pool(origin, &transaction.config.server)
 }
 
-fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
+pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
     let variant = plan.varies.then_some(&**transaction.variant);
     let known = plan.stale.as_ref().map(|stale| stale.known);
     let terms = JoinTerms {
@@ -190,6 +194,27 @@ fn join_policy(transaction: &Transaction<'_>, plan: &ForwardPlan) -> JoinPolicy 
     }
 }
 
+/// Collects what a fetch for this request needs.
+///
+/// # Errors
+/// The request cannot be forwarded.
+pub(super) fn fetch_task(
+    transaction: &Transaction<'_>,
+    stale: Option<Stale>,
+) -> Result<FetchTask, Fault> {
+    let original = transaction.hook_context().view.original;
+    Ok(FetchTask {
+        worker: Rc::clone(transaction.worker()),
+        config: Rc::clone(transaction.config),
+        network: transaction.client.network(),
+        route_number: transaction.route().route.number,
+        request: OwnedRequest::copy(&transaction.request, original)?,
+        rule_state: transaction.rule_state.clone(),
+        stale,
+        interim: transaction.interim().clone(),
+    })
+}
+
 /// Starts a fetch in a task of its own, and follows it.
 async fn start_fetch<'t>(
     transaction: &mut Transaction<'t>,
@@ -201,18 +226,7 @@ async fn start_fetch<'t>(
     let ForwardPlan { stale, varies, .. } = plan;
     let known = stale.as_ref().map(|stale| stale.known);
     let worker = transaction.worker();
-    let request =
-        OwnedRequest::copy(&transaction.request, transaction.hook_context().view.original)?;
-    let task = FetchTask {
-        worker: Rc::clone(worker),
-        config: Rc::clone(transaction.config),
-        network: transaction.client.network(),
-        route_number: transaction.route().route.number,
-        request,
-        rule_state: transaction.rule_state.clone(),
-        stale,
-        interim: transaction.interim().clone(),
-    };
+    let task = fetch_task(transaction, stale)?;
     let (outcome, ended) = oneshot::channel();
     let (network, followers) = (task.network, leader.watch_followers());
     let fetch = lead(task, leader, outcome);

@@ -3,6 +3,7 @@
 use forebay_cache::{Lookup, RecordVersion, StoredBody};
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
+use forebay_http::policy::stale::{StaleCause, may_serve_stale};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
 
@@ -22,6 +23,7 @@ pub(crate) fn lookup<'w>(
             reason,
             fills: false,
             varies: false,
+            is_stale: false,
             stale: None,
         });
     }
@@ -32,6 +34,7 @@ pub(crate) fn lookup<'w>(
             reason,
             fills: false,
             varies: false,
+            is_stale: false,
             stale: None,
         });
     }
@@ -56,6 +59,31 @@ pub(crate) fn lookup<'w>(
         }
         ReuseDecision::Validate(reason) => forward(request, reason, varies, Some(&stored)),
     }
+}
+
+/// Returns the stored response that answers the request although it is stale; `None` if there is
+/// none that may be served for this cause. `variant` receives the secondary key as in [`lookup`].
+pub(crate) fn lookup_stale<'w>(
+    query: &LookupQuery<'w>,
+    request: &Request<'_>,
+    variant: &mut Vec<u8>,
+    cause: StaleCause,
+) -> Option<Hit<'w>> {
+    if bypass(request, query.route).is_some() || query.is_ruled_out || !query.is_used {
+        return None;
+    }
+    variant.clear();
+    let stored = select(query, request.head.fields(), variant).ok()?;
+    let rules = query.route.settings.stale_rules();
+    if !may_serve_stale(&stored.meta, &request.directives, &rules, cause, query.now) {
+        return None;
+    }
+    let part = query.part(request, &stored, (!variant.is_empty()).then_some(&*variant))?;
+    let age = stored.age(query.now);
+    let ttl = i64::from(stored.meta.lifetime_s) - i64::from(age);
+    // A soft purge makes a response stale before its time.
+    let ttl = if stored.found.is_soft() { ttl.min(0) } else { ttl };
+    Some(Hit { stored, part, age, ttl })
 }
 
 /// Returns the stored response that the origin has just confirmed; `None` if the response is no
@@ -131,6 +159,7 @@ fn forward(
     let fills = request.head.method() == Method::Get
         && !fields.contains(FieldId::Range)
         && !request.directives.no_store;
+    let is_stale = stale.is_some();
     let stale = stale.filter(|_| fills).map(StoredResponse::to_stale);
-    LookupResult::Forward(ForwardPlan { reason, fills, varies, stale })
+    LookupResult::Forward(ForwardPlan { reason, fills, varies, is_stale, stale })
 }

@@ -5,7 +5,7 @@ mod find;
 mod selected_part;
 mod stored;
 
-pub(crate) use find::{lookup, validated};
+pub(crate) use find::{lookup, lookup_stale, validated};
 pub(crate) use selected_part::SelectedPart;
 pub use stored::write_stored_head;
 pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta, write_strong_tag};
@@ -40,7 +40,9 @@ pub(crate) struct ForwardPlan {
     pub(crate) fills: bool,
     /// Whether the resource is known to have variants.
     pub(crate) varies: bool,
-    /// The stored response to validate, if there is one.
+    /// Whether a stored response answers the request once it is validated.
+    pub(crate) is_stale: bool,
+    /// The stored response to validate, if the response may be stored.
     pub(crate) stale: Option<Stale>,
 }
 

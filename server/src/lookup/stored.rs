@@ -39,7 +39,7 @@ impl<'w> StoredResponse<'w> {
     }
 
     /// Copies the parts that validation needs.
-    pub(super) fn to_stale(&self) -> Stale {
+    pub(crate) fn to_stale(&self) -> Stale {
         Stale {
             meta: self.meta,
             known: self.found.version(),

@@ -5,7 +5,7 @@ use forebay_testkit::Response;
 use super::client::SentRequest;
 use super::run::Run;
 use super::scenario::Ask;
-use super::world::{Content, LANGUAGES, kind_of};
+use super::world::{Content, LANGUAGES, ResponseUse, kind_of};
 
 pub(super) fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
     let checked = match ask.post {
@@ -24,7 +24,7 @@ fn check_response(
     asked: &SentRequest,
     response: &Response,
 ) -> Result<(), String> {
-    let times = (asked.began_ms, run.now_ms());
+    let usage = usage(run, ask, asked, response)?;
     match response.status {
         200 | 206 => {}
         304 => {
@@ -32,13 +32,13 @@ fn check_response(
             if response.field("etag") != Some(has.etag().as_str()) {
                 return Err("the entity tag of the 304 is not the client's".into());
             }
-            return run.world.borrow().check(has, ask.no_cache, asked.event, times);
+            return run.world.borrow().check(has, usage);
         }
         416 => return check_unsatisfiable(run, ask, asked, response),
         status => return Err(format!("status {status}")),
     }
     let content = content_of(ask, response)?;
-    run.world.borrow().check(&content, ask.no_cache, asked.event, times)?;
+    run.world.borrow().check(&content, usage)?;
     let mut body = content.body();
     if ask.is_head {
         let length = response.field("content-length");
@@ -66,6 +66,33 @@ fn check_response(
     Ok(())
 }
 
+/// Returns the facts by which the oracle judges a response. A stale response that is served because
+/// the origin fails needs a failure.
+fn usage<'a>(
+    run: &Run,
+    ask: &Ask,
+    asked: &SentRequest,
+    response: &'a Response,
+) -> Result<ResponseUse<'a>, String> {
+    let status = response.field("cache-status").unwrap_or_default();
+    let detail = status.rsplit_once("; detail=").map_or("", |(_, detail)| detail);
+    let is_excused = match detail {
+        "stale-if-error" => run.may_have_failed(ask.url, asked.began_ms),
+        "stale-if-unreachable" => run.scenario.refused_percent > 0,
+        _ => true,
+    };
+    match is_excused {
+        true => Ok(ResponseUse {
+            must_validate: ask.no_cache,
+            event: asked.event,
+            began_ms: asked.began_ms,
+            ended_ms: run.now_ms(),
+            detail,
+        }),
+        false => Err(format!("a stale response without a failure: {status}")),
+    }
+}
+
 /// Checks a 416 (RFC 9110 §15.5.17): the range is outside the content, and a version of that length
 /// may be served.
 fn check_unsatisfiable(
@@ -81,13 +108,12 @@ fn check_unsatisfiable(
     if first < length {
         return Err(format!("416 for a range within {length} bytes"));
     }
-    let times = (asked.began_ms, run.now_ms());
+    let usage = usage(run, ask, asked, response)?;
     let language = if kind_of(ask.url).varies { ask.language } else { "" };
     let world = run.world.borrow();
     let has_version = (0..=world.version(ask.url)).any(|version| {
         let content = Content { url: ask.url, version, language };
-        content.body().len() == length
-            && world.check(&content, ask.no_cache, asked.event, times).is_ok()
+        content.body().len() == length && world.check(&content, usage).is_ok()
     });
     match has_version {
         true => Ok(()),
@@ -101,7 +127,7 @@ fn check_post(run: &Run, ask: &Ask, response: &Response) -> Result<(), String> {
     }
     let version = response.field("x-version").and_then(|text| text.parse().ok());
     let version = version.ok_or("a POST got no version")?;
-    run.promise_all([(ask.url, version)]);
+    run.promise_all([(ask.url, version)], false);
     Ok(())
 }
 

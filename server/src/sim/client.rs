@@ -404,7 +404,7 @@ impl Session<'_> {
         let failed = FailedRequest { url, worker, is_unsafe: false, has_begun: false, began_ms };
         match answer {
             Ok(response) if response.is_whole && matches!(response.status, 200 | 204 | 404) => {
-                run.promise_all(versions);
+                run.promise_all(versions, is_soft);
                 self.end.end();
                 responses.expect_end().await;
             }

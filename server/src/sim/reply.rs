@@ -6,7 +6,7 @@ use forebay_testkit::Request;
 
 use super::run::Run;
 use super::wire::WireEnd;
-use super::world::{Content, LANGUAGES, URL_COUNT, kind_of, tag_of};
+use super::world::{Content, LANGUAGES, URL_COUNT, UrlKind, kind_of, tag_of};
 
 /// A response of the origin: its head as text, and its body without framing.
 pub(super) struct OriginReply {
@@ -43,7 +43,7 @@ impl OriginReply {
         let (language, tag) = (content.language, tag_of(url));
         let mut head =
             format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
-        head += &cache_control(url, kind.fresh_s);
+        head += &cache_control(url);
         if kind.has_etag {
             head += &format!("ETag: {}\r\n", content.etag());
         }
@@ -78,10 +78,16 @@ impl OriginReply {
     }
 }
 
-/// Returns the fields that give a freshness lifetime, or forbid storing. For some URLs they are
-/// targeted fields, beside a Cache-Control that says something else.
-fn cache_control(url: usize, fresh_s: Option<u64>) -> String {
-    let directive = fresh_s.map_or("no-store".to_owned(), |seconds| format!("max-age={seconds}"));
+/// Returns the fields that forbid storing, or give a lifetime and the limits of staleness. For some
+/// URLs they are targeted, beside a Cache-Control that says something else.
+fn cache_control(url: usize) -> String {
+    let UrlKind { fresh_s, stale_s, .. } = kind_of(url);
+    let mut directive =
+        fresh_s.map_or("no-store".to_owned(), |seconds| format!("max-age={seconds}"));
+    if let Some((revalidate_s, error_s)) = stale_s {
+        let limits = format!(", stale-while-revalidate={revalidate_s}, stale-if-error={error_s}");
+        directive += &limits;
+    }
     match url % 5 {
         0 => format!("CDN-Cache-Control: {directive}\r\nCache-Control: max-age=100000\r\n"),
         1 => format!("CDN-Cache-Control: {directive}\r\nCache-Control: no-store\r\n"),

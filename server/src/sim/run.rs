@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::blame::{BlameLog, FailedRequest};
 use super::rng::Rng;
-use super::scenario::{ActKind, Scenario};
+use super::scenario::{Act, ActKind, Scenario};
 use super::server::SimServer;
 use super::wire::{PendingConnections, WireEnd};
 use super::world::SiteHistory;
@@ -44,6 +44,9 @@ pub(super) struct Outcome {
     pub(super) paths: [u64; PATHS.len()],
 }
 
+const PURGED_WHILE_FILLING: &str = "purged while filling";
+const ANSWERED_EARLY: &str = "answered before the body ended";
+
 /// Paths through the server, each of which some seed must take.
 pub(super) const PATHS: &[&str] = &[
     "hits",
@@ -57,9 +60,11 @@ pub(super) const PATHS: &[&str] = &[
     "retries at the origin",
     "slow clients",
     "segments reclaimed",
-    "purged while filling",
-    "answered before the body ended",
+    PURGED_WHILE_FILLING,
+    ANSWERED_EARLY,
     "slow clients cut for others",
+    "validated in the background",
+    "stale if error",
 ];
 
 /// The state that all parts of a run share.
@@ -89,6 +94,15 @@ impl Run {
         self.began.elapsed().as_millis() as u64
     }
 
+    /// Whether a disturbance may have made a request for this URL fail.
+    pub(super) fn may_have_failed(&self, url: usize, began_ms: u64) -> bool {
+        let is_attacked = |act: &Act| matches!(act.kind, ActKind::Attack { .. });
+        let failed =
+            FailedRequest { url, worker: usize::MAX, is_unsafe: false, has_begun: false, began_ms };
+        // Attacks take connections to the origin away from others, but only for a while.
+        self.blame.excuses(&failed) || self.scenario.acts.iter().any(is_attacked)
+    }
+
     /// Records that a promise is broken. Only the first failure of a run is kept.
     pub(super) fn fail(&self, why: String) {
         let at_ms = self.now_ms();
@@ -112,10 +126,14 @@ impl Run {
 
     /// Records that a purge or an unsafe request was acknowledged: from now on, each URL is served
     /// only in the given version or a later one.
-    pub(super) fn promise_all(&self, versions: impl IntoIterator<Item = (usize, usize)>) {
+    pub(super) fn promise_all(
+        &self,
+        versions: impl IntoIterator<Item = (usize, usize)>,
+        is_soft: bool,
+    ) {
         let mut world = self.world.borrow_mut();
         for (url, version) in versions {
-            world.promise(url, version);
+            world.promise(url, version, is_soft);
             if self.arriving.borrow().contains(&url) {
                 self.purged_while_filling.update(|count| count + 1);
             }
@@ -230,9 +248,13 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
     }
     sleep(Duration::from_millis(REST_MS)).await;
     let mut paths = server.paths();
-    let last = paths.len();
-    paths[last - 3] = run.purged_while_filling.get();
-    paths[last - 2] = run.early_answers.get();
+    for (path, count) in PATHS.iter().zip(&mut paths) {
+        match *path {
+            PURGED_WHILE_FILLING => *count = run.purged_while_filling.get(),
+            ANSWERED_EARLY => *count = run.early_answers.get(),
+            _ => {}
+        }
+    }
     server.end(run).await;
     if origin.is_finished() {
         run.fail("the origin of the simulation has ended".into());

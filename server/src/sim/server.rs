@@ -19,7 +19,7 @@ use super::rng::Rng;
 use super::run::{PATHS, REQUEST_MS_MAX, Run};
 use super::scenario::{ActKind, Scenario};
 use super::wire::{ORIGIN, PendingConnections, SimConnector};
-use super::world::URL_COUNT;
+use super::world::{STALE_IF_UNREACHABLE_S, URL_COUNT};
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::engine::{NewSettings, SettingsSlot, WorkerCommand, work};
@@ -156,6 +156,8 @@ impl SimServer {
             0,
             0,
             sum(Counter::GaveWay),
+            sum(Counter::BackgroundFetches),
+            sum(Counter::StaleIfError),
         ]
     }
 
@@ -193,7 +195,7 @@ impl SimServer {
                 Err(error) => Ok(Err(error)),
             };
             match purged {
-                Ok(Ok(_)) => run.promise_all(versions),
+                Ok(Ok(_)) => run.promise_all(versions, is_soft),
                 Ok(Err(error)) => run.fail(format!("a purge failed: {error}")),
                 Err(_) => run.fail(format!("a purge took longer than {REQUEST_MS_MAX} ms")),
             }
@@ -259,6 +261,7 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          origin_idle_ms_max = \"3s\"\n\
          origin_pool_idle_ms_max = \"4s\"\n\
          purge_from = [\"10.0.0.0/8\"]\n\
+         stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\
          [[site]]\n\
          name = \"simulated\"\n\
          names = [\"a.test\"]\n\

@@ -16,7 +16,14 @@ pub(super) struct UrlKind {
     pub(super) is_chunked: bool,
     /// Approximate length of bodies.
     pub(super) body_bytes: usize,
+    /// The times in seconds for which a response may be used stale: while it is validated, and if
+    /// the origin fails.
+    pub(super) stale_s: Option<(u64, u64)>,
 }
+
+/// The time in seconds for which a response may be used stale if the origin cannot be reached and
+/// the response does not say otherwise.
+pub(super) const STALE_IF_UNREACHABLE_S: u64 = 8;
 
 /// Number of URLs of the site: `/u0`, `/u1` and so on. Together, their responses are larger than a
 /// small cache.
@@ -29,14 +36,14 @@ pub(super) fn kind_of(url: usize) -> &'static UrlKind {
 
 const KINDS: &[UrlKind] = &[
     kind(Some(20), true, false, false, 900),
-    kind(Some(4), true, false, false, 40),
-    kind(Some(20), true, true, false, 3_000),
+    kind(Some(4), true, false, false, 40).stale(5, 0),
+    kind(Some(20), true, true, false, 3_000).stale(3, 9),
     kind(Some(3), true, true, true, 12_000),
     kind(None, false, false, false, 500),
     kind(Some(0), true, false, false, 2_000),
     kind(Some(10), false, false, true, 30_000),
     kind(Some(30), true, false, false, 90_000),
-    kind(Some(6), true, false, true, 140_000),
+    kind(Some(6), true, false, true, 140_000).stale(2, 12),
     kind(Some(60), false, false, false, 0),
     kind(Some(60), true, true, false, 70_000),
     kind(Some(15), true, false, false, 260_000),
@@ -49,7 +56,40 @@ const fn kind(
     is_chunked: bool,
     body_bytes: usize,
 ) -> UrlKind {
-    UrlKind { fresh_s, has_etag, varies, is_chunked, body_bytes }
+    UrlKind { fresh_s, has_etag, varies, is_chunked, body_bytes, stale_s: None }
+}
+
+impl UrlKind {
+    const fn stale(self, revalidate_s: u64, error_s: u64) -> UrlKind {
+        UrlKind { stale_s: Some((revalidate_s, error_s)), ..self }
+    }
+
+    /// Returns the time in milliseconds for which a response may be used stale, for a `detail` of
+    /// Cache-Status that says why it is; `None` for other details.
+    fn stale_ms(&self, detail: &str) -> Option<u64> {
+        let seconds = match detail {
+            "stale-while-revalidate" => self.stale_s.map_or(0, |(revalidate_s, _)| revalidate_s),
+            "stale-if-error" => self.stale_s.map_or(0, |(_, error_s)| error_s),
+            "stale-if-unreachable" => {
+                self.stale_s.map_or(STALE_IF_UNREACHABLE_S, |(_, error_s)| error_s)
+            }
+            _ => return None,
+        };
+        Some(seconds * 1000)
+    }
+}
+
+/// The use of a response that the oracle judges.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseUse<'a> {
+    /// Whether the request asked for validation.
+    pub(super) must_validate: bool,
+    /// The number of the event at which the request began.
+    pub(super) event: u64,
+    pub(super) began_ms: u64,
+    pub(super) ended_ms: u64,
+    /// The `detail` in the response's Cache-Status; empty if it has none.
+    pub(super) detail: &'a str,
 }
 
 /// Returns the tag of a URL, which it shares with other URLs.
@@ -98,15 +138,24 @@ pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
     body
 }
 
+/// A promise: requests that begin after the event get at least the version. Events are numbered,
+/// because many happen in one millisecond.
+#[derive(Clone, Copy, Debug)]
+struct VersionFloor {
+    event: u64,
+    version: usize,
+    /// Whether a soft purge promised it: an older version is stale, and may be used as such.
+    is_soft: bool,
+}
+
 /// The versions of all URLs, and the promises about them.
 #[derive(Debug, Default)]
 pub(super) struct SiteHistory {
     /// For each URL, the times at which its versions from 1 on began, in ascending order. Version 0
     /// exists from the start.
     began_ms: BTreeMap<usize, Vec<u64>>,
-    /// For each URL, pairs of an event and a version. Requests that begin after the event get at
-    /// least that version. Events are numbered, because many happen in one millisecond.
-    floors: BTreeMap<usize, Vec<(u64, usize)>>,
+    /// For each URL, promises about its versions.
+    floors: BTreeMap<usize, Vec<VersionFloor>>,
     event_count: u64,
     /// The sum of all clock steps, by which the server's idea of freshness may be wrong.
     pub(super) stepped_ms: u64,
@@ -129,39 +178,39 @@ impl SiteHistory {
         self.event_count
     }
 
-    /// Promises that requests that begin from now on get this version or a later one.
-    pub(super) fn promise(&mut self, url: usize, version: usize) {
+    /// Promises that requests that begin from now on get this version or a later one; after a soft
+    /// purge, or an older one as a stale response.
+    pub(super) fn promise(&mut self, url: usize, version: usize, is_soft: bool) {
         let event = self.event();
-        self.floors.entry(url).or_default().push((event, version));
+        self.floors.entry(url).or_default().push(VersionFloor { event, version, is_soft });
     }
 
-    /// Checks that a request may get this content. `event` is the number of the request's
-    /// beginning; the times are those of its beginning and its end.
+    /// Checks that a request may get this content.
     ///
     /// # Errors
     /// The reason that the request may not get this content.
-    pub(super) fn check(
-        &self,
-        content: &Content,
-        must_validate: bool,
-        event: u64,
-        (began_ms, ended_ms): (u64, u64),
-    ) -> Result<(), String> {
+    pub(super) fn check(&self, content: &Content, usage: ResponseUse<'_>) -> Result<(), String> {
+        let ResponseUse { must_validate, event, began_ms, ended_ms, detail } = usage;
         let Content { url, version, .. } = *content;
         let began = self.began_ms.get(&url).map_or(&[][..], Vec::as_slice);
         if version > began.len() || version > 0 && began[version - 1] > ended_ms {
             return Err(format!("version {version} of u{url} did not exist yet"));
         }
         let floors = self.floors.get(&url).into_iter().flatten();
-        let floor = floors.filter(|(promised, _)| *promised < event).map(|(_, least)| *least);
+        let stale_ms = kind_of(url).stale_ms(detail);
+        let floors = floors.filter(|floor| floor.event < event);
+        let floors = floors.filter(|floor| !floor.is_soft || stale_ms.is_none());
+        let floor = floors.map(|floor| floor.version);
         if let Some(least) = floor.max().filter(|least| version < *least) {
             return Err(format!("version {version} of u{url} was purged: {least} is the least"));
         }
         let fresh_ms = match kind_of(url).fresh_s {
             _ if must_validate => 0,
-            None | Some(0) => 0,
+            None => 0,
+            Some(0) if stale_ms.is_none() => 0,
             Some(seconds) => seconds * 1000 + ROUNDING_MS + self.stepped_ms,
         };
+        let fresh_ms = fresh_ms + stale_ms.filter(|_| !must_validate).unwrap_or(0);
         let replaced_ms = began.get(version).copied().unwrap_or(u64::MAX);
         if replaced_ms.saturating_add(fresh_ms) < began_ms {
             return Err(format!(

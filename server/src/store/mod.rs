@@ -13,4 +13,4 @@ mod tags;
 pub(crate) use fill::BodyWriter;
 pub(crate) use invalidate::UnsafeTarget;
 pub(crate) use purge::{PurgeRequest, purge};
-pub(crate) use storable::{MergedHead, StoreContext, note_storable};
+pub(crate) use storable::{MergedHead, NewRecord, NotStored, StoreContext, note_storable};

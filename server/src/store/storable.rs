@@ -200,6 +200,9 @@ impl NotStored {
     /// Rules forbid storing. They may depend on the request, so the next response may be stored.
     const BY_RULES: NotStored = NotStored { detail: "ruled-out", lasts: false };
 
+    /// The response is an error of the origin, and a stored response may be served in its place.
+    pub(crate) const FAILURE: NotStored = NotStored { detail: "origin-failed", lasts: false };
+
     fn by(refused: FillRefused) -> NotStored {
         match refused {
             FillRefused::TooLarge => NotStored { detail: "too-large", lasts: true },

@@ -1,10 +1,11 @@
 //! Random histories of flights, compared with an obvious table of flights, in which nothing is
 //! shared or limited.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::shelf::{Kept, Shelf};
 use super::*;
+use crate::flight::declined::SETS;
 
 const KEYS: u64 = 16;
 const VARIANTS: u64 = 3;
@@ -34,6 +35,8 @@ struct Model {
     flights: Arc<Flights>,
     shelf: Shelf,
     rng: Rng,
+    /// The primary keys. Their declined variants never take each other's places.
+    numbers: Vec<u64>,
     fetches: Vec<Fetch>,
     /// The declined keys, and the time until which each is declined.
     declined: HashMap<Name, u64>,
@@ -43,7 +46,10 @@ struct Model {
 
 impl Model {
     fn new(seed: u64, config: FlightConfig) -> Self {
+        let mut sets = HashSet::new();
+        let is_apart = |number: &u64| sets.insert(hash(&number.to_le_bytes()) as usize % SETS);
         Self {
+            numbers: (0..).filter(is_apart).take(KEYS as usize).collect(),
             flights: new_flights(config),
             shelf: Shelf::new(),
             rng: Rng(seed),
@@ -55,7 +61,7 @@ impl Model {
 
     fn step(&mut self) {
         self.version += 1;
-        let number = self.rng.below(KEYS);
+        let number = self.numbers[self.rng.below(KEYS) as usize];
         match self.rng.below(100) {
             0..30 => self.start(number),
             30..60 => self.append(),
@@ -231,7 +237,7 @@ impl Model {
     }
 
     fn purge_where(&mut self) {
-        let bound = self.rng.below(KEYS);
+        let bound = self.numbers[self.rng.below(KEYS) as usize];
         (0..bound).for_each(|number| self.shelf.purge(&number.to_le_bytes()));
         let below = self.fetches.iter_mut().filter(|f| f.registered && f.name.0 < bound);
         let expected = below.map(|fetch| fetch.registered = false).count() as u64;

@@ -28,12 +28,13 @@ fn encoded_facts_decode_to_themselves() {
 
 #[test]
 fn the_layout_is_as_documented() {
-    let text = format!("ETag: \"ab\"\nCache-Control: no-cache, max-age=258\nDate: {}", date(-3));
+    let control = "no-cache, max-age=258, stale-while-revalidate=259, stale-if-error=4";
+    let text = format!("ETag: \"ab\"\nCache-Control: {control}\nDate: {}", date(-3));
     let (mut meta, _) = stored(&text);
     meta.body_bytes = Some(0x0102);
     let mut expected = Vec::new();
-    expected.extend([200, 0, 1, 0, 3, 0, 0, 0]);
-    expected.extend(NOW.to_le_bytes());
+    expected.extend([200, 0, 9, 0, 3, 0, 0, 0]);
+    expected.extend([3, 1, 0, 0, 4, 0, 0, 0]);
     expected.extend(NOW.to_le_bytes());
     expected.extend([2, 1, 0, 0, 6, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
     expected.extend([0xff; 8]);
@@ -56,6 +57,7 @@ fn bytes_of_another_layout_are_refused() {
         ("too long", [&good[..], &[0]].concat()),
         ("an undefined flag", changed(3, 0x80)),
         ("another one", changed(2, 0x80)),
+        ("the layout before this one", changed(2, good[2] & !8)),
     ];
     for (name, bytes) in cases {
         assert_eq!(StoredMeta::decode(&bytes), None, "{name}");

@@ -15,6 +15,7 @@ mod meta;
 mod oracle;
 mod range;
 mod reuse;
+mod stale;
 mod storable;
 mod tags;
 mod targeted;

@@ -15,6 +15,8 @@ const NONE: ResponseDirectives = ResponseDirectives {
     must_understand: false,
     max_age: None,
     s_maxage: None,
+    stale_while_revalidate: None,
+    stale_if_error: None,
 };
 
 fn targets() -> TargetList {

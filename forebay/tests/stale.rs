@@ -1,0 +1,277 @@
+//! Serving stale responses on purpose, over real sockets: while they are validated in the
+//! background, and while the origin fails (RFC 5861, RFC 9111 §4.2.4).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use forebay_testkit::client::request_text;
+use forebay_testkit::{
+    Client, Gate, Origin, Request, Response, Script, Server, ServerBuilder, eventually,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+fn builder(origin: &Origin) -> ServerBuilder {
+    ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "1")
+}
+
+/// An answer that is stale by ten seconds when it arrives, and can be validated.
+fn stale_by_10s(control: &str, body: &str) -> Script {
+    let control = format!("Cache-Control: max-age=10, {control}");
+    Script::answer("200 OK", &[&control, "Age: 20", "ETag: \"old\""], body.as_bytes())
+}
+
+fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
+    Client::connect(server.address()).ask("GET", target, fields).expect("whole")
+}
+
+fn cache_status(response: &Response) -> &str {
+    response.field("cache-status").expect("every response has one")
+}
+
+/// Answers the first request for a target by `first`, and later ones by `later`.
+fn first_and_later(
+    first: impl Fn() -> Script + Send + Sync + 'static,
+    later: impl Fn(&Request) -> Script + Send + Sync + 'static,
+) -> Origin {
+    let count = Arc::new(AtomicUsize::new(0));
+    Origin::start(move |request| match count.fetch_add(1, Relaxed) {
+        0 => first(),
+        _ => later(request),
+    })
+}
+
+#[test]
+fn a_stale_response_is_served_while_one_request_validates_it() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = first_and_later(
+        || stale_by_10s("stale-while-revalidate=60", "old"),
+        move |_| Script::new().wait(&held).send(answer_text("max-age=60", "new")),
+    );
+    let server = builder(&origin).start();
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    for _ in 0..10 {
+        let response = ask(&server, "/", &[]);
+        assert_eq!(response.text(), "old");
+        let status = cache_status(&response);
+        assert!(status.starts_with("forebay; hit; ttl=-1"), "{status}");
+        assert!(status.ends_with("; detail=stale-while-revalidate"), "{status}");
+    }
+    eventually("the origin is asked", || origin.request_count() == 2);
+    assert_eq!(origin.requests()[1].head.field("if-none-match"), Some("\"old\""));
+    assert_eq!(server.stat("background_fetches_total"), 1.0);
+    assert_eq!(server.stat("hits_stale_total"), 10.0);
+    gate.open();
+    eventually("the new response is served", || ask(&server, "/", &[]).text() == "new");
+    assert_eq!(origin.request_count(), 2);
+}
+
+fn answer_text(control: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// Each of these forbids serving the response without validation.
+#[test]
+fn a_response_that_must_be_validated_is_not_served_stale() {
+    for control in [
+        "stale-while-revalidate=5",
+        "stale-while-revalidate=60, must-revalidate",
+        "stale-while-revalidate=60, proxy-revalidate",
+        "stale-while-revalidate=60, no-cache",
+        "stale-while-revalidate=60, s-maxage=10",
+        "stale-if-error=60",
+    ] {
+        let origin = first_and_later(
+            || stale_by_10s(control, "old"),
+            |_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"new"),
+        );
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[]).text(), "old");
+        assert_eq!(ask(&server, "/", &[]).text(), "new", "{control}");
+    }
+}
+
+#[test]
+fn a_request_that_wants_a_fresh_response_waits_for_it() {
+    for field in ["Cache-Control: no-cache", "Cache-Control: max-age=15", "Pragma: no-cache"] {
+        let origin = first_and_later(
+            || stale_by_10s("stale-while-revalidate=60", "old"),
+            |_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"new"),
+        );
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[]).text(), "old");
+        assert_eq!(ask(&server, "/", &[field]).text(), "new", "{field}");
+    }
+}
+
+type Failure = (&'static str, fn() -> Script);
+
+/// The failures of an origin.
+fn failures() -> Vec<Failure> {
+    vec![
+        ("500", || Script::answer("500 Bad", &[], b"error")),
+        ("502", || Script::answer("502 Bad", &[], b"error")),
+        ("503", || Script::answer("503 Bad", &["Cache-Control: max-age=60"], b"error")),
+        ("504", || Script::answer("504 Bad", &[], b"error")),
+        ("a reset", || Script::new().reset()),
+        ("an end", || Script::new().close()),
+        ("garbage", || Script::new().send("\0\0\r\n\r\n").close()),
+    ]
+}
+
+#[test]
+fn a_stale_response_is_served_in_place_of_an_error() {
+    for (name, failure) in failures() {
+        let origin =
+            first_and_later(|| stale_by_10s("stale-if-error=60", "old"), move |_| failure());
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[]).text(), "old");
+        for _ in 0..2 {
+            let response = ask(&server, "/", &[]);
+            assert_eq!((response.status, response.text().as_str()), (200, "old"), "{name}");
+            let status = cache_status(&response);
+            assert!(status.starts_with("forebay; fwd=stale"), "{name}: {status}");
+            assert!(status.ends_with("; detail=stale-if-error"), "{name}: {status}");
+        }
+        assert_eq!(server.stat("stale_if_error_total"), 2.0, "{name}");
+        assert!(ask(&server, "/", &["Cache-Control: no-cache"]).status >= 500, "{name}");
+    }
+}
+
+#[test]
+fn an_error_is_passed_on_unless_stale_responses_are_allowed() {
+    for control in ["public", "stale-if-error=5", "stale-if-error=60, must-revalidate"] {
+        let origin = first_and_later(
+            || stale_by_10s(control, "old"),
+            |_| Script::answer("503 Bad", &[], b"error"),
+        );
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[]).text(), "old");
+        assert_eq!(ask(&server, "/", &[]).status, 503, "{control}");
+    }
+    // The client and the route may allow it, too.
+    let origin = first_and_later(
+        || stale_by_10s("public", "old"),
+        |_| Script::answer("503 Bad", &[], b"error"),
+    );
+    let server = builder(&origin).start();
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    assert_eq!(ask(&server, "/", &["Cache-Control: stale-if-error=60"]).text(), "old");
+    let origin = first_and_later(
+        || stale_by_10s("public", "old"),
+        |_| Script::answer("503 Bad", &[], b"error"),
+    );
+    let server = builder(&origin).flag("--stale-if-error-s", "1m").start();
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    // A range of the stale response is served as well.
+    let part = ask(&server, "/", &["Range: bytes=1-1"]);
+    assert_eq!((part.status, part.text().as_str()), (206, "l"));
+}
+
+/// A hundred requests that wait for the same failing fetch get the stale response, and the origin
+/// one request.
+#[test]
+fn requests_that_wait_together_share_the_failure_and_the_stale_response() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = first_and_later(
+        || stale_by_10s("stale-if-error=60", "old"),
+        move |_| Script::new().wait(&held).send("HTTP/1.1 503 Bad\r\nContent-Length: 0\r\n\r\n"),
+    );
+    let server = builder(&origin).start();
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    let mut clients: Vec<_> = (0..100).map(|_| Client::connect(server.address())).collect();
+    for client in &mut clients {
+        client.send(request_text("GET", "/", &[]));
+    }
+    eventually("all requests have arrived", || server.stat("requests_total") == 101.0);
+    eventually("one has been sent", || origin.request_count() == 2);
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("whole").text(), "old");
+    }
+    assert_eq!(origin.request_count(), 2);
+}
+
+#[test]
+fn an_origin_that_is_down_gets_single_probes_and_is_back_at_once() {
+    let answer = |request: &Request| stale_by_10s("public", &format!("old {}", request.target));
+    let origin = Origin::start(answer);
+    let address = origin.address();
+    let server = builder(&origin).start();
+    let targets: Vec<_> = (0..50).map(|number| format!("/{number}")).collect();
+    for target in &targets {
+        assert_eq!(ask(&server, target, &[]).text(), format!("old {target}"));
+    }
+    drop(origin);
+    for target in targets.iter().cycle().take(500) {
+        let response = ask(&server, target, &[]);
+        assert_eq!(response.text(), format!("old {target}"));
+        let status = cache_status(&response);
+        assert!(status.ends_with("; detail=stale-if-unreachable"), "{status}");
+    }
+    let attempts = server.stat("origin_connect_errors_total");
+    assert!((1.0..50.0).contains(&attempts), "{attempts} attempts");
+    // Nothing is stored for this one.
+    assert_eq!(ask(&server, "/new", &[]).status, 502);
+    let _origin = Origin::start_at(address, |_| {
+        Script::answer("200 OK", &["Cache-Control: max-age=60"], b"new")
+    });
+    eventually("the origin is back", || ask(&server, "/0", &[]).text() == "new");
+    assert!(server.errors().contains("origin_back"), "{}", server.errors());
+}
+
+/// Without the origin, this is the only setting that lets a stale response be served.
+#[test]
+fn the_time_without_an_origin_is_limited() {
+    for (setting, is_served) in [("5s", false), ("0", false), ("1m", true)] {
+        let origin = Origin::start(|_| stale_by_10s("public", "old"));
+        let server = builder(&origin).flag("--stale-if-unreachable-s", setting).start();
+        assert_eq!(ask(&server, "/", &[]).text(), "old");
+        drop(origin);
+        let response = ask(&server, "/", &[]);
+        assert_eq!(response.text() == "old", is_served, "{setting}: {:?}", response.head);
+    }
+}
+
+/// The origin has replaced the stored response by one that must not be stored.
+#[test]
+fn a_response_that_the_origin_has_replaced_is_not_served_stale() {
+    let origin = first_and_later(
+        || stale_by_10s("stale-while-revalidate=60, stale-if-error=60", "old"),
+        |_| Script::answer("200 OK", &["Cache-Control: private"], b"private"),
+    );
+    let server = builder(&origin).start();
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    assert_eq!(ask(&server, "/", &[]).text(), "old", "it is being validated");
+    eventually("it is removed", || ask(&server, "/", &[]).text() == "private");
+    drop(origin);
+    assert_eq!(ask(&server, "/", &[]).status, 502);
+}
+
+/// A soft purge makes a response stale at once, so that it is served while it is validated.
+#[test]
+fn a_response_that_was_purged_softly_is_served_while_it_is_validated() {
+    let origin = first_and_later(
+        || {
+            Script::answer(
+                "200 OK",
+                &["Cache-Control: max-age=60, stale-while-revalidate=60"],
+                b"old",
+            )
+        },
+        |_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"new"),
+    );
+    let server = builder(&origin).start();
+    let url = "http://example.test/";
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    assert!(server.command(&["purge", "--soft", url]).status.success());
+    let response = ask(&server, "/", &[]);
+    let status = cache_status(&response).to_owned();
+    assert_eq!(response.text(), "old", "{status}");
+    assert!(status.ends_with("; hit; ttl=0; detail=stale-while-revalidate"), "{status}");
+    eventually("the new response is served", || ask(&server, "/", &[]).text() == "new");
+}

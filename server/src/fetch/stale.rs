@@ -1,0 +1,128 @@
+//! Serving a stale response on purpose (RFC 9111 §4.2.4, RFC 5861): at once, while a fetch in the
+//! background validates it; or in place of an origin's error.
+
+use std::rc::Rc;
+
+use forebay_cache::CollapseResult;
+use forebay_http::policy::reuse::ForwardReason;
+use forebay_http::policy::stale::StaleCause;
+use tokio::sync::oneshot;
+
+use super::health::ProbeGuard;
+use super::lead::{is_origin_failure, lead};
+use super::resolve::{fetch_task, join, origin_pool};
+use crate::counters::Counter;
+use crate::fault::{Fault, Side};
+use crate::limits::BACKGROUND_FETCHES_MAX;
+use crate::lookup::{ForwardPlan, Hit};
+use crate::response::Response;
+use crate::transaction::Transaction;
+use crate::worker::Worker;
+
+/// A stored response that is served although it is stale.
+pub(crate) struct StaleHit<'t> {
+    pub(crate) hit: Hit<'t>,
+    pub(crate) cause: StaleCause,
+}
+
+/// Returns the stale response that answers the request without waiting for the origin, and has it
+/// validated in the background; `None` if the request has to wait for the origin. `fills` says
+/// whether a response to this request may be stored; otherwise the request validates nothing.
+pub(crate) fn stale_at_once<'t>(
+    transaction: &mut Transaction<'t>,
+    fills: bool,
+) -> Option<StaleHit<'t>> {
+    let is_down = origin_pool(transaction).health.is_down();
+    let causes = [(StaleCause::Revalidating, fills), (StaleCause::Unreachable, is_down)];
+    let stale = causes.into_iter().filter(|(_, applies)| *applies).find_map(|(cause, _)| {
+        let hit = transaction.look_up_stale(cause)?;
+        Some(StaleHit { hit, cause })
+    })?;
+    if fills {
+        validate_in_background(transaction, &stale.hit);
+    }
+    Some(stale)
+}
+
+/// Returns the stale response that answers the request in place of the result of asking the origin;
+/// `None` if the result is no error of the origin, or no stale response may be served.
+pub(crate) fn stale_if_error<'t>(
+    transaction: &mut Transaction<'t>,
+    result: &Result<Response<'t>, Fault>,
+) -> Option<StaleHit<'t>> {
+    let cause = match result {
+        Ok(Response::Streamed(streamed)) if is_origin_failure(streamed.answer.received_status) => {
+            StaleCause::Error
+        }
+        Ok(_) => return None,
+        Err(Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout) => {
+            StaleCause::Unreachable
+        }
+        Err(fault) if fault.side() == Side::Origin || *fault == Fault::OriginBusy => {
+            cause_of_failure(transaction)
+        }
+        Err(_) => return None,
+    };
+    let hit = transaction.look_up_stale(cause)?;
+    Some(StaleHit { hit, cause })
+}
+
+/// Whether a stale response may be served after the fetch of another request has failed.
+pub(super) fn has_stale(transaction: &mut Transaction<'_>) -> bool {
+    let cause = cause_of_failure(transaction);
+    transaction.look_up_stale(cause).is_some()
+}
+
+fn cause_of_failure(transaction: &Transaction<'_>) -> StaleCause {
+    match origin_pool(transaction).health.is_down() {
+        true => StaleCause::Unreachable,
+        false => StaleCause::Error,
+    }
+}
+
+/// Starts a fetch that validates a stored response, unless one is under way, or too many are. An
+/// origin that is down gets one such request at a time.
+fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
+    let health = Rc::clone(&origin_pool(transaction).health);
+    let probe = match health.is_down() {
+        false => None,
+        true => match health.probe() {
+            None => return,
+            probe => probe,
+        },
+    };
+    let Some(place) = BackgroundFetch::begin(transaction.worker()) else { return };
+    let varies = !transaction.variant.is_empty();
+    let stale = Some(hit.stored.to_stale());
+    let plan =
+        ForwardPlan { reason: ForwardReason::Stale, fills: true, varies, is_stale: true, stale };
+    let CollapseResult::Leader(leader, _) = join(transaction, &plan) else { return };
+    let Ok(task) = fetch_task(transaction, plan.stale) else { return };
+    let task = task.in_background();
+    let (outcome, _) = oneshot::channel();
+    transaction.worker().count(Counter::BackgroundFetches);
+    transaction.worker().spawn(async move {
+        let _held: (BackgroundFetch, Option<ProbeGuard>) = (place, probe);
+        lead(task, leader, outcome).await;
+    });
+}
+
+/// A fetch in the background. Dropping it gives its place back.
+struct BackgroundFetch(Rc<Worker>);
+
+impl BackgroundFetch {
+    fn begin(worker: &Rc<Worker>) -> Option<BackgroundFetch> {
+        let count = worker.background_fetches.get();
+        if count >= BACKGROUND_FETCHES_MAX {
+            return None;
+        }
+        worker.background_fetches.set(count + 1);
+        Some(BackgroundFetch(Rc::clone(worker)))
+    }
+}
+
+impl Drop for BackgroundFetch {
+    fn drop(&mut self) {
+        self.0.background_fetches.update(|count| count - 1);
+    }
+}
