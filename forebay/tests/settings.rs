@@ -209,7 +209,8 @@ fn freshness_is_set_at_the_top_in_a_site_and_in_a_route() {
             let what = format!("{name} at {host}{target}: {:?}", again.head);
             if seconds == 0 {
                 // An error cannot be validated, so one without freshness is not stored.
-                let expected = if name.contains("error") { "no-freshness" } else { "fwd=stale" };
+                let expected =
+                    if name.contains("error") { "detail=no-freshness" } else { "fwd=stale" };
                 assert!(says(&again, expected), "{what}");
                 continue;
             }
