@@ -10,6 +10,7 @@ use forebay_http::{
     policy::{
         directives::{RequestDirectives, ResponseDirectives},
         exchange::{CacheRules, ResponseTiming},
+        freshness::StatusFreshness,
         meta::StoredMeta,
         range::{RangeDecision, range as decide_range, write_content_range},
         reuse::judge,
@@ -32,6 +33,8 @@ const RULES: CacheRules<'_> = CacheRules {
     heuristic_percent: 10,
     heuristic_s_max: 86_400,
     heuristic_error_s_max: 60,
+    override_freshness_s: 0,
+    status_freshness: &StatusFreshness::EMPTY,
     default_freshness_s: 0,
     set_cookie_is_storable: true,
 };

@@ -1,6 +1,7 @@
 //! Settings of routes that decide about storing, freshness and reuse, and the settings of
 //! Cache-Status, over real sockets.
 
+use forebay_testkit::clock::http_date;
 use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder};
 
 const MINUTE: &[&str] = &["Cache-Control: max-age=60", "ETag: \"a\""];
@@ -26,6 +27,94 @@ fn cache_status_has_the_name_of_the_cache_and_the_key_if_they_are_set() {
         assert!(status.contains(expected), "{target}: {status}");
         assert_eq!(status.contains("key="), target.contains("key"), "{target}: {status}");
     }
+}
+
+#[test]
+fn the_heuristic_is_an_hour_at_most_and_shows_in_cache_status() {
+    let modified = format!("Last-Modified: {}", http_date(-10_000_000));
+    let origin = Origin::start(move |_| Script::answer("200 OK", &[&modified], b"x"));
+    let server = start(&site(&origin, ""));
+    let first = ask(&server, "/", &[]);
+    assert!(cache_status(&first).ends_with("; stored; detail=heuristic"), "{first:?}");
+    let hit = ask(&server, "/", &[]);
+    let ttl = cache_status(&hit).strip_prefix("forebay; hit; ttl=");
+    let ttl = ttl.and_then(|rest| rest.strip_suffix("; detail=heuristic")?.parse().ok());
+    assert!(ttl.is_some_and(|ttl: u32| (3585..=3600).contains(&ttl)), "{hit:?}");
+}
+
+#[test]
+fn an_error_is_stored_for_the_time_of_its_status() {
+    let origin = Origin::start(|request| match request.target.as_str() {
+        "/missing" => Script::answer("404 Not Found", &[], b"none"),
+        "/busy" => Script::answer("503 Service Unavailable", &[], b"busy"),
+        _ => Script::answer("503 Service Unavailable", &["Cache-Control: no-store"], b"never"),
+    });
+    let server = start(&site(&origin, "status_freshness = [\"404=1m\", \"503=30s\"]\n"));
+    for (target, status, is_stored) in
+        [("/missing", 404, true), ("/busy", 503, true), ("/never", 503, false)]
+    {
+        for _ in 0..3 {
+            assert_eq!(ask(&server, target, &[]).status, status, "{target}");
+        }
+        assert_eq!(origin.count(target), if is_stored { 1 } else { 3 }, "{target}");
+    }
+}
+
+#[test]
+fn requests_with_certain_cookies_or_fields_bypass_the_cache() {
+    let origin = Origin::start(|request| {
+        let body = if request.head.has("cookie") { "own" } else { "page" };
+        Script::answer("200 OK", MINUTE, body.as_bytes())
+    });
+    let server = start(&site(
+        &origin,
+        "bypass_cookies = [\"session\", \"wp_logged_in_*\"]\nbypass_fields = [\"X-Preview\"]\n",
+    ));
+    ask(&server, "/", &["Cookie: session=1"]);
+    let stored = ask(&server, "/", &[]);
+    assert!(cache_status(&stored).contains("fwd=uri-miss"), "the bypass was stored: {stored:?}");
+    let cases = [
+        ("Cookie: a=b; session=1", Some("bypass-cookie")),
+        ("Cookie: session", Some("bypass-cookie")),
+        ("Cookie: a=b;wp_logged_in_8f=x", Some("bypass-cookie")),
+        ("Cookie: Session=1; wp_logged_in; xsession=2; a=session", None),
+        ("x-preview:", Some("bypass-field")),
+        ("X-Previews: 1", None),
+    ];
+    for (field, detail) in cases {
+        let response = ask(&server, "/", &[field]);
+        let expected = match detail {
+            Some(detail) => format!("forebay; fwd=bypass; fwd-status=200; detail={detail}"),
+            None => "forebay; hit".to_owned(),
+        };
+        assert!(cache_status(&response).starts_with(&expected), "{field}: {response:?}");
+    }
+    assert_eq!(ask(&server, "/", &[]).text(), "page");
+}
+
+#[test]
+fn a_client_cannot_refuse_a_fresh_response_if_its_wish_is_ignored() {
+    let origin = Origin::start(|_| Script::answer("200 OK", MINUTE, b"page"));
+    for (setting, word) in [("", "fwd=request"), ("ignore_client_no_cache = true\n", "hit")] {
+        let server = start(&site(&origin, setting));
+        ask(&server, "/", &[]);
+        for field in [
+            "Cache-Control: no-cache",
+            "Cache-Control: max-age=0",
+            "Pragma: no-cache",
+            "Cache-Control: min-fresh=99",
+        ] {
+            let response = ask(&server, "/", &[field]);
+            let status = cache_status(&response);
+            assert!(status.split("; ").any(|part| part == word), "{setting} {field}: {status}");
+        }
+    }
+}
+
+/// Returns a configuration with one site, and these settings of it.
+fn site(origin: &Origin, settings: &str) -> String {
+    let address = origin.address();
+    format!("[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{address}\"\n{settings}")
 }
 
 fn start(config: &str) -> Server {

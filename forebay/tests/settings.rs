@@ -175,6 +175,14 @@ type Says = fn() -> String;
 /// of freshness as the corresponding number below. The setting for errors gets one value.
 const FRESHNESS: &[(&str, [&str; 4], Says)] = &[
     ("default_freshness_s", ["\"100s\"", "200", "\"5m\"", "0"], || "ETag: \"a\"".into()),
+    ("override_freshness_s", ["\"100s\"", "200", "\"5m\"", "0"], || {
+        "ETag: \"a\"\r\nCache-Control: max-age=0".into()
+    }),
+    (
+        "status_freshness",
+        ["[\"200=100s\"]", "[\"404=9s\", \"200=200\"]", "[\"200=5m\"]", "[]"],
+        || "ETag: \"a\"".into(),
+    ),
     ("heuristic_percent", ["10", "20", "30", "0"], || modified_before(1000)),
     ("heuristic_error_s_max", ["100", "\"200s\"", "\"5m\"", "0"], || modified_before(10_000_000)),
     ("heuristic_s_max", ["100", "\"200s\"", "\"5m\"", "0"], || modified_before(10_000_000)),
@@ -215,6 +223,8 @@ fn freshness_is_set_at_the_top_in_a_site_and_in_a_route() {
                 continue;
             }
             let status = again.field("cache-status").unwrap_or_default();
+            let (status, detail) = status.split_once("; detail=").unwrap_or((status, ""));
+            assert_eq!(detail == "heuristic", name.starts_with("heuristic"), "{what}");
             let ttl = status.strip_prefix("forebay; hit; ttl=").and_then(|ttl| ttl.parse().ok());
             let is_near = ttl.is_some_and(|ttl: i64| (seconds - 15..=seconds).contains(&ttl));
             assert!(is_near, "the freshness is not {seconds} s: {what}");

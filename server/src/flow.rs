@@ -34,7 +34,7 @@ use crate::fault::Fault;
 use crate::fetch::{StaleHit, resolve, stale_at_once, stale_if_error};
 use crate::key::{LocalRequest, check_content, is_loop, local_request};
 use crate::log::Access;
-use crate::lookup::{Hit, LookupResult, SelectedPart};
+use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
 use crate::store::{PurgeRequest, purge};
@@ -139,6 +139,10 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
         return Ok(ruled(transaction, answer));
     }
     check_content(route, &transaction.request)?;
+    if route.route.settings.ignore_client_no_cache {
+        let directives = &mut transaction.request.directives;
+        *directives = directives.accepting_fresh();
+    }
     let local = local_request(route, &transaction.request);
     if local == Some(LocalRequest::Options) {
         return Ok(SyntheticResponse::Options.into());
@@ -168,7 +172,7 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
         note_stale_hit(transaction, &stale);
         return Ok(Response::Stored(stale.hit));
     }
-    note_forward(transaction, plan.reason);
+    note_forward(transaction, &plan);
     if transaction.request.directives.only_if_cached {
         transaction.cache_status.outcome = CacheOutcome::NotForwarded;
         transaction.cache_status.detail = Some("only-if-cached");
@@ -192,7 +196,8 @@ fn ruled<'t>(transaction: &Transaction<'t>, answer: OwnAnswer) -> Response<'t> {
 
 #[inline]
 fn note_hit(transaction: &mut Transaction<'_>, hit: &Hit<'_>) {
-    transaction.cache_status = CacheStatus::hit(hit.ttl);
+    let detail = hit.stored.meta.detail();
+    transaction.cache_status = CacheStatus { detail, ..CacheStatus::hit(hit.ttl) };
     transaction.rule_state.set_cache_result(CacheResult::HitFresh);
     let worker = transaction.worker();
     worker.count(Counter::Hits);
@@ -224,8 +229,9 @@ fn note_stale_if_error(
     transaction.worker().count(Counter::StaleIfError);
 }
 
-fn note_forward(transaction: &mut Transaction<'_>, reason: ForwardReason) {
-    transaction.cache_status = CacheStatus::forwarded(reason);
+fn note_forward(transaction: &mut Transaction<'_>, plan: &ForwardPlan) {
+    let ForwardPlan { reason, detail, .. } = *plan;
+    transaction.cache_status = CacheStatus { detail, ..CacheStatus::forwarded(reason) };
     let (counter, result) = match reason {
         ForwardReason::Bypass | ForwardReason::Method => (Counter::Bypasses, CacheResult::Skipped),
         ForwardReason::Stale | ForwardReason::Request => (Counter::Stale, CacheResult::HitStale),

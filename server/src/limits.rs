@@ -61,6 +61,9 @@ pub(crate) const SELECTIONS_MAX: usize = 256;
 /// Longest name of this cache in Cache-Status, which is in every head that is sent.
 pub(crate) const CACHE_NAME_BYTES_MAX: usize = 64;
 
+/// Longest freshness lifetime that a setting gives to a status: a year, as for other lifetimes.
+pub(crate) const STATUS_FRESHNESS_S_MAX: u32 = 31_536_000;
+
 /// Names of targeted fields in one setting: each field of an origin's response is compared with all
 /// of them.
 pub(crate) const TARGETED_FIELDS_MAX: usize = 8;

@@ -35,6 +35,18 @@ pub(crate) struct ConfirmedResponse<'t> {
     pub(crate) own_lines: FieldBlock,
 }
 
+impl Response<'_> {
+    /// The facts of the stored response that this response is made from.
+    pub(crate) fn stored_meta(&self) -> Option<&StoredMeta> {
+        match self {
+            Response::Stored(hit) => Some(&hit.stored.meta),
+            Response::Confirmed(confirmed) => Some(&confirmed.hit.stored.meta),
+            Response::Growing(growing) => Some(&growing.meta),
+            Response::Streamed(_) | Response::NotModified(_) | Response::Synthetic(_) => None,
+        }
+    }
+}
+
 /// A response that is being stored.
 pub(crate) struct GrowingResponse {
     pub(crate) reader: BodyReader,

@@ -57,6 +57,12 @@ impl RequestDirectives {
         RequestDirectives { no_cache: false, max_age, ..self }
     }
 
+    /// Returns the directives without those that refuse a fresh stored response. RFC 9111 §5.2.1
+    /// leaves it to caches whether they obey the directives of requests.
+    pub fn accepting_fresh(self) -> RequestDirectives {
+        RequestDirectives { no_cache: false, max_age: None, min_fresh: None, ..self }
+    }
+
     /// RFC 9111 §5.2.1 and §5.4: parses Cache-Control and Pragma of a request.
     pub fn parse(fields: Fields<'_>) -> RequestDirectives {
         use FieldId::{Authorization, CacheControl, Pragma};

@@ -4,6 +4,7 @@
 use crate::date::parse_date;
 use crate::fields::{FieldId, Fields};
 use crate::policy::directives::{RequestDirectives, ResponseDirectives, parse_delta};
+use crate::policy::freshness::StatusFreshness;
 use crate::policy::lists;
 use crate::policy::targeted::TargetList;
 
@@ -88,10 +89,15 @@ pub struct CacheRules<'a> {
     pub heuristic_percent: u8,
     /// Limit of the heuristic freshness, in seconds.
     pub heuristic_s_max: u32,
-    /// Limit of the heuristic freshness for a response with a status of 400 or more, in seconds.
-    /// The lower of the two limits applies to such a response.
+    /// Limit of the heuristic freshness and of `default_freshness_s` for a response with a status
+    /// of 400 or more, in seconds.
     pub heuristic_error_s_max: u32,
-    /// Freshness lifetime in seconds if neither the origin nor the heuristic gives one; 0 for none.
+    /// Freshness lifetime in seconds that replaces the lifetime that the origin gives; 0 for none.
+    pub override_freshness_s: u32,
+    /// Freshness lifetimes by status for responses without an explicit one.
+    pub status_freshness: &'a StatusFreshness,
+    /// Freshness lifetime in seconds of other responses without an explicit one; 0 for the
+    /// heuristic.
     pub default_freshness_s: u32,
     /// Whether a response with Set-Cookie may be stored at all.
     pub set_cookie_is_storable: bool,

@@ -16,8 +16,10 @@ pub enum LifetimeSource {
     Expires,
     /// A percentage of the time since Last-Modified.
     Heuristic,
-    /// The route's setting.
+    /// The route's setting for responses without an explicit lifetime.
     Setting,
+    /// The route's setting for all responses.
+    Override,
     /// No source gives a lifetime: the response is stale from the start.
     Nothing,
 }
@@ -44,57 +46,101 @@ impl FreshnessLifetime {
     }
 }
 
-/// RFC 9111 §4.2.1: returns the lifetime from the first of these sources that is present:
-/// `s-maxage`, `max-age`, Expires, a heuristic, the route's default. A malformed value counts as a
+/// Freshness lifetimes of a route by status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusFreshness(Vec<(u16, u32)>);
+
+impl StatusFreshness {
+    /// No lifetimes.
+    pub const EMPTY: StatusFreshness = StatusFreshness(Vec::new());
+
+    /// Creates the list from pairs of a status and its lifetime in seconds.
+    pub fn new(lifetimes: Vec<(u16, u32)>) -> StatusFreshness {
+        StatusFreshness(lifetimes)
+    }
+
+    /// Returns the lifetime of a status in seconds.
+    pub fn of(&self, status: u16) -> Option<u32> {
+        let mut lifetimes = self.0.iter();
+        lifetimes.find(|(known, _)| *known == status).map(|(_, seconds)| *seconds)
+    }
+}
+
+/// RFC 9111 §4.2.1: returns the lifetime from the first of these sources that is present: the
+/// route's override, `s-maxage`, `max-age`, Expires, the route's lifetime for the status, the
+/// route's default, a heuristic. A malformed value counts as a
 /// lifetime of 0. A targeted field goes before Expires, too (RFC 9213 §2.2).
 pub fn freshness_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules<'_>,
     response_time: u64,
 ) -> FreshnessLifetime {
-    if let Some(seconds) = response.directives.s_maxage {
-        return FreshnessLifetime::new(u64::from(seconds), LifetimeSource::SharedMaxAge);
-    }
-    if let Some(seconds) = response.directives.max_age {
-        return FreshnessLifetime::new(u64::from(seconds), LifetimeSource::MaxAge);
-    }
     // RFC 9110 §6.6.1: without a usable Date, the time of arrival is used.
     let date = date_field(response.fields, FieldId::Date).unwrap_or(response_time);
-    if response.fields.contains(FieldId::Expires) && !response.is_targeted {
-        let expires = date_field(response.fields, FieldId::Expires).unwrap_or(0);
-        return FreshnessLifetime::new(expires.saturating_sub(date), LifetimeSource::Expires);
+    let explicit = explicit_lifetime(response, date);
+    let is_overridden = rules.override_freshness_s > 0
+        // An error may be over at any moment, and a cookie concerns one user.
+        && response.status < 400
+        && !response.fields.contains(FieldId::SetCookie)
+        && (explicit.is_some() || allows_heuristic(response));
+    if is_overridden {
+        let seconds = u64::from(rules.override_freshness_s);
+        return FreshnessLifetime::new(seconds, LifetimeSource::Override);
     }
-    assumed_lifetime(response, rules, date)
+    explicit.unwrap_or_else(|| assumed_lifetime(response, rules, date))
 }
 
-/// RFC 9111 §4.2.2: returns the heuristic lifetime, or else the route's default. Either applies
-/// only to a response for which a heuristic is allowed.
+fn explicit_lifetime(response: &OriginResponse<'_>, date: u64) -> Option<FreshnessLifetime> {
+    if let Some(seconds) = response.directives.s_maxage {
+        return Some(FreshnessLifetime::new(seconds.into(), LifetimeSource::SharedMaxAge));
+    }
+    if let Some(seconds) = response.directives.max_age {
+        return Some(FreshnessLifetime::new(seconds.into(), LifetimeSource::MaxAge));
+    }
+    if response.fields.contains(FieldId::Expires) && !response.is_targeted {
+        let expires = date_field(response.fields, FieldId::Expires).unwrap_or(0);
+        let seconds = expires.saturating_sub(date);
+        return Some(FreshnessLifetime::new(seconds, LifetimeSource::Expires));
+    }
+    None
+}
+
+/// RFC 9111 §4.2.2: whether a response without an explicit lifetime may have another one.
+fn allows_heuristic(response: &OriginResponse<'_>) -> bool {
+    is_heuristically_cacheable(response.status) || response.directives.public
+}
+
+/// RFC 9111 §4.2.2: returns the route's lifetime for the status, the route's default, or else the
+/// heuristic lifetime. The default and the heuristic apply only to a response for which a heuristic
+/// is allowed.
 fn assumed_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules<'_>,
     date: u64,
 ) -> FreshnessLifetime {
-    let is_allowed = is_heuristically_cacheable(response.status) || response.directives.public;
     // A response that sets a cookie concerns one user, unless the origin says otherwise.
-    if !is_allowed || response.fields.contains(FieldId::SetCookie) {
+    if response.fields.contains(FieldId::SetCookie) {
         return FreshnessLifetime::new(0, LifetimeSource::Nothing);
+    }
+    if let Some(seconds) = rules.status_freshness.of(response.status) {
+        return FreshnessLifetime::new(seconds.into(), LifetimeSource::Setting);
+    }
+    if !allows_heuristic(response) {
+        return FreshnessLifetime::new(0, LifetimeSource::Nothing);
+    }
+    // The cause of an error may be repaired at any moment, and Last-Modified only says when the
+    // error page was written.
+    let error_s_max = if response.status < 400 { u32::MAX } else { rules.heuristic_error_s_max };
+    if rules.default_freshness_s > 0 {
+        let seconds = rules.default_freshness_s.min(error_s_max);
+        return FreshnessLifetime::new(seconds.into(), LifetimeSource::Setting);
     }
     let modified = date_field(response.fields, FieldId::LastModified).unwrap_or(date);
     let unchanged_s = date.saturating_sub(modified);
     let share = unchanged_s.saturating_mul(u64::from(rules.heuristic_percent)) / 100;
     if share > 0 {
-        let seconds_max = match response.status {
-            // The cause of an error may be repaired at any moment, and Last-Modified only says when
-            // the error page was written.
-            400.. => rules.heuristic_s_max.min(rules.heuristic_error_s_max),
-            _ => rules.heuristic_s_max,
-        };
-        let seconds = share.min(u64::from(seconds_max));
+        let seconds = share.min(rules.heuristic_s_max.min(error_s_max).into());
         return FreshnessLifetime::new(seconds, LifetimeSource::Heuristic);
-    }
-    if rules.default_freshness_s > 0 {
-        let seconds = u64::from(rules.default_freshness_s);
-        return FreshnessLifetime::new(seconds, LifetimeSource::Setting);
     }
     FreshnessLifetime::new(0, LifetimeSource::Nothing)
 }

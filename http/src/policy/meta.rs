@@ -29,7 +29,7 @@ use crate::policy::directives::ResponseDirectives;
 use crate::policy::etag::{EntityTag, can_validate};
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
-use crate::policy::freshness::{freshness_lifetime, initial_age};
+use crate::policy::freshness::{LifetimeSource, freshness_lifetime, initial_age};
 use crate::policy::targeted::TargetList;
 use crate::policy::update::is_renewable;
 
@@ -41,7 +41,8 @@ const FORBIDS_STALE: u16 = 1 << 1;
 const PERMITS_AUTHORIZED: u16 = 1 << 2;
 /// Always set: records of the layout before this one do not have it.
 const LAYOUT: u16 = 1 << 3;
-const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED | LAYOUT;
+const IS_HEURISTIC: u16 = 1 << 4;
+const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED | LAYOUT | IS_HEURISTIC;
 
 const NONE: u64 = u64::MAX;
 const NO_LIMIT: u32 = u32::MAX;
@@ -57,6 +58,8 @@ pub struct StoredMeta {
     pub forbids_stale: bool,
     /// The response may be used for other requests with Authorization.
     pub permits_authorized: bool,
+    /// Whether the freshness lifetime is a heuristic.
+    pub is_heuristic: bool,
     /// Age of the response on arrival, in seconds.
     pub initial_age_s: u32,
     /// When the response arrived, Unix seconds.
@@ -108,6 +111,7 @@ impl StoredMeta {
             no_cache,
             forbids_stale: response.directives.forbids_stale(),
             permits_authorized: response.directives.permits_authorized(),
+            is_heuristic: lifetime.source == LifetimeSource::Heuristic,
             initial_age_s: initial_age(date, arrival),
             response_time: arrival.response_time,
             lifetime_s: lifetime.seconds,
@@ -151,13 +155,20 @@ impl StoredMeta {
         self.etag.len > 0 || self.last_modified.is_some()
     }
 
+    /// The `detail` of Cache-Status for a response that the cache uses: `heuristic` if its
+    /// freshness lifetime is one.
+    pub fn detail(&self) -> Option<&'static str> {
+        self.is_heuristic.then_some("heuristic")
+    }
+
     /// Appends the encoded facts: 64 bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let flag = |is_set: bool, bit: u16| if is_set { bit } else { 0 };
         let flags = LAYOUT
             | flag(self.no_cache, NO_CACHE)
             | flag(self.forbids_stale, FORBIDS_STALE)
-            | flag(self.permits_authorized, PERMITS_AUTHORIZED);
+            | flag(self.permits_authorized, PERMITS_AUTHORIZED)
+            | flag(self.is_heuristic, IS_HEURISTIC);
         let start = out.len();
         out.extend_from_slice(&self.status.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
@@ -202,6 +213,7 @@ impl StoredMeta {
             no_cache: flags & NO_CACHE != 0,
             forbids_stale: flags & FORBIDS_STALE != 0,
             permits_authorized: flags & PERMITS_AUTHORIZED != 0,
+            is_heuristic: flags & IS_HEURISTIC != 0,
             initial_age_s,
             response_time,
             lifetime_s,

@@ -21,6 +21,7 @@
 //! | whether a stale response answers a request | lookup, fetch | [`stale`] |
 //! | 304 to the client, 304 from the origin | deliver, store | [`conditional`], [`update`] |
 //! | part of the body to send | deliver | [`range`] |
+//! | names of the request's cookies | lookup | [`cookies`] |
 //! | variant to use | lookup, store | [`vary`] |
 //! | URIs that an unsafe request invalidates | store | [`invalidate`] |
 //! | tags of a response, and tags that it invalidates | store | [`tags`] |
@@ -29,6 +30,7 @@
 
 pub mod cache_status;
 pub mod conditional;
+pub mod cookies;
 pub mod directives;
 pub mod etag;
 pub mod exchange;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_http::fields::{Field, FieldId, FieldSet};
+use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::stale::StaleRules;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
@@ -11,7 +12,10 @@ use http::HeaderName;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;
 use super::table::RouteSettings;
-use crate::limits::{ADDRESS_RANGES_MAX, FIELD_NAMES_MAX, TARGETED_FIELDS_MAX};
+use super::units::parse_duration;
+use crate::limits::{
+    ADDRESS_RANGES_MAX, FIELD_NAMES_MAX, STATUS_FRESHNESS_S_MAX, TARGETED_FIELDS_MAX,
+};
 
 /// A list of single addresses and networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,6 +141,98 @@ impl Readable for FieldNameList {
             }
         }
         Ok(list)
+    }
+}
+
+/// A list of names of cookies or fields, each of which may end in `*` for every name that begins
+/// so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamePatterns(Vec<NamePattern>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamePattern {
+    text: Box<str>,
+    /// Whether the text is only the beginning of the names.
+    is_prefix: bool,
+}
+
+impl NamePatterns {
+    /// Whether the list is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the list covers a cookie of this name.
+    pub fn has_cookie(&self, name: &[u8]) -> bool {
+        self.has(name, <[u8]>::eq)
+    }
+
+    /// Whether the list covers a field of this name, ignoring case.
+    pub fn has_field(&self, name: &[u8]) -> bool {
+        self.has(name, <[u8]>::eq_ignore_ascii_case)
+    }
+
+    fn has(&self, name: &[u8], is_equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+        self.0.iter().any(|pattern| {
+            let text = pattern.text.as_bytes();
+            let compared = if pattern.is_prefix { name.get(..text.len()) } else { Some(name) };
+            compared.is_some_and(|compared| is_equal(compared, text))
+        })
+    }
+}
+
+impl Readable for NamePatterns {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let texts = setting.texts(raw)?;
+        if texts.len() > FIELD_NAMES_MAX {
+            return Err(setting.problem(format_args!("has more than {FIELD_NAMES_MAX} elements")));
+        }
+        let pattern = |text: &str| {
+            let problem = setting.problem(format_args!("cannot contain {text:?}"));
+            let (name, is_prefix) = match text.strip_suffix('*') {
+                Some(beginning) => (beginning, true),
+                None => (text, false),
+            };
+            if name.contains('*') {
+                return Err(problem.hint("a * can only be the end of a name"));
+            }
+            match HeaderName::try_from(name) {
+                Ok(_) => Ok(NamePattern { text: name.into(), is_prefix }),
+                Err(_) => Err(problem.hint("write a name, or its beginning and a *")),
+            }
+        };
+        Ok(NamePatterns(texts.into_iter().map(pattern).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Readable for StatusFreshness {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let mut lifetimes: Vec<(u16, u32)> = Vec::new();
+        for text in setting.texts(raw)? {
+            let refused =
+                |why: &str| setting.problem(format_args!("cannot contain {text:?}")).hint(why);
+            let Some((status, lifetime)) = text.split_once('=') else {
+                return Err(refused("write a status and a duration, such as \"404=1m\""));
+            };
+            let status = match status.parse::<u16>() {
+                Ok(206 | 304 | 412 | 416) => {
+                    return Err(refused("responses with this status are not stored"));
+                }
+                Ok(known @ 200..=599) => known,
+                _ => return Err(refused("a status is a number from 200 to 599")),
+            };
+            if lifetimes.iter().any(|(earlier, _)| *earlier == status) {
+                return Err(refused("the status is already in the list"));
+            }
+            let seconds = match parse_duration(lifetime, "s") {
+                Ok(ms) if ms % 1000 == 0 => u32::try_from(ms / 1000).ok(),
+                _ => None,
+            };
+            let seconds = seconds.filter(|seconds| *seconds <= STATUS_FRESHNESS_S_MAX);
+            let hint = "a lifetime is a whole number of s, m, h or d, up to a year";
+            lifetimes.push((status, seconds.ok_or_else(|| refused(hint))?));
+        }
+        Ok(StatusFreshness::new(lifetimes))
     }
 }
 

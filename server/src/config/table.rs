@@ -4,9 +4,10 @@
 use std::net::SocketAddr;
 
 use forebay_http::policy::cache_status::CacheName;
+use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;
 
-use super::lists::{AddressList, FieldNameList, TagFields};
+use super::lists::{AddressList, FieldNameList, NamePatterns, TagFields};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir,
@@ -433,11 +434,34 @@ settings! {
             stored for all. As a setting of routes, it keeps one route strict while others relax.",
     }
     default_freshness_s: u32 = "0" {
-        doc: "Freshness lifetime of a response that specifies none and has no Last-Modified for \
-            the heuristic. It applies only to responses for which RFC 9111 allows a heuristic.",
+        doc: "Freshness lifetime of a response that specifies none, in place of the heuristic; 0: \
+            the heuristic applies. Like the heuristic, it is only for responses for which RFC 9111 \
+            allows one.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
-        reason: "With 0 such a response is validated for each request. No guess fits every site.",
+        reason: "No guess fits every site. [sites.md](sites.md#freshness) shows which lifetime \
+            goes before which.",
+    }
+    override_freshness_s: u32 = "0" {
+        doc: "Freshness lifetime of every response with a status below 400, whatever lifetime the \
+            origin specifies; 0: the origin's lifetime counts. A response that the origin forbids \
+            to store is not stored, one that sets a cookie keeps its lifetime, and one with \
+            `no-cache` is still validated.",
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
+        reloads: true,
+        reason: "For origins whose `Cache-Control` cannot be changed. The origin usually knows \
+            better.",
+    }
+    status_freshness: StatusFreshness = "" {
+        doc: "Freshness lifetimes by status, such as `404=1m`, of responses that specify none, in \
+            place of `default_freshness_s` and the heuristic. Errors that are otherwise not \
+            stored, such as a 503, are stored for this time.",
+        kind: SettingKind::Texts {
+            expected: "an array of statuses and lifetimes, such as [\"404=1m\", \"503=5s\"]",
+        },
+        reloads: true,
+        reason: "An origin that fails, or is searched for missing pages, is asked less often. By \
+            default only the origin decides that.",
     }
     heuristic_percent: u8 = "10" {
         doc: "Freshness lifetime of a response that specifies none, as a share of the time since \
@@ -446,16 +470,17 @@ settings! {
         reloads: true,
         reason: "RFC 9111 §4.2.2 names 10 % as typical.",
     }
-    heuristic_s_max: u32 = "1d" {
+    heuristic_s_max: u32 = "1h" {
         doc: "Longest freshness lifetime that the heuristic gives.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
-        reason: "A page that has not changed for years may still change tomorrow.",
+        reason: "A page that has not changed for years may still change at any moment, and the \
+            origin has not said that an old copy will do.",
     }
     heuristic_error_s_max: u32 = "1m" {
-        doc: "Longest freshness lifetime that the heuristic gives to an error: a response with \
-            status 404, 405, 410, 414 or 501, or a public response with any status from 400 on. \
-            `heuristic_s_max` is a limit too.",
+        doc: "Longest freshness lifetime that the heuristic or `default_freshness_s` gives to an \
+            error: a response with status 404, 405, 410, 414 or 501, or a public response with any \
+            status from 400 on. For the heuristic, `heuristic_s_max` is a limit too.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "The date of an error page says nothing about how long the error will last.",
@@ -506,6 +531,31 @@ settings! {
         reason: "A cache that is disconnected from its origin may serve stale responses (RFC 9111 \
             §4.2.4), and most readers prefer an old page to an error. After an hour the operator \
             should know.",
+    }
+    bypass_cookies: NamePatterns = "" {
+        doc: "Names of cookies: a request with one of them is not answered from the cache, and its \
+            response is not stored. A name may end in `*`.",
+        kind: SettingKind::Texts {
+            expected: "an array of names, such as [\"session\", \"wordpress_logged_in_*\"]",
+        },
+        reloads: true,
+        reason: "For applications that make other pages for users that are logged in, but do not \
+            say so by `Vary` or `Cache-Control`.",
+    }
+    bypass_fields: NamePatterns = "" {
+        doc: "Names of request fields: a request with one of them is not answered from the cache, \
+            and its response is not stored. A name may end in `*`.",
+        kind: SettingKind::Texts { expected: "an array of names, such as [\"X-Preview\"]" },
+        reloads: true,
+        reason: "As `bypass_cookies`, for requests that are marked in another way.",
+    }
+    ignore_client_no_cache: bool = "false" {
+        doc: "Whether `no-cache`, `max-age`, `min-fresh` and `Pragma` of requests are ignored, so \
+            that a fresh stored response is served even if the client asks for a newer one.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Reload in a browser should show the current page. Some robots send `no-cache` \
+            with every request, and RFC 9111 §5.2.1 lets a cache ignore it.",
     }
     set_cookie: SetCookie = "strip" {
         doc: "How a response with Set-Cookie is stored, if the origin declares it public or \

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use forebay_cache::{CollapseResult, Follower, JoinPolicy, JoinTerms, Leader};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::meta::StoredMeta;
 use tokio::sync::oneshot;
 
 use super::abandoned::run_while_wanted;
@@ -99,6 +100,7 @@ async fn collapse<'t>(
                     worker.count(Counter::Collapsed);
                     status.collapsed = true;
                     status.ttl = Some(hit.ttl);
+                    status.detail = hit.stored.meta.detail();
                     transaction.cache_status = status;
                     return Ok(Some(Response::Stored(hit)));
                 }
@@ -115,6 +117,7 @@ async fn collapse<'t>(
                         worker.count(Counter::Collapsed);
                         status.collapsed = true;
                         status.ttl = Some(ttl);
+                        status.detail = response.stored_meta().and_then(StoredMeta::detail);
                         transaction.cache_status = status;
                         return Ok(Some(response));
                     }
@@ -238,9 +241,10 @@ async fn start_fetch<'t>(
             let response = own_response(transaction, follower, varies).await?;
             let response = response.map(|response| with_own_lines(response, own_lines));
             status.stored = response.is_some();
-            if response.is_none() {
-                status.detail = Some("not-reusable");
-            }
+            status.detail = match &response {
+                Some(response) => response.stored_meta().and_then(StoredMeta::detail),
+                None => Some("not-reusable"),
+            };
             response
         }
         Ok(FetchOutcome::Confirmed { head, own_lines, progress }) => {

@@ -94,8 +94,14 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     let Some(place) = BackgroundFetch::begin(transaction.worker()) else { return };
     let varies = !transaction.variant.is_empty();
     let stale = Some(hit.stored.to_stale());
-    let plan =
-        ForwardPlan { reason: ForwardReason::Stale, fills: true, varies, is_stale: true, stale };
+    let plan = ForwardPlan {
+        reason: ForwardReason::Stale,
+        detail: None,
+        fills: true,
+        varies,
+        is_stale: true,
+        stale,
+    };
     let CollapseResult::Leader(leader, _) = join(transaction, &plan) else { return };
     let Ok(task) = fetch_task(transaction, plan.stale) else { return };
     let task = task.in_background();

@@ -3,20 +3,33 @@
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::hop::HopFields;
 use forebay_http::policy::conditional::needs_origin;
+use forebay_http::policy::cookies::cookie_names;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::request::Method;
 
 use crate::config::Route;
 use crate::parse::Request;
 
-/// Returns the reason that no stored response can answer the request; `None` if one can.
-pub(super) fn bypass(request: &Request<'_>, route: &Route) -> Option<ForwardReason> {
+/// Returns the reason that no stored response can answer the request, and its `detail` in
+/// Cache-Status; `None` if one can.
+pub(super) fn bypass(
+    request: &Request<'_>,
+    route: &Route,
+) -> Option<(ForwardReason, Option<&'static str>)> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
-        return Some(ForwardReason::Method);
+        return Some((ForwardReason::Method, None));
     }
-    let fields = request.head.fields();
-    if !route.settings.cache || request.has_body() || needs_origin(fields) || hides(fields) {
-        return Some(ForwardReason::Bypass);
+    let (fields, settings) = (request.head.fields(), &route.settings);
+    if !settings.cache || request.has_body() || needs_origin(fields) || hides(fields) {
+        return Some((ForwardReason::Bypass, None));
+    }
+    let cookies = &settings.bypass_cookies;
+    if !cookies.is_empty() && cookie_names(fields).any(|name| cookies.has_cookie(name)) {
+        return Some((ForwardReason::Bypass, Some("bypass-cookie")));
+    }
+    let names = &settings.bypass_fields;
+    if !names.is_empty() && fields.iter().any(|field| names.has_field(field.name)) {
+        return Some((ForwardReason::Bypass, Some("bypass-field")));
     }
     None
 }

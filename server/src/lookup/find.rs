@@ -17,10 +17,11 @@ pub(crate) fn lookup<'w>(
     request: &Request<'_>,
     variant: &mut Vec<u8>,
 ) -> LookupResult<'w> {
-    let ruled_out = query.is_ruled_out.then_some(ForwardReason::Bypass);
-    if let Some(reason) = bypass(request, query.route).or(ruled_out) {
+    let ruled_out = query.is_ruled_out.then_some((ForwardReason::Bypass, None));
+    if let Some((reason, detail)) = bypass(request, query.route).or(ruled_out) {
         return LookupResult::Forward(ForwardPlan {
             reason,
+            detail,
             fills: false,
             varies: false,
             is_stale: false,
@@ -32,6 +33,7 @@ pub(crate) fn lookup<'w>(
         let reason = ForwardReason::Miss;
         return LookupResult::Forward(ForwardPlan {
             reason,
+            detail: None,
             fills: false,
             varies: false,
             is_stale: false,
@@ -161,5 +163,6 @@ fn forward(
         && !request.directives.no_store;
     let is_stale = stale.is_some();
     let stale = stale.filter(|_| fills).map(StoredResponse::to_stale);
-    LookupResult::Forward(ForwardPlan { reason, fills, varies, is_stale, stale })
+    let detail = None;
+    LookupResult::Forward(ForwardPlan { reason, detail, fills, varies, is_stale, stale })
 }

@@ -35,6 +35,8 @@ pub(crate) struct Hit<'w> {
 /// The plan for a request that goes to the origin.
 pub(crate) struct ForwardPlan {
     pub(crate) reason: ForwardReason,
+    /// The `detail` of Cache-Status, if the reason needs one.
+    pub(crate) detail: Option<&'static str>,
     /// Whether the response may be stored, and shared with other requests that wait for it.
     /// Otherwise the request is passed through.
     pub(crate) fills: bool,

@@ -88,6 +88,8 @@ impl StoreContext<'_> {
             heuristic_percent: if has_cookie { 0 } else { settings.heuristic_percent },
             heuristic_s_max: settings.heuristic_s_max,
             heuristic_error_s_max: settings.heuristic_error_s_max,
+            override_freshness_s: settings.override_freshness_s,
+            status_freshness: &settings.status_freshness,
             default_freshness_s: settings.default_freshness_s,
             set_cookie_is_storable: settings.set_cookie != SetCookie::Refuse,
         }

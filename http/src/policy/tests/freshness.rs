@@ -4,9 +4,9 @@ use crate::policy::directives::DELTA_S_MAX;
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 use crate::policy::freshness::LifetimeSource::{
-    self, Expires, Heuristic, MaxAge, Nothing, Setting, SharedMaxAge,
+    self, Expires, Heuristic, MaxAge, Nothing, Override, Setting, SharedMaxAge,
 };
-use crate::policy::freshness::{current_age, freshness_lifetime, initial_age};
+use crate::policy::freshness::{StatusFreshness, current_age, freshness_lifetime, initial_age};
 
 fn check(
     name: &str,
@@ -184,18 +184,59 @@ fn heuristics_apply_only_where_they_are_allowed() {
 fn the_default_of_a_route_applies_only_without_explicit_freshness() {
     let rules = CacheRules { default_freshness_s: 30, ..RULES };
     let no_heuristic = CacheRules { heuristic_percent: 0, ..rules };
+    let limited = CacheRules { heuristic_error_s_max: 20, ..rules };
     let old = format!("Last-Modified: {}", date(-1000));
     let cases = [
         ("nothing said", 200, "X: y", &rules, 30, Setting),
         ("max-age=0 said", 200, "Cache-Control: max-age=0", &rules, 0, MaxAge),
         ("a bad Expires said", 200, "Expires: 0", &rules, 0, Expires),
-        ("a heuristic has precedence", 200, &old, &rules, 100, Heuristic),
+        ("it has precedence over a heuristic", 200, &old, &rules, 30, Setting),
+        ("an error has a limit", 404, "X: y", &limited, 20, Setting),
         ("heuristics off", 200, &old, &no_heuristic, 30, Setting),
         ("an error is not stored by default", 500, "X: y", &rules, 0, Nothing),
         ("a cookie is not stored by default", 200, "Set-Cookie: a=b", &rules, 0, Nothing),
     ];
     for (name, status, text, rules, seconds, from) in cases {
         check(name, status, text, rules, seconds, from);
+    }
+}
+
+#[test]
+fn a_lifetime_by_status_goes_before_the_default_and_the_heuristic() {
+    let by_status = StatusFreshness::new(vec![(200, 5), (404, 120), (410, 0), (503, 9)]);
+    let rules = CacheRules { status_freshness: &by_status, default_freshness_s: 30, ..RULES };
+    let old = format!("Last-Modified: {}", date(-1000));
+    let cases = [
+        ("before the heuristic", 200, &*old, 5, Setting),
+        ("before the default and its limit", 404, "X: y", 120, Setting),
+        ("none", 410, &old, 0, Setting),
+        ("an error that is not stored by default", 503, "X: y", 9, Setting),
+        ("another status", 301, "X: y", 30, Setting),
+        ("not before the origin", 404, "Cache-Control: max-age=1", 1, MaxAge),
+        ("not before Expires", 503, "Expires: 0", 0, Expires),
+        ("not for a cookie", 503, "Set-Cookie: a=b", 0, Nothing),
+    ];
+    for (name, status, text, seconds, from) in cases {
+        check(name, status, text, &rules, seconds, from);
+    }
+}
+
+#[test]
+fn an_override_goes_before_everything_but_only_for_responses_that_are_no_errors() {
+    let by_status = StatusFreshness::new(vec![(302, 5), (404, 9)]);
+    let rules = CacheRules { status_freshness: &by_status, override_freshness_s: 50, ..RULES };
+    let cases = [
+        ("nothing said", 200, "X: y", 50, Override),
+        ("s-maxage said", 200, "Cache-Control: s-maxage=7", 50, Override),
+        ("Expires said", 200, "Expires: 0", 50, Override),
+        ("an explicit lifetime of another status", 302, "Cache-Control: max-age=1", 50, Override),
+        ("another status", 302, "X: y", 5, Setting),
+        ("an error", 404, "X: y", 9, Setting),
+        ("an explicit error", 404, "Cache-Control: max-age=1", 1, MaxAge),
+        ("a cookie", 200, "Set-Cookie: a=b\nCache-Control: max-age=1", 1, MaxAge),
+    ];
+    for (name, status, text, seconds, from) in cases {
+        check(name, status, text, &rules, seconds, from);
     }
 }
 

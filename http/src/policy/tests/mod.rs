@@ -3,6 +3,7 @@
 
 use crate::fields::FieldBlock;
 use crate::policy::exchange::{CacheRules, ResponseTiming};
+use crate::policy::freshness::StatusFreshness;
 use crate::policy::meta::StoredMeta;
 use crate::policy::targeted::TargetList;
 
@@ -31,6 +32,8 @@ const RULES: CacheRules<'_> = CacheRules {
     heuristic_percent: 10,
     heuristic_s_max: 86_400,
     heuristic_error_s_max: 60,
+    override_freshness_s: 0,
+    status_freshness: &StatusFreshness::EMPTY,
     default_freshness_s: 0,
     set_cookie_is_storable: true,
 };

@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use forebay_http::fields::{FieldId, FieldSet};
+use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::tags::TAG_FIELDS;
 use forebay_http::policy::targeted::TargetList;
 
+use super::super::lists::NamePatterns;
 use super::super::setting::RawValue;
 use super::super::table::{self, Settings};
 use super::super::*;
@@ -72,8 +74,13 @@ fn defaults_are_the_ones_that_are_documented() {
         RouteSettings {
             cache: true,
             default_freshness_s: 0,
+            override_freshness_s: 0,
+            status_freshness: StatusFreshness::EMPTY,
+            bypass_cookies: NamePatterns::default(),
+            bypass_fields: NamePatterns::default(),
+            ignore_client_no_cache: false,
             heuristic_percent: 10,
-            heuristic_s_max: 86_400,
+            heuristic_s_max: 3_600,
             heuristic_error_s_max: 60,
             stale_while_revalidate_s: 0,
             stale_if_error_s: 0,
