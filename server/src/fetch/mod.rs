@@ -12,6 +12,7 @@ mod connect;
 mod exchange;
 mod fill;
 mod follow;
+mod head;
 mod health;
 mod hosts;
 mod lead;
