@@ -186,11 +186,11 @@ class Nginx(OtherServer):
     """nginx with one server, whose configuration contains `locations`. It serves the files in
     `self.root`, and accepts uploads below /up/."""
 
-    def __init__(self, locations="", main=""):
+    def __init__(self, locations="", main="", port=None):
         self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-nginx-")
         self.root = pathlib.Path(self.dir.name) / "root"
         (self.root / "up").mkdir(parents=True)
-        self.port = free_port()
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         conf = pathlib.Path(self.dir.name) / "nginx.conf"
         conf.write_text(self._conf(locations, main))
