@@ -45,17 +45,19 @@ fn an_answer_that_varies_by_what_forebay_writes_was_given_to_others() {
 
 #[test]
 fn a_304_for_one_user_was_merged_into_a_shared_page() {
-    let origin = Origin::start(|request| match request.head.field("if-none-match") {
-        Some(_) => {
-            let fields = ["Cache-Control: private, max-age=60", "ETag: \"v\"", "X-Account: alice"];
-            Script::new()
-                .send(format!("HTTP/1.1 304 Not Modified\r\n{}\r\n\r\n", fields.join("\r\n")))
-        }
-        None => {
-            let account = request.head.field("authorization").unwrap_or("nobody").to_owned();
-            let fields =
-                ["Cache-Control: no-cache", "ETag: \"v\"", &format!("X-Account: {account}")];
-            Script::answer("200 OK", &fields, b"page")
+    let origin = Origin::start(|request| {
+        let account = request.head.field("authorization").unwrap_or("nobody");
+        let account = format!("X-Account: {account}");
+        match request.head.field("if-none-match") {
+            Some(_) => {
+                let fields = ["Cache-Control: private, max-age=60", "ETag: \"v\"", &account];
+                let fields = fields.join("\r\n");
+                Script::new().send(format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n\r\n"))
+            }
+            None => {
+                let fields = ["Cache-Control: no-cache", "ETag: \"v\"", &account];
+                Script::answer("200 OK", &fields, b"page")
+            }
         }
     });
     let server = start(&origin, &[]);

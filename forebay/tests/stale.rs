@@ -206,7 +206,7 @@ fn an_origin_that_is_down_gets_single_probes_and_is_back_at_once() {
     for target in &targets {
         assert_eq!(ask(&server, target, &[]).text(), format!("old {target}"));
     }
-    drop(origin);
+    origin.stop();
     for target in targets.iter().cycle().take(500) {
         let response = ask(&server, target, &[]);
         assert_eq!(response.text(), format!("old {target}"));
@@ -224,6 +224,75 @@ fn an_origin_that_is_down_gets_single_probes_and_is_back_at_once() {
     assert!(server.errors().contains("origin_back"), "{}", server.errors());
 }
 
+/// A worker learns from the fetch of another one that the origin cannot be reached.
+#[test]
+fn all_workers_serve_stale_responses_while_the_origin_is_down() {
+    let origin = Origin::start(|_| stale_by_10s("public", "old"));
+    let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "4").start();
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    origin.stop();
+    let mut clients: Vec<_> = (0..100).map(|_| Client::connect(server.address())).collect();
+    for client in &mut clients {
+        client.send(request_text("GET", "/", &[]));
+    }
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("whole").text(), "old");
+    }
+}
+
+/// Requests that cannot be stored validate nothing, but one of them finds out that the origin is
+/// back.
+#[test]
+fn ranges_alone_find_out_that_the_origin_is_back() {
+    let origin = Origin::start(|_| stale_by_10s("public", "old"));
+    let address = origin.address();
+    let server = builder(&origin).start();
+    assert_eq!(ask(&server, "/", &[]).text(), "old");
+    origin.stop();
+    let range = || ask(&server, "/", &["Range: bytes=0-0"]);
+    for _ in 0..20 {
+        let part = range();
+        assert_eq!((part.status, part.text().as_str()), (206, "o"), "{:?}", part.head);
+    }
+    let _origin = Origin::start_at(address, |_| {
+        Script::answer("206 Partial Content", &["Content-Range: bytes 0-0/3"], b"n")
+    });
+    eventually("the origin is asked", || range().text() == "n");
+    assert!(!cache_status(&range()).contains("stale-if-unreachable"));
+}
+
+/// The page of all clients stays, whatever one client is answered.
+#[test]
+fn the_answer_to_one_client_does_not_take_the_page_from_the_others() {
+    let old = || stale_by_10s("stale-if-error=60", "old");
+    let personal = |_: &Request| Script::answer("200 OK", &["Cache-Control: private"], b"own");
+    let storable = |_: &Request| Script::answer("503 Bad", &["Cache-Control: max-age=60"], b"bad");
+    for (field, origin) in [
+        ("Cookie: user=a", first_and_later(old, personal)),
+        ("Authorization: a", first_and_later(old, personal)),
+        ("Cache-Control: no-cache", first_and_later(old, storable)),
+    ] {
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[]).text(), "old");
+        assert_ne!(ask(&server, "/", &[field]).text(), "old", "{field}");
+        origin.stop();
+        assert_eq!(ask(&server, "/", &[]).text(), "old", "{field}");
+    }
+}
+
+/// An error that was stored does not take the place of a new one.
+#[test]
+fn a_stored_error_is_not_served_stale() {
+    let bad = |age: &'static str, body: &'static str| {
+        let fields = ["Cache-Control: max-age=10, stale-if-error=60", age];
+        Script::answer("503 Bad", &fields, body.as_bytes())
+    };
+    let origin = first_and_later(move || bad("Age: 9", "first"), move |_| bad("Age: 0", "second"));
+    let server = builder(&origin).start();
+    assert_eq!(ask(&server, "/", &[]).text(), "first");
+    eventually("the new error is served", || ask(&server, "/", &[]).text() == "second");
+}
+
 /// Without the origin, this is the only setting that lets a stale response be served.
 #[test]
 fn the_time_without_an_origin_is_limited() {
@@ -231,25 +300,37 @@ fn the_time_without_an_origin_is_limited() {
         let origin = Origin::start(|_| stale_by_10s("public", "old"));
         let server = builder(&origin).flag("--stale-if-unreachable-s", setting).start();
         assert_eq!(ask(&server, "/", &[]).text(), "old");
-        drop(origin);
+        origin.stop();
         let response = ask(&server, "/", &[]);
         assert_eq!(response.text() == "old", is_served, "{setting}: {:?}", response.head);
     }
 }
 
-/// The origin has replaced the stored response by one that must not be stored.
+/// The origin has removed the stored response, or replaced it by one that must not be stored.
 #[test]
 fn a_response_that_the_origin_has_replaced_is_not_served_stale() {
-    let origin = first_and_later(
-        || stale_by_10s("stale-while-revalidate=60, stale-if-error=60", "old"),
-        |_| Script::answer("200 OK", &["Cache-Control: private"], b"private"),
-    );
-    let server = builder(&origin).start();
-    assert_eq!(ask(&server, "/", &[]).text(), "old");
-    assert_eq!(ask(&server, "/", &[]).text(), "old", "it is being validated");
-    eventually("it is removed", || ask(&server, "/", &[]).text() == "private");
-    drop(origin);
-    assert_eq!(ask(&server, "/", &[]).status, 502);
+    for (status, field) in [
+        ("200 OK", "Cache-Control: private"),
+        ("404 Not Found", "Cache-Control: no-store"),
+        ("410 Gone", "X-Nothing: said"),
+        ("304 Not Modified", "Cache-Control: no-store"),
+    ] {
+        let origin = first_and_later(
+            || stale_by_10s("stale-while-revalidate=60, stale-if-error=60", "old"),
+            move |request| match (status, request.head.has("if-none-match")) {
+                ("304 Not Modified", false) => Script::answer("200 OK", &[field], b"new"),
+                ("304 Not Modified", true) => Script::new()
+                    .send(format!("HTTP/1.1 {status}\r\nETag: \"old\"\r\n{field}\r\n\r\n")),
+                _ => Script::answer(status, &[field], b"new"),
+            },
+        );
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[]).text(), "old");
+        assert_eq!(ask(&server, "/", &[]).text(), "old", "it is being validated");
+        eventually("it is removed", || ask(&server, "/", &[]).text() == "new");
+        origin.stop();
+        assert_eq!(ask(&server, "/", &[]).status, 502, "{status}");
+    }
 }
 
 /// A soft purge makes a response stale at once, so that it is served while it is validated.

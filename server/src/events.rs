@@ -79,7 +79,7 @@ events! {
     RequestRefused, debug, "request_refused", "refused a request, or its client broke it off";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";
-    OriginBack, info, "origin_back", "an origin that could not be reached answers again";
+    OriginBack, info, "origin_back", "an origin that could not be reached can be reached again";
     OriginUnresolved, warn, "origin_unresolved", "cannot resolve an origin's name";
     OriginAddressFailed, warn, "origin_address_failed", "an origin's address refuses connections";
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";

@@ -116,6 +116,11 @@ impl Fault {
         }
     }
 
+    /// Whether no connection to the origin could be opened.
+    pub(crate) fn is_unreachable(self) -> bool {
+        matches!(self, Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout)
+    }
+
     /// Returns the status of the error response (RFC 9110 §15).
     pub(crate) fn status(self) -> u16 {
         match self {

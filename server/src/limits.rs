@@ -286,11 +286,17 @@ pub(crate) const TRIES_ALONE_MAX: usize = 4;
 
 /// Fetches of one worker that validate stale responses in the background, at a time. A stale
 /// response that finds no place is served without one, and validated by a later request.
-pub(crate) const BACKGROUND_FETCHES_MAX: u32 = 64;
+pub(crate) const BACKGROUND_FETCHES_MAX: usize = 64;
+
+/// The same, of one client network.
+pub(crate) const BACKGROUND_FETCHES_PER_NETWORK_MAX: usize = 16;
 
 /// Time between two attempts to reach an origin that is down, if stale responses are served in the
 /// meantime: so short that the origin is back in use within a second.
 pub(crate) const ORIGIN_PROBE_MS: u64 = 500;
+
+/// Time for which a failure to reach an origin counts: some probes.
+pub(crate) const ORIGIN_DOWN_MS: u64 = 4 * ORIGIN_PROBE_MS;
 
 /// Size of a batch of access log lines, which a worker hands to the log's writer thread.
 pub(crate) const LOG_BATCH_BYTES: usize = 32 << 10;

@@ -21,7 +21,7 @@ use forebay_shm::CounterSlot;
 use http::HeaderValue;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::accept::Registry;
+use crate::accept::{ClientNetwork, Registry};
 use crate::buffers::BufferPool;
 use crate::clock;
 use crate::config::Config;
@@ -59,8 +59,8 @@ pub(crate) struct Worker {
     waiting_output: Cell<usize>,
     /// Fetches whose clients have all left.
     pub(crate) abandoned: AbandonedFetches,
-    /// Number of fetches that validate stale responses in the background.
-    pub(crate) background_fetches: Cell<u32>,
+    /// The client networks of the fetches that validate stale responses in the background.
+    pub(crate) background_fetches: RefCell<Vec<ClientNetwork>>,
     counters: CounterSlot,
     /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
@@ -116,7 +116,7 @@ impl Worker {
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             waiting_output: Cell::new(0),
             abandoned: AbandonedFetches::default(),
-            background_fetches: Cell::new(0),
+            background_fetches: RefCell::default(),
             counters: parts.counters,
             histogram_rests: Default::default(),
             events: EventBudget::default(),

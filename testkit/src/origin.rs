@@ -99,6 +99,13 @@ impl Origin {
         Origin::start(echo_script)
     }
 
+    /// Stops the origin, and waits until connections to it are refused.
+    pub fn stop(self) {
+        let address = self.address;
+        drop(self);
+        eventually("connections are refused", || TcpStream::connect(address).is_err());
+    }
+
     /// The address on which the origin listens.
     pub fn address(&self) -> SocketAddr {
         self.address

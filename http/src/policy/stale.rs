@@ -53,6 +53,10 @@ pub fn may_serve_stale(
     now: u64,
 ) -> bool {
     let is_private = request.is_authorized && !meta.permits_authorized;
+    // An old error is no better than a new one.
+    if is_failure_status(meta.status) {
+        return false;
+    }
     if meta.no_cache || meta.forbids_stale || request.no_cache || is_private {
         return false;
     }
@@ -76,6 +80,12 @@ pub fn may_serve_stale(
         }
     };
     limit > 0 && staleness <= limit
+}
+
+/// RFC 5861 §4: whether a status says that the origin failed. Then it would probably fail for other
+/// requests too.
+pub fn is_failure_status(status: u16) -> bool {
+    matches!(status, 500 | 502..=504)
 }
 
 fn error_limit(meta: &StoredMeta, request: &RequestDirectives, setting: u32) -> u32 {

@@ -154,14 +154,13 @@ impl Exchange<'_> {
     /// Records whether the origin could be reached.
     fn note_health(&self, pool: &OriginPool, fault: Option<&Fault>) {
         match fault {
-            Some(Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout) => {
-                pool.health.note_unreachable();
-            }
-            Some(_) => {}
-            None if pool.health.note_answer() => {
+            Some(fault) if fault.is_unreachable() => pool.health.note_unreachable(),
+            // The request was not sent.
+            Some(fault) if fault.side() != Side::Origin => {}
+            _ if pool.health.note_reached() => {
                 self.worker().event(Event::OriginBack, &self.origin.authority);
             }
-            None => {}
+            _ => {}
         }
     }
 

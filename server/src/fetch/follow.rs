@@ -8,6 +8,8 @@ use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reuse::{ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 
+use super::lead::FailureCode;
+use super::resolve::origin_pool;
 use crate::clock;
 use crate::fault::Fault;
 use crate::lookup::{Hit, stored_meta, validated};
@@ -64,7 +66,14 @@ pub(super) async fn follow<'t>(
             }
         }
         FollowOutcome::Declined => FollowedFetch::Unusable("not-storable"),
-        FollowOutcome::Failed(status) => FollowedFetch::Failed(status),
+        FollowOutcome::Failed(code) => {
+            let failure = code.map(FailureCode::read);
+            if failure.is_some_and(FailureCode::is_unreachable) {
+                // The fetch may be another worker's.
+                origin_pool(transaction).health.note_unreachable();
+            }
+            FollowedFetch::Failed(failure.map(FailureCode::status))
+        }
     }
 }
 

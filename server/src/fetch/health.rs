@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::clock;
-use crate::limits::ORIGIN_PROBE_MS;
+use crate::limits::{ORIGIN_DOWN_MS, ORIGIN_PROBE_MS};
 
 /// Whether connections to an origin can be opened. While they cannot, stale responses are served
 /// without asking, and one request at a time finds out whether the origin is back.
 #[derive(Debug, Default)]
 pub(super) struct OriginHealth {
-    is_down: Cell<bool>,
+    /// The time of the last failure; `None` if a connection has been opened since.
+    failed_ms: Cell<Option<u64>>,
     is_probed: Cell<bool>,
     next_probe_ms: Cell<u64>,
 }
@@ -20,20 +21,23 @@ pub(super) struct OriginHealth {
 pub(super) struct ProbeGuard(Rc<OriginHealth>);
 
 impl OriginHealth {
-    /// Whether the last attempt to open a connection failed, and no exchange has succeeded since.
+    /// Whether the last attempt to open a connection has failed, a short time ago. A failure says
+    /// nothing about an origin that was not asked since.
     pub(super) fn is_down(&self) -> bool {
-        self.is_down.get()
+        let is_recent = |failed_ms| clock::monotonic_ms() < failed_ms + ORIGIN_DOWN_MS;
+        self.failed_ms.get().is_some_and(|failed_ms| self.is_probed.get() || is_recent(failed_ms))
     }
 
     /// Records that no connection could be opened.
     pub(super) fn note_unreachable(&self) {
-        self.is_down.set(true);
-        self.next_probe_ms.set(clock::monotonic_ms() + ORIGIN_PROBE_MS);
+        let now_ms = clock::monotonic_ms();
+        self.failed_ms.set(Some(now_ms));
+        self.next_probe_ms.set(now_ms + ORIGIN_PROBE_MS);
     }
 
-    /// Records that the origin has answered. Returns whether it was down before.
-    pub(super) fn note_answer(&self) -> bool {
-        self.is_down.replace(false)
+    /// Records that there is a connection. Returns whether the last attempt had failed.
+    pub(super) fn note_reached(&self) -> bool {
+        self.failed_ms.take().is_some()
     }
 
     /// Lets the caller probe an origin that is down; `None` if it is too early, or another request
@@ -50,6 +54,7 @@ impl OriginHealth {
 impl Drop for ProbeGuard {
     fn drop(&mut self) {
         self.0.is_probed.set(false);
+        self.0.next_probe_ms.set(clock::monotonic_ms() + ORIGIN_PROBE_MS);
     }
 }
 
@@ -60,15 +65,30 @@ mod tests {
     #[test]
     fn an_origin_that_is_down_is_probed_by_one_request_at_a_time() {
         let health = Rc::new(OriginHealth::default());
-        assert!(!health.is_down() && !health.note_answer());
+        assert!(!health.is_down() && !health.note_reached());
         health.note_unreachable();
         assert!(health.is_down());
         assert!(health.probe().is_none(), "it has just failed");
         health.next_probe_ms.set(0);
         let probe = health.probe().expect("it is due");
+        health.next_probe_ms.set(0);
         assert!(health.probe().is_none(), "a probe is under way");
         drop(probe);
-        assert!(health.probe().is_some());
-        assert!(health.note_answer() && !health.is_down());
+        assert!(health.probe().is_none(), "it has just been probed");
+        assert!(health.note_reached() && !health.is_down());
+    }
+
+    #[test]
+    fn an_old_failure_does_not_count() {
+        let health = Rc::new(OriginHealth::default());
+        health.note_unreachable();
+        let old_ms = clock::monotonic_ms().checked_sub(ORIGIN_DOWN_MS);
+        health.failed_ms.set(Some(old_ms.expect("the machine runs for some seconds")));
+        assert!(!health.is_down());
+        health.next_probe_ms.set(0);
+        let probe = health.probe();
+        assert!(health.is_down(), "it is being probed");
+        drop(probe);
+        assert!(!health.is_down());
     }
 }

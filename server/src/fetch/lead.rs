@@ -1,18 +1,21 @@
 //! The leader's task: it fetches a response and stores it, if it may be stored. The task continues
 //! if the client that started it leaves.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use forebay_cache::Leader;
 use forebay_http::date::write_date;
-use forebay_http::fields::FieldBlock;
+use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::policy::conditional::validator_fields;
-use forebay_http::policy::stale::{StaleCause, may_serve_stale};
+use forebay_http::policy::directives::RequestDirectives;
+use forebay_http::policy::stale::{StaleCause, is_failure_status, may_serve_stale};
 use tokio::sync::oneshot;
 
 use super::answer::OriginAnswer;
 use super::exchange::{Exchange, exchange};
 use super::fill::{FillPace, fill_record};
+use super::health::ProbeGuard;
 use super::outbound::Purpose;
 use super::owned_request::OwnedRequest;
 use crate::accept::ClientNetwork;
@@ -40,6 +43,34 @@ pub(super) struct FetchTask {
     pub(super) stale: Option<Stale>,
     /// The queue of interim responses for the client that started the fetch.
     pub(super) interim: InterimQueue,
+    /// Held until the origin has answered, if the fetch probes the origin.
+    pub(super) probe: Cell<Option<ProbeGuard>>,
+}
+
+/// The failure of a fetch, for its followers: a status, and whether the origin was unreachable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FailureCode(u16);
+
+impl FailureCode {
+    const UNREACHABLE: u16 = 1 << 15;
+
+    fn of(fault: Fault) -> FailureCode {
+        let reached = if fault.is_unreachable() { FailureCode::UNREACHABLE } else { 0 };
+        FailureCode(fault.status() | reached)
+    }
+
+    /// Reads the code of a failed flight.
+    pub(super) fn read(code: u16) -> FailureCode {
+        FailureCode(code)
+    }
+
+    pub(super) fn status(self) -> u16 {
+        self.0 & !FailureCode::UNREACHABLE
+    }
+
+    pub(super) fn is_unreachable(self) -> bool {
+        self.0 & FailureCode::UNREACHABLE != 0
+    }
 }
 
 /// The report of a fetch to the request that started it.
@@ -62,10 +93,13 @@ pub(super) enum FetchOutcome {
 
 /// Fetches on behalf of all followers, and reports to the request that started the fetch.
 pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Sender<FetchOutcome>) {
-    match task.fetch(&leader).await {
+    let fetched = task.fetch(&leader).await;
+    // The probe is over; the body may take long.
+    drop(task.probe.take());
+    match fetched {
         Err(fault) => {
             match fault.side() {
-                Side::Origin => leader.fail(fault.status()),
+                Side::Origin => leader.fail(FailureCode::of(fault).0),
                 // Limits of the client that started the fetch say nothing about the followers.
                 Side::Client | Side::Us => drop(leader),
             }
@@ -79,6 +113,10 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
                 task.worker.notify_stored();
                 report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
             } else {
+                if task.answers_for_all() {
+                    // The stored directives are no longer the origin's (RFC 9111 §4.3.4).
+                    leader.forget_known();
+                }
                 leader.decline_once();
                 let head = renewed.head;
                 report(outcome, FetchOutcome::Confirmed { head, own_lines, progress });
@@ -105,9 +143,9 @@ enum OriginVerdict {
 }
 
 impl FetchTask {
-    /// Returns the task of a fetch that no client waits for.
-    pub(super) fn in_background(self) -> FetchTask {
-        FetchTask { interim: InterimQueue::new(), ..self }
+    /// Returns the task of a fetch that no client waits for, and that may probe the origin.
+    pub(super) fn in_background(self, probe: Option<ProbeGuard>) -> FetchTask {
+        FetchTask { interim: InterimQueue::new(), probe: Cell::new(probe), ..self }
     }
 
     fn route(&self) -> RouteMatch<'_> {
@@ -166,7 +204,7 @@ impl FetchTask {
     /// Makes the record of a response. An error of the origin does not replace a response that may
     /// be served in its place.
     fn new_record(&self, answer: &OriginAnswer) -> Result<NewRecord, NotStored> {
-        if is_origin_failure(answer.received_status) && self.serves_stale_if_error() {
+        if is_failure_status(answer.received_status) && self.serves_stale_if_error() {
             return Err(NotStored::FAILURE);
         }
         self.store_context().new_record(&answer.head, &answer.timing())
@@ -174,10 +212,21 @@ impl FetchTask {
 
     fn serves_stale_if_error(&self) -> bool {
         let Some(stale) = &self.stale else { return false };
-        let directives = &self.request.client_request().directives;
         let rules = self.route().route.settings.stale_rules();
         let now = clock::unix_seconds();
-        may_serve_stale(&stale.meta, directives, &rules, StaleCause::Error, now)
+        // This request may refuse it, but others may not.
+        may_serve_stale(&stale.meta, &RequestDirectives::EMPTY, &rules, StaleCause::Error, now)
+    }
+
+    /// Whether an answer that may not be stored shows that the stored response is outdated, so that
+    /// it must not be served stale. The answer to a request with Authorization or Cookie may be for
+    /// its client alone.
+    fn answers_for_all(&self) -> bool {
+        let request = self.request.client_request();
+        let is_personal =
+            request.directives.is_authorized || request.fields.contains(FieldId::Cookie);
+        let is_stale = |stale: &Stale| stale.is_stale(clock::unix_seconds());
+        !is_personal && self.stale.as_ref().is_some_and(is_stale)
     }
 
     /// Stores a response, or passes it to the request that started the fetch.
@@ -209,14 +258,17 @@ impl FetchTask {
                 self.worker.count(Counter::NotStored);
                 // A response to a request with Authorization says little about other requests.
                 let is_authorized = self.request.client_request().directives.is_authorized;
-                if is_origin_failure(answer.received_status) {
+                if is_failure_status(answer.received_status) {
                     leader.fail(answer.received_status);
-                } else if why.lasts && !is_authorized {
-                    // The stored response is outdated, so it must not be served stale.
-                    leader.forget_known();
-                    leader.decline(clock::monotonic_ms());
                 } else {
-                    leader.decline_once();
+                    let is_gone = matches!(answer.received_status, 404 | 410);
+                    if (why.lasts || is_gone) && self.answers_for_all() {
+                        leader.forget_known();
+                    }
+                    match why.lasts && !is_authorized {
+                        true => leader.decline(clock::monotonic_ms()),
+                        false => leader.decline_once(),
+                    }
                 }
                 let detail = why.detail;
                 answer.head.block.remove(|field| settings.hides(field));
@@ -224,12 +276,6 @@ impl FetchTask {
             }
         }
     }
-}
-
-/// Whether a status says that the origin failed, and would probably fail for other requests too
-/// (the statuses of RFC 5861 §4).
-pub(super) fn is_origin_failure(status: u16) -> bool {
-    matches!(status, 500 | 502..=504)
 }
 
 /// Returns the precondition fields that validate a stored response.

@@ -10,6 +10,7 @@
 //! follows only a response that has arrived, and other requests follow its fetch only once its
 //! response is being stored (RFC 9111 §3.5).
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use forebay_cache::{CollapseResult, Follower, JoinPolicy, JoinTerms, Leader};
@@ -129,8 +130,11 @@ async fn collapse<'t>(
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
                     FollowedFetch::TooEarly => {}
-                    FollowedFetch::Failed(Some(fault_status)) if has_stale(transaction) => {
-                        return Err(Fault::FetchesFailed(fault_status));
+                    FollowedFetch::Failed(Some(code))
+                        if plan.is_stale && has_stale(transaction) =>
+                    {
+                        transaction.cache_status = CacheStatus { collapsed: true, ..status };
+                        return Err(Fault::FetchesFailed(code));
                     }
                     FollowedFetch::Failed(fault_status) => {
                         // Limits of the request that led do not count. But the origin may have had
@@ -221,6 +225,7 @@ pub(super) fn fetch_task(
         rule_state: transaction.rule_state.clone(),
         stale,
         interim: transaction.interim().clone(),
+        probe: Cell::new(None),
     })
 }
 

@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 use forebay_cache::CollapseResult;
 use forebay_http::policy::reuse::ForwardReason;
-use forebay_http::policy::stale::StaleCause;
+use forebay_http::policy::stale::{StaleCause, is_failure_status};
 use tokio::sync::oneshot;
 
-use super::health::ProbeGuard;
-use super::lead::{is_origin_failure, lead};
+use super::lead::lead;
 use super::resolve::{fetch_task, join, origin_pool};
+use crate::accept::ClientNetwork;
 use crate::counters::Counter;
 use crate::fault::{Fault, Side};
-use crate::limits::BACKGROUND_FETCHES_MAX;
+use crate::limits::{BACKGROUND_FETCHES_MAX, BACKGROUND_FETCHES_PER_NETWORK_MAX};
 use crate::lookup::{ForwardPlan, Hit};
 use crate::response::Response;
 use crate::transaction::Transaction;
@@ -27,19 +27,25 @@ pub(crate) struct StaleHit<'t> {
 
 /// Returns the stale response that answers the request without waiting for the origin, and has it
 /// validated in the background; `None` if the request has to wait for the origin. `fills` says
-/// whether a response to this request may be stored; otherwise the request validates nothing.
+/// whether a response to this request may be stored; otherwise the request validates nothing, but
+/// it may have to find out whether an origin that is down is back.
 pub(crate) fn stale_at_once<'t>(
     transaction: &mut Transaction<'t>,
     fills: bool,
 ) -> Option<StaleHit<'t>> {
-    let is_down = origin_pool(transaction).health.is_down();
-    let causes = [(StaleCause::Revalidating, fills), (StaleCause::Unreachable, is_down)];
+    let health = Rc::clone(&origin_pool(transaction).health);
+    let is_down = health.is_down();
+    let asks = !transaction.request.directives.only_if_cached;
+    let validates = fills && asks;
+    let causes = [(StaleCause::Revalidating, validates), (StaleCause::Unreachable, is_down)];
     let stale = causes.into_iter().filter(|(_, applies)| *applies).find_map(|(cause, _)| {
         let hit = transaction.look_up_stale(cause)?;
         Some(StaleHit { hit, cause })
     })?;
-    if fills {
+    if validates {
         validate_in_background(transaction, &stale.hit);
+    } else if asks && health.probe().is_some() {
+        return None;
     }
     Some(stale)
 }
@@ -51,13 +57,11 @@ pub(crate) fn stale_if_error<'t>(
     result: &Result<Response<'t>, Fault>,
 ) -> Option<StaleHit<'t>> {
     let cause = match result {
-        Ok(Response::Streamed(streamed)) if is_origin_failure(streamed.answer.received_status) => {
+        Ok(Response::Streamed(streamed)) if is_failure_status(streamed.answer.received_status) => {
             StaleCause::Error
         }
         Ok(_) => return None,
-        Err(Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout) => {
-            StaleCause::Unreachable
-        }
+        Err(fault) if fault.is_unreachable() => StaleCause::Unreachable,
         Err(fault) if fault.side() == Side::Origin || *fault == Fault::OriginBusy => {
             cause_of_failure(transaction)
         }
@@ -91,7 +95,8 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
             probe => probe,
         },
     };
-    let Some(place) = BackgroundFetch::begin(transaction.worker()) else { return };
+    let network = transaction.client.network();
+    let Some(place) = BackgroundFetch::begin(transaction.worker(), network) else { return };
     let varies = !transaction.variant.is_empty();
     let stale = Some(hit.stored.to_stale());
     let plan = ForwardPlan {
@@ -104,31 +109,38 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     };
     let CollapseResult::Leader(leader, _) = join(transaction, &plan) else { return };
     let Ok(task) = fetch_task(transaction, plan.stale) else { return };
-    let task = task.in_background();
+    let task = task.in_background(probe);
     let (outcome, _) = oneshot::channel();
     transaction.worker().count(Counter::BackgroundFetches);
     transaction.worker().spawn(async move {
-        let _held: (BackgroundFetch, Option<ProbeGuard>) = (place, probe);
+        let _place = place;
         lead(task, leader, outcome).await;
     });
 }
 
 /// A fetch in the background. Dropping it gives its place back.
-struct BackgroundFetch(Rc<Worker>);
+struct BackgroundFetch {
+    worker: Rc<Worker>,
+    network: ClientNetwork,
+}
 
 impl BackgroundFetch {
-    fn begin(worker: &Rc<Worker>) -> Option<BackgroundFetch> {
-        let count = worker.background_fetches.get();
-        if count >= BACKGROUND_FETCHES_MAX {
+    fn begin(worker: &Rc<Worker>, network: ClientNetwork) -> Option<BackgroundFetch> {
+        let mut fetches = worker.background_fetches.borrow_mut();
+        let own = fetches.iter().filter(|other| **other == network).count();
+        if fetches.len() >= BACKGROUND_FETCHES_MAX || own >= BACKGROUND_FETCHES_PER_NETWORK_MAX {
             return None;
         }
-        worker.background_fetches.set(count + 1);
-        Some(BackgroundFetch(Rc::clone(worker)))
+        fetches.push(network);
+        Some(BackgroundFetch { worker: Rc::clone(worker), network })
     }
 }
 
 impl Drop for BackgroundFetch {
     fn drop(&mut self) {
-        self.0.background_fetches.update(|count| count - 1);
+        let mut fetches = self.worker.background_fetches.borrow_mut();
+        if let Some(index) = fetches.iter().position(|network| *network == self.network) {
+            fetches.swap_remove(index);
+        }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Stale {
     /// The version of the record that is validated.
     pub(crate) known: RecordVersion,
     pub(crate) tags: RecordTags,
+    /// Whether a soft purge has made the response stale.
+    is_soft: bool,
     head: Box<[u8]>,
 }
 
@@ -45,6 +47,7 @@ impl<'w> StoredResponse<'w> {
             known: self.found.version(),
             // Tags that were stored once fit into a record.
             tags: RecordTags::new(self.found.tags()).unwrap_or_default(),
+            is_soft: self.found.is_soft(),
             head: self.found.head().into(),
         }
     }
@@ -54,6 +57,11 @@ impl Stale {
     /// The stored field lines, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
         stored_block(&self.head, &self.meta)
+    }
+
+    /// Whether the response is stale: it may be validated although it is fresh.
+    pub(crate) fn is_stale(&self, now: u64) -> bool {
+        self.is_soft || self.meta.stale_from() <= now
     }
 
     /// All stored field lines: first those that no client gets, then those that are sent.

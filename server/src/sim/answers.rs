@@ -78,7 +78,7 @@ fn usage<'a>(
     let detail = status.rsplit_once("; detail=").map_or("", |(_, detail)| detail);
     let is_excused = match detail {
         "stale-if-error" => run.may_have_failed(ask.url, asked.began_ms),
-        "stale-if-unreachable" => run.scenario.refused_percent > 0,
+        "stale-if-unreachable" => run.blame.was_unreachable(asked.began_ms),
         _ => true,
     };
     match is_excused {

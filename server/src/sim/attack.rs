@@ -24,7 +24,7 @@ pub(super) const ORIGIN_CONNECTIONS: u32 = 64;
 pub(super) const ORIGIN_WAIT_MS: u64 = 4_000;
 
 /// How long an attack lasts, unless the server ends the connections earlier.
-const ATTACK_MS: u64 = 15_000;
+pub(super) const ATTACK_MS: u64 = 15_000;
 
 /// The beginning of the targets that only hostile clients ask for. The origin answers them late,
 /// and its answers must not be stored.

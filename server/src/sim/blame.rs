@@ -11,6 +11,10 @@ const ECHO_MS: u64 = 1_000;
 /// longer than this.
 const FETCH_ECHO_MS: u64 = 13_000;
 
+/// How long the server takes the origin to be down after it has refused a connection, with the time
+/// of a probe.
+const DOWN_ECHO_MS: u64 = 4_000;
+
 /// The requests that a disturbance can make fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
@@ -61,6 +65,13 @@ impl BlameLog {
 
     pub(super) fn end(&self, number: usize, now_ms: u64) {
         self.0.borrow_mut()[number].ended_ms = now_ms;
+    }
+
+    /// Whether the origin has refused a connection during a request, or so short a time before it
+    /// that the server may still take the origin to be down.
+    pub(super) fn was_unreachable(&self, began_ms: u64) -> bool {
+        let is_near = |it: &Disturbance| it.ended_ms.saturating_add(DOWN_ECHO_MS) >= began_ms;
+        self.0.borrow().iter().any(|it| it.scope == Scope::Origin && is_near(it))
     }
 
     /// Whether a disturbance explains the failure. A collapsed request gets the response of an

@@ -96,7 +96,10 @@ impl Run {
 
     /// Whether a disturbance may have made a request for this URL fail.
     pub(super) fn may_have_failed(&self, url: usize, began_ms: u64) -> bool {
-        let is_attacked = |act: &Act| matches!(act.kind, ActKind::Attack { .. });
+        let is_attacked = |act: &Act| {
+            let during = act.at_ms..act.at_ms + 2 * attack::ATTACK_MS;
+            matches!(act.kind, ActKind::Attack { .. }) && during.contains(&began_ms)
+        };
         let failed =
             FailedRequest { url, worker: usize::MAX, is_unsafe: false, has_begun: false, began_ms };
         // Attacks take connections to the origin away from others, but only for a while.
