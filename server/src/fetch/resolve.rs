@@ -104,11 +104,7 @@ async fn collapse<'t>(
             }
             CollapseResult::Stored => match transaction.look_up() {
                 LookupResult::Hit(hit) => {
-                    worker.count(Counter::Collapsed);
-                    status.collapsed = true;
-                    status.ttl = Some(hit.ttl);
-                    status.detail = hit.stored.meta.detail();
-                    transaction.cache_status = status;
+                    note_collapsed(transaction, status, hit.ttl, Some(&hit.stored.meta));
                     return Ok(Some(Response::Stored(hit)));
                 }
                 // Another process has taken over since the first lookup.
@@ -121,11 +117,7 @@ async fn collapse<'t>(
             CollapseResult::Follower(follower) => {
                 match follow(transaction, follower, plan.varies, began_ms).await {
                     FollowedFetch::Response { response, ttl } => {
-                        worker.count(Counter::Collapsed);
-                        status.collapsed = true;
-                        status.ttl = Some(ttl);
-                        status.detail = response.stored_meta().and_then(StoredMeta::detail);
-                        transaction.cache_status = status;
+                        note_collapsed(transaction, status, ttl, response.stored_meta());
                         return Ok(Some(response));
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
@@ -162,6 +154,18 @@ async fn collapse<'t>(
     }
     transaction.cache_status = status;
     Ok(None)
+}
+
+/// Records that the request was answered by the fetch of another one.
+fn note_collapsed(
+    transaction: &mut Transaction<'_>,
+    status: CacheStatus,
+    ttl: i64,
+    meta: Option<&StoredMeta>,
+) {
+    transaction.worker().count(Counter::Collapsed);
+    let detail = meta.and_then(StoredMeta::detail);
+    transaction.cache_status = CacheStatus { collapsed: true, ttl: Some(ttl), detail, ..status };
 }
 
 /// Passes a request through whose leaders have failed, if few such requests to the origin are under
