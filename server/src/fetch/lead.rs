@@ -84,7 +84,14 @@ pub(super) enum FetchOutcome {
     },
     /// The stored response is still valid for this request, with this head, which may not be
     /// stored.
-    Confirmed { head: Vec<u8>, own_lines: FieldBlock, progress: RuleProgress },
+    Confirmed {
+        head: Vec<u8>,
+        own_lines: FieldBlock,
+        progress: RuleProgress,
+        /// Whether the stored response must not be used again, because its directives are no longer
+        /// the origin's (RFC 9111 §4.3.4).
+        is_outdated: bool,
+    },
     /// The response is not stored; only this request gets it.
     NotStored { answer: Box<OriginAnswer>, detail: &'static str, progress: RuleProgress },
     /// There is no response.
@@ -113,13 +120,14 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
                 task.worker.notify_stored();
                 report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
             } else {
-                if task.answers_for_all() {
-                    // The stored directives are no longer the origin's (RFC 9111 §4.3.4).
+                let (head, is_outdated) = (renewed.head, task.answers_for_all());
+                // A client that waits is served first, and then removes the stored response.
+                if is_outdated && outcome.is_closed() {
                     leader.forget_known();
                 }
                 leader.decline_once();
-                let head = renewed.head;
-                report(outcome, FetchOutcome::Confirmed { head, own_lines, progress });
+                let confirmed = FetchOutcome::Confirmed { head, own_lines, progress, is_outdated };
+                report(outcome, confirmed);
             }
         }
         Ok(OriginVerdict::Answer(answer)) => task.store(answer, leader, outcome).await,

@@ -262,10 +262,17 @@ async fn start_fetch<'t>(
             };
             response
         }
-        Ok(FetchOutcome::Confirmed { head, own_lines, progress }) => {
+        Ok(FetchOutcome::Confirmed { head, own_lines, progress, is_outdated }) => {
             transaction.rule_state.resume(progress);
             status.fwd_status = Some(304);
-            known.and_then(|known| confirmed(transaction, (known, varies), Some(head), own_lines))
+            known.and_then(|known| {
+                let response = confirmed(transaction, (known, varies), Some(head), own_lines);
+                if is_outdated {
+                    let variant = varies.then_some(&**transaction.variant);
+                    transaction.store().forget(transaction.key, variant, known);
+                }
+                response
+            })
         }
         Ok(FetchOutcome::NotStored { answer, detail, progress }) => {
             transaction.rule_state.resume(progress);
