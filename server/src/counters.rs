@@ -158,10 +158,6 @@ counters! {
         "Responses stored without the cookies that they set.";
     Validated, Counter, "validated_total",
         "Stored responses that the origin confirmed with 304.";
-    HeadUpdates, Counter, "head_updates_total",
-        "Stored responses that the answer to a HEAD request confirmed.";
-    HeadOutdated, Counter, "head_outdated_total",
-        "Stored responses that are stale because the answer to a HEAD request differs from them.";
     FillsAborted, Counter, "fills_aborted_total",
         "Responses cut off while they were being stored.";
     FetchesAbandoned, Counter, "fetches_abandoned_total",

@@ -20,9 +20,7 @@ use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::{KeyText, RouteMatch, match_route, write_key};
 use crate::log::Access;
-use crate::lookup::{
-    Hit, LookupQuery, LookupResult, StoredResponse, lookup, lookup_stale, selected,
-};
+use crate::lookup::{Hit, LookupQuery, LookupResult, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
 use crate::worker::Worker;
@@ -157,11 +155,6 @@ impl<'t> Transaction<'t> {
     /// Looks up a stored response that answers the request although it is stale.
     pub(crate) fn look_up_stale(&mut self, cause: StaleCause) -> Option<Hit<'t>> {
         lookup_stale(&self.lookup_query(), &self.request, self.variant, cause)
-    }
-
-    /// Returns the stored response that the request selects, whether it may be used or not.
-    pub(crate) fn selected(&mut self) -> Option<StoredResponse<'t>> {
-        selected(&self.lookup_query(), &self.request, self.variant)
     }
 
     /// Returns the input of a lookup for this request.

@@ -79,36 +79,6 @@ impl StoreWorker {
         if is_it { StoredRecord::of(&self.inner, pinned, head_start) } else { None }
     }
 
-    /// The number of the last purge. A caller that changes a record by a response of the origin
-    /// notes it before it asks the origin: purges with higher numbers apply to the response.
-    pub fn purge_noted(&self) -> u64 {
-        self.inner.shared.purges.noted()
-    }
-
-    /// Gives a record of this version a new head, like [`Leader::validated`](crate::Leader), unless
-    /// a purge after `purge_noted` matches it. Returns whether the record has the head.
-    pub fn renew(
-        &self,
-        key: (&[u8], Option<&[u8]>),
-        known: RecordVersion,
-        purge_noted: u64,
-        renewed: (&[u8], RecordTimes, Option<&RecordTags>),
-    ) -> bool {
-        self.inner.renew(key, known, purge_noted, renewed).is_some()
-    }
-
-    /// Marks the record of a key, or of one of its variants, if the record has this version, so
-    /// that it is validated before use.
-    pub fn soften(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
-        if let Some((pinned, _)) = self.inner.records.find((primary, variant))
-            && pinned.record().header.sequence == known.sequence
-            && !self.inner.records.soften_hit(&pinned.hit)
-        {
-            self.inner.records.remove_hit(&pinned.hit);
-        }
-        self.inner.clean_up_orphans();
-    }
-
     /// Removes the record of a key, or of one of its variants, if the record has this version. For
     /// a caller that has found fragments missing: the next request then fetches the response again.
     pub fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {

@@ -36,41 +36,6 @@ pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> 
     meta.has_validator()
 }
 
-/// The effect of a 200 to HEAD on a stored response to GET.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadEffect {
-    /// The stored response is current: update it, as by a 304.
-    Update,
-    /// The stored response is not current: it is stale.
-    MakeStale,
-    /// The response to HEAD says nothing about it.
-    None,
-}
-
-/// RFC 9111 §4.3.5: decides the effect of a 200 to HEAD with these fields and this Content-Length.
-/// The stored body has `body_bytes` bytes.
-///
-/// The stored response is updated if each validator and the length match that the response to HEAD
-/// has. Without a validator it is not: equal lengths do not make equal bodies.
-pub fn head_effect(
-    (meta, block): (&StoredMeta, &[u8]),
-    body_bytes: u64,
-    head: Fields<'_>,
-    content_length: Option<u64>,
-) -> HeadEffect {
-    let has_tag = head.contains(FieldId::Etag);
-    let has_date = head.contains(FieldId::LastModified);
-    let matches = is_renewable(meta.status)
-        && (!has_tag || tag_matches(meta.etag_value(block), head))
-        && (!has_date || date_field(head, FieldId::LastModified) == meta.last_modified)
-        && content_length.is_none_or(|length| length == body_bytes);
-    match matches {
-        true if has_tag || has_date => HeadEffect::Update,
-        true => HeadEffect::None,
-        false => HeadEffect::MakeStale,
-    }
-}
-
 fn tag_matches(stored: Option<&[u8]>, not_modified: Fields<'_>) -> bool {
     let (Some(stored), Some(tag)) = (stored, not_modified.only(FieldId::Etag)) else {
         return false;

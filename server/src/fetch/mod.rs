@@ -12,7 +12,6 @@ mod connect;
 mod exchange;
 mod fill;
 mod follow;
-mod head;
 mod health;
 mod hosts;
 mod lead;

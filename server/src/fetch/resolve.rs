@@ -22,7 +22,6 @@ use tokio::sync::oneshot;
 use super::abandoned::run_while_wanted;
 use super::condition;
 use super::follow::{FollowedFetch, follow, own_response};
-use super::head::HeadRequest;
 use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
@@ -58,12 +57,7 @@ async fn obtain<'t>(
     plan: ForwardPlan,
 ) -> Result<Response<'t>, Fault> {
     if !plan.fills {
-        let head = HeadRequest::begin(transaction, plan.reason);
-        let response = pass_through(transaction, false).await?;
-        if let (Some(head), Response::Streamed(streamed)) = (head, &response) {
-            head.end(transaction, &streamed.answer);
-        }
-        return Ok(response);
+        return pass_through(transaction, false).await;
     }
     match collapse(transaction, plan).await? {
         Some(response) => Ok(response),

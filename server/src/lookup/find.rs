@@ -88,17 +88,6 @@ pub(crate) fn lookup_stale<'w>(
     Some(Hit { stored, part, age, ttl })
 }
 
-/// Returns the stored response that the request selects (RFC 9111 §4.1), whether it may be used or
-/// not. `variant` receives the secondary key as in [`lookup`].
-pub(crate) fn selected<'w>(
-    query: &LookupQuery<'w>,
-    request: &Request<'_>,
-    variant: &mut Vec<u8>,
-) -> Option<StoredResponse<'w>> {
-    variant.clear();
-    select(query, request.head.fields(), variant).ok()
-}
-
 /// Returns the stored response that the origin has just confirmed; `None` if the response is no
 /// longer in the store.
 pub(crate) fn validated<'w>(

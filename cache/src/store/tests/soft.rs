@@ -5,7 +5,6 @@ use super::super::put::Put;
 use super::super::respond::Response;
 use super::super::variants::VariantId;
 use super::*;
-use crate::RecordVersion;
 use crate::purge::Predicate;
 use crate::segment::{HeaderKind, SegmentQueue};
 
@@ -261,32 +260,4 @@ fn a_follower_of_a_validation_during_a_purge_finds_no_purged_record() {
         assert_eq!(is_soft(&purger), None, "{is_out_first}");
         assert_sound(&store);
     }
-}
-
-/// The version of the stored record.
-fn version(worker: &StoreWorker) -> RecordVersion {
-    match worker.lookup(KEY) {
-        Lookup::Record(found) => found.version(),
-        _ => panic!("the key has no record"),
-    }
-}
-
-#[test]
-fn a_record_of_one_version_is_made_stale_and_renewed() {
-    let (store, worker, purger) = two();
-    assert!(put(&worker, KEY, b"head", b"body"));
-    let first = version(&worker);
-    let noted = worker.purge_noted();
-    let renew = |known, noted| worker.renew((KEY, None), known, noted, (b"new", fresh(), None));
-    worker.soften(KEY, None, first);
-    assert_eq!(is_soft(&worker), Some(true));
-    assert!(renew(first, noted), "no purge came after it");
-    assert_eq!(is_soft(&worker), Some(false), "a renewed record is fresh");
-    worker.soften(KEY, None, first);
-    assert_eq!(is_soft(&worker), Some(false), "the version was replaced");
-    let second = version(&worker);
-    purger.purge_softly(KEY).unwrap();
-    assert!(!renew(second, noted), "a purge came after the origin was asked");
-    assert_eq!(is_soft(&worker), Some(true), "the purge still applies");
-    assert_sound(&store);
 }

@@ -1,5 +1,5 @@
 use super::{block, date, stored};
-use crate::policy::update::{HeadEffect, head_effect, may_update, merge_304};
+use crate::policy::update::{may_update, merge_304};
 
 #[test]
 fn a_304_updates_only_what_it_speaks_of() {
@@ -46,34 +46,6 @@ fn a_304_renews_only_a_200_or_a_form_of_it() {
         meta.status = status;
         assert_eq!(may_update(&meta, stored.bytes(), update.fields()), expected, "{status}");
         assert_eq!(meta.can_validate(), expected, "{status}");
-    }
-}
-
-#[test]
-fn a_response_to_head_updates_what_it_matches() {
-    use HeadEffect::{MakeStale, None as Nothing, Update};
-    let modified = format!("Last-Modified: {}", date(-60));
-    let both = format!("ETag: \"a\"\n{modified}");
-    let changed = format!("ETag: \"a\"\nLast-Modified: {}", date(-59));
-    let cases = [
-        ("the same tag", "ETag: \"a\"", "ETag: \"a\"", Some(5), Update),
-        ("a tag that differs in weakness", "ETag: W/\"a\"", "ETag: \"a\"", None, Update),
-        ("another tag", "ETag: \"a\"", "ETag: \"b\"", Some(5), MakeStale),
-        ("a new tag", "X: y", "ETag: \"b\"", Some(5), MakeStale),
-        ("another length", "ETag: \"a\"", "ETag: \"a\"", Some(6), MakeStale),
-        ("the same date", &modified, &modified, None, Update),
-        ("both validators", &both, &both, Some(5), Update),
-        ("the same tag with another date", &both, &changed, Some(5), MakeStale),
-        ("one of two validators", &both, &modified, Some(5), Update),
-        ("only the same length", &both, "X: y", Some(5), Nothing),
-        ("only another length", &both, "X: y", Some(6), MakeStale),
-        ("nothing", &both, "X: y", None, Nothing),
-    ];
-    for (name, text, head, length, expected) in cases {
-        let (meta, stored) = stored(text);
-        let head = block(head);
-        let effect = head_effect((&meta, stored.bytes()), 5, head.fields(), length);
-        assert_eq!(effect, expected, "{name}");
     }
 }
 
