@@ -42,6 +42,28 @@ fn the_heuristic_is_an_hour_at_most_and_shows_in_cache_status() {
     assert!(ttl.is_some_and(|ttl: u32| (3585..=3600).contains(&ttl)), "{hit:?}");
 }
 
+/// A response that sets a cookie is stored without it, and keeps the origin's lifetime.
+#[test]
+fn the_settings_do_not_lengthen_the_lifetime_of_a_response_that_sets_a_cookie() {
+    let modified = format!("Last-Modified: {}", http_date(-10_000_000));
+    for (setting, control) in [
+        ("override_freshness_s = \"7d\"", "max-age=1"),
+        ("default_freshness_s = \"7d\"", "public"),
+        ("status_freshness = [\"200=7d\"]", "public"),
+        ("heuristic_percent = 50", "public"),
+    ] {
+        let fields = [format!("Cache-Control: {control}"), modified.clone()];
+        let origin = Origin::start(move |_| {
+            let [control, modified] = &fields;
+            Script::answer("200 OK", &[control, modified, "Age: 1", "Set-Cookie: a=b"], b"x")
+        });
+        let server = start(&site(&origin, &format!("{setting}\n")));
+        ask(&server, "/", &[]);
+        let again = ask(&server, "/", &[]);
+        assert!(cache_status(&again).contains("; fwd=stale"), "{setting}: {:?}", again.head);
+    }
+}
+
 #[test]
 fn an_error_is_stored_for_the_time_of_its_status() {
     let origin = Origin::start(|request| match request.target.as_str() {

@@ -39,8 +39,11 @@ pub(crate) fn string_list<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<V
     Some(strings)
 }
 
-/// Parses a Dictionary; `None` if it is malformed. The members are in the order of their first
-/// occurrence.
+/// Largest number of members of a dictionary that is read.
+const MEMBERS_MAX: usize = 128;
+
+/// Parses a Dictionary; `None` if it is malformed or has more than [`MEMBERS_MAX`] members. The
+/// members are in the order of their first occurrence.
 ///
 /// RFC 9651 §4.2.2: if a key is repeated, its last value counts.
 pub(crate) fn dictionary<'a>(
@@ -55,8 +58,10 @@ pub(crate) fn dictionary<'a>(
             false => MemberValue::Item(BareItem::Boolean(true)),
         };
         input.parameters()?;
+        let is_full = dictionary.len() == MEMBERS_MAX;
         match dictionary.iter_mut().find(|(earlier, _)| *earlier == key) {
             Some((_, earlier)) => *earlier = value,
+            None if is_full => return None,
             None => dictionary.push((key, value)),
         }
         Some(())

@@ -443,8 +443,9 @@ settings! {
             goes before which.",
     }
     override_freshness_s: u32 = "0" {
-        doc: "Freshness lifetime of every response with a status below 400, whatever lifetime the \
-            origin specifies; 0: the origin's lifetime counts. A response that the origin forbids \
+        doc: "Freshness lifetime of every response with a status below 400 that has a lifetime or \
+            may have a heuristic one (RFC 9111 §4.2.2), whatever lifetime the origin specifies; 0: \
+            the origin's lifetime counts. A response that the origin forbids \
             to store is not stored, one that sets a cookie keeps its lifetime, and one with \
             `no-cache` is still validated.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },

@@ -48,6 +48,10 @@ pub(super) async fn validate<'t>(
         return Ok(None);
     };
     worker.count(Counter::Validated);
+    if renewed.is_storable {
+        // The next request leads again, and stores the renewed head.
+        transaction.store().forget_declined(transaction.key);
+    }
     let own_lines = context.own_lines_of_304(&answer.head.block);
     transaction.cache_status.fwd_status = Some(304);
     Ok(confirmed(transaction, (stale.known, varies), Some(renewed.head), own_lines))

@@ -5,6 +5,7 @@ use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
+use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
@@ -133,6 +134,17 @@ impl StoreContext<'_> {
             return Err(NotStored::by(FillRefused::TooLarge));
         }
         let stored = stored_lines(block, timing, self.settings());
+        // The stored lines may have no Set-Cookie, but the response has it.
+        let rules = match block.fields().contains(FieldId::SetCookie) {
+            true => CacheRules {
+                heuristic_percent: 0,
+                override_freshness_s: 0,
+                status_freshness: &StatusFreshness::EMPTY,
+                default_freshness_s: 0,
+                ..rules
+            },
+            false => rules,
+        };
         let mut meta = StoredMeta::new(status, &stored, timing, &rules);
         meta.body_bytes = length;
         let (head, times) = (stored_head(&meta, &stored), times(&meta));

@@ -169,3 +169,13 @@ fn the_hidden_lines_precede_the_block_that_is_sent() {
     meta.encode(&mut encoded);
     assert_eq!(StoredMeta::decode(&encoded), Some(meta));
 }
+
+#[test]
+fn a_dictionary_with_very_many_members_is_refused() {
+    let members = |count: usize| {
+        let names: Vec<_> = (0..count).map(|number| format!("a{number}")).collect();
+        parsed(&names.join(", "))
+    };
+    assert!(members(128).is_some());
+    assert!(members(129).is_none());
+}
