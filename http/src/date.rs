@@ -31,30 +31,14 @@ const LONG_DAYS: [&str; 7] =
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
 fn imf_fixdate(mut text: DateText<'_>) -> Option<u64> {
     text.name(&DAYS)?;
-    text.literal(", ")?;
-    let day = text.digits(2)?;
-    text.literal(" ")?;
-    let month = text.name(&MONTHS)?;
-    text.literal(" ")?;
-    let year = text.digits(4)?;
-    let second = text.time_of_day()?;
-    text.literal(" GMT")?;
-    text.end()?;
+    let (year, month, day, second) = text.day_first(" ", 4)?;
     unix_seconds(year, month, day, second)
 }
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`. Years from 70 on are in the 20th century.
 fn rfc850_date(mut text: DateText<'_>) -> Option<u64> {
     text.name(&LONG_DAYS)?;
-    text.literal(", ")?;
-    let day = text.digits(2)?;
-    text.literal("-")?;
-    let month = text.name(&MONTHS)?;
-    text.literal("-")?;
-    let year = text.digits(2)?;
-    let second = text.time_of_day()?;
-    text.literal(" GMT")?;
-    text.end()?;
+    let (year, month, day, second) = text.day_first("-", 2)?;
     unix_seconds(if year < 70 { 2000 + year } else { 1900 + year }, month, day, second)
 }
 
@@ -102,6 +86,21 @@ impl DateText<'_> {
         text.iter().try_fold(0, |number, byte| {
             byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0'))
         })
+    }
+
+    /// Reads `, 06 Nov 1994 08:49:37 GMT` to its end, with this separator and so many digits of the
+    /// year. Returns year, month, day and the second of the day.
+    fn day_first(&mut self, separator: &str, year_digits: usize) -> Option<(u64, u64, u64, u64)> {
+        self.literal(", ")?;
+        let day = self.digits(2)?;
+        self.literal(separator)?;
+        let month = self.name(&MONTHS)?;
+        self.literal(separator)?;
+        let year = self.digits(year_digits)?;
+        let second = self.time_of_day()?;
+        self.literal(" GMT")?;
+        self.end()?;
+        Some((year, month, day, second))
     }
 
     /// Parses ` 08:49:37` and returns the second of the day.

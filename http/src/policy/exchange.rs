@@ -103,6 +103,20 @@ pub struct CacheRules<'a> {
     pub set_cookie_is_storable: bool,
 }
 
+impl CacheRules<'_> {
+    /// Returns the rules for a response that sets a cookie: only the origin gives it a lifetime.
+    pub fn for_cookie_setting(self) -> Self {
+        static NONE: StatusFreshness = StatusFreshness::EMPTY;
+        CacheRules {
+            heuristic_percent: 0,
+            override_freshness_s: 0,
+            status_freshness: &NONE,
+            default_freshness_s: 0,
+            ..self
+        }
+    }
+}
+
 /// Parses a date field to Unix seconds; `None` if it is absent, repeated or malformed.
 pub(crate) fn date_field(fields: Fields<'_>, id: FieldId) -> Option<u64> {
     parse_date(fields.only(id)?)

@@ -42,7 +42,9 @@ const PERMITS_AUTHORIZED: u16 = 1 << 2;
 /// Always set: records of the layout before this one do not have it.
 const LAYOUT: u16 = 1 << 3;
 const IS_HEURISTIC: u16 = 1 << 4;
-const FLAGS_ALL: u16 = NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED | LAYOUT | IS_HEURISTIC;
+const SETS_COOKIE: u16 = 1 << 5;
+const FLAGS_ALL: u16 =
+    NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED | LAYOUT | IS_HEURISTIC | SETS_COOKIE;
 
 const NONE: u64 = u64::MAX;
 const NO_LIMIT: u32 = u32::MAX;
@@ -58,6 +60,9 @@ pub struct StoredMeta {
     pub forbids_stale: bool,
     /// The response may be used for other requests with Authorization.
     pub permits_authorized: bool,
+    /// Whether the response, or a 304 for it, set a cookie. The stored lines may be without the
+    /// cookie.
+    pub sets_cookie: bool,
     /// Whether the freshness lifetime is a heuristic.
     pub is_heuristic: bool,
     /// Age of the response on arrival, in seconds.
@@ -111,6 +116,7 @@ impl StoredMeta {
             no_cache,
             forbids_stale: response.directives.forbids_stale(),
             permits_authorized: response.directives.permits_authorized(),
+            sets_cookie: response.fields.contains(FieldId::SetCookie),
             is_heuristic: lifetime.source == LifetimeSource::Heuristic,
             initial_age_s: initial_age(date, arrival),
             response_time: arrival.response_time,
@@ -168,7 +174,8 @@ impl StoredMeta {
             | flag(self.no_cache, NO_CACHE)
             | flag(self.forbids_stale, FORBIDS_STALE)
             | flag(self.permits_authorized, PERMITS_AUTHORIZED)
-            | flag(self.is_heuristic, IS_HEURISTIC);
+            | flag(self.is_heuristic, IS_HEURISTIC)
+            | flag(self.sets_cookie, SETS_COOKIE);
         let start = out.len();
         out.extend_from_slice(&self.status.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
@@ -213,6 +220,7 @@ impl StoredMeta {
             no_cache: flags & NO_CACHE != 0,
             forbids_stale: flags & FORBIDS_STALE != 0,
             permits_authorized: flags & PERMITS_AUTHORIZED != 0,
+            sets_cookie: flags & SETS_COOKIE != 0,
             is_heuristic: flags & IS_HEURISTIC != 0,
             initial_age_s,
             response_time,

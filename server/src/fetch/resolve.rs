@@ -70,7 +70,12 @@ async fn obtain<'t>(
 async fn ask_alone<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, Fault> {
     let stale = match transaction.look_up() {
         LookupResult::Forward(plan) => plan.stale.map(|stale| (stale, plan.varies)),
-        LookupResult::Hit(_) => None,
+        // Another fetch has stored it in the meantime.
+        LookupResult::Hit(hit) => {
+            let (status, meta) = (transaction.cache_status, Some(&hit.stored.meta));
+            note_collapsed(transaction, status, hit.ttl, meta);
+            return Ok(Response::Stored(hit));
+        }
     };
     if let Some((stale, varies)) = stale.filter(|(stale, _)| stale.meta.can_validate())
         && let Some(response) = validate(transaction, &stale, varies).await?

@@ -5,7 +5,6 @@ use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
-use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
@@ -134,19 +133,10 @@ impl StoreContext<'_> {
             return Err(NotStored::by(FillRefused::TooLarge));
         }
         let stored = stored_lines(block, timing, self.settings());
-        // The stored lines may have no Set-Cookie, but the response has it.
-        let rules = match block.fields().contains(FieldId::SetCookie) {
-            true => CacheRules {
-                heuristic_percent: 0,
-                override_freshness_s: 0,
-                status_freshness: &StatusFreshness::EMPTY,
-                default_freshness_s: 0,
-                ..rules
-            },
-            false => rules,
-        };
+        let sets_cookie = block.fields().contains(FieldId::SetCookie);
+        let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let mut meta = StoredMeta::new(status, &stored, timing, &rules);
-        meta.body_bytes = length;
+        (meta.body_bytes, meta.sets_cookie) = (length, sets_cookie);
         let (head, times) = (stored_head(&meta, &stored), times(&meta));
         Ok(NewRecord { head, tags, base: self.base(block), times })
     }
@@ -165,7 +155,9 @@ impl StoreContext<'_> {
         }
         let stored = FieldBlock::parse(stale.lines())?;
         let merged = merge_304(&stored, update.fields());
+        let sets_cookie = stale.meta.sets_cookie || update.fields().contains(FieldId::SetCookie);
         let rules = self.cache_rules();
+        let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let is_storable = check(self, status, &merged, &rules).is_ok()
             && permitted_by_rules(&self.hook, &merged).is_ok();
         if vary_names(merged.fields()) != vary_names(stored.fields()) {
@@ -173,7 +165,7 @@ impl StoreContext<'_> {
         }
         let block = stored_lines(&merged, timing, self.settings());
         let mut meta = StoredMeta::new(status, &block, timing, &rules);
-        meta.body_bytes = stale.meta.body_bytes;
+        (meta.body_bytes, meta.sets_cookie) = (stale.meta.body_bytes, sets_cookie);
         let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
         let (head, times) = (stored_head(&meta, &block), times(&meta));
         Some(MergedHead { head, tags, times, is_storable })
