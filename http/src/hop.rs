@@ -14,7 +14,8 @@ use crate::{
 
 /// Fields that are never forwarded, whether Connection names them or not. `Proxy-Authenticate` and
 /// `Proxy-Authorization` are meant for the next proxy only (RFC 9110 §11.7), `TE` and
-/// `Transfer-Encoding` for the next recipient.
+/// `Transfer-Encoding` for the next recipient. `Proxy-Authentication-Info`, which has no
+/// [`FieldId`], is not forwarded either.
 pub const HOP_BY_HOP: FieldSet = FieldSet::of(&[
     FieldId::Connection,
     FieldId::KeepAlive,
@@ -71,11 +72,13 @@ impl<'a> HopFields<'a> {
     }
 
     /// Whether this field must not be forwarded.
+    // RFC: 9111-3.1-2
     pub fn contains(&self, field: Field<'_>) -> bool {
+        let is_named = |name: &[u8]| name.eq_ignore_ascii_case(field.name);
         let named = self.named.get(..self.named_count).unwrap_or_default();
         HOP_BY_HOP.contains(field.id)
             || (field.id == FieldId::Other
-                && named.iter().any(|name| name.eq_ignore_ascii_case(field.name)))
+                && (is_named(b"proxy-authentication-info") || named.iter().any(|n| is_named(n))))
     }
 }
 
@@ -115,6 +118,7 @@ mod tests {
                 ("Upgrade", "h2c"),
                 ("Proxy-Authorization", "x"),
                 ("proxy-connection", "close"),
+                ("Proxy-Authentication-Info", "a=b"),
                 ("Trailer", "t"),
             ];
             assert_eq!(left(&lines).as_deref(), Ok(expected), "{connection:?}");

@@ -23,6 +23,7 @@ pub(crate) fn is_renewable(status: u16) -> bool {
 /// caller fetches again without a precondition.
 ///
 /// [`validator_fields`]: crate::policy::conditional::validator_fields
+// RFC: 9111-4.3.4-1
 pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> bool {
     if !is_renewable(meta.status) {
         return false;
@@ -70,14 +71,14 @@ const UNCHANGED: FieldSet = FieldSet::of(&[
 /// RFC 9111 §3.2. The stored Age and Date are dropped even if the 304 has none: they describe the
 /// old message, and would age the response that was just validated. (A recipient adds Date to a
 /// message without one, RFC 9110 §6.6.1, so the 304 normally has it.)
+// RFC: 9111-3.2-1, 9111-4.3.4-2
 pub fn merge_304(stored: &FieldBlock, not_modified: Fields<'_>) -> FieldBlock {
     // `origin_head` has already refused a 304 whose Connection field names too many fields.
     let hop = HopFields::of(not_modified).unwrap_or_default();
     let has_weak_tag = has_weak_tag(stored.fields());
     let updates = not_modified.iter().filter(|field| {
-        let is_proxys_own = field.name.eq_ignore_ascii_case(b"proxy-authentication-info");
         let strengthens = field.id == FieldId::Etag && has_weak_tag;
-        !UNCHANGED.contains(field.id) && !hop.contains(*field) && !is_proxys_own && !strengthens
+        !UNCHANGED.contains(field.id) && !hop.contains(*field) && !strengthens
     });
     let lower = |name: &[u8]| name.to_ascii_lowercase();
     let replaced: BTreeSet<_> = updates.clone().map(|field| lower(field.name)).collect();
