@@ -286,6 +286,25 @@ fn requests_with_equivalent_codings_share_a_variant() {
     assert_eq!(origin.count("/page"), 4);
 }
 
+// RFC: 9111-3.1-3
+#[test]
+fn trailers_of_a_stored_response_are_not_taken_for_fields_of_its_head() {
+    let origin = Origin::start(|_| {
+        Script::new()
+            .send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n")
+            .send("\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\nCache-Control: no-store\r\n\r\n")
+    });
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(&origin).start();
+    for status in ["forebay; fwd=uri-miss", "forebay; hit"] {
+        let mut client = Client::connect(server.address());
+        let response = client.ask("GET", "/page", &[]).expect("whole");
+        assert_eq!((response.text().as_str(), response.field("x-sum")), ("hello", None));
+        assert_eq!(response.field("cache-control"), Some("max-age=60"));
+        let told = response.field("cache-status").expect("every response has one");
+        assert!(told.starts_with(status), "{told}");
+    }
+}
+
 /// Asks for the page in the variant of this value.
 fn ask_variant(client: &mut Client, value: &str) {
     let field = format!("X-Variant: {value}");

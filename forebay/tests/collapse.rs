@@ -103,6 +103,7 @@ fn a_leader_that_fails_before_its_head_lets_its_followers_fetch() {
     assert_eq!(later.text(), "good", "the failure was stored");
 }
 
+// RFC: 9111-3.3-2
 #[test]
 fn a_leader_that_breaks_off_cuts_its_followers_and_is_not_stored() {
     let gate = Gate::new();
@@ -261,6 +262,7 @@ fn requests_for_an_unstorable_url_go_side_by_side() {
     assert_eq!(server.stat("hits_for_miss_total"), 50.0);
 }
 
+// RFC: 9111-5.2.2.5-1
 #[test]
 fn a_leader_that_is_not_storable_shares_its_answer_with_no_follower() {
     for field in ["Cache-Control: no-store", "Cache-Control: private", "Vary: *"] {

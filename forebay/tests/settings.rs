@@ -415,6 +415,7 @@ fn a_request_loop_is_detected() {
     assert_eq!(origin.request_count(), 0);
 }
 
+// RFC: 9111-5.2.2.2-4
 #[test]
 fn a_stalled_origin_is_given_up_after_its_time() {
     let origin = Origin::start(|request| match request.target.as_str() {

@@ -73,6 +73,7 @@ fn answer_text(control: &str, body: &str) -> String {
 }
 
 /// Each of these forbids serving the response without validation.
+// RFC: 9111-4.2.4-1, 9111-5.2.2.2-1, 9111-5.2.2.8-1, 9111-5.2.2.10-1
 #[test]
 fn a_response_that_must_be_validated_is_not_served_stale() {
     for control in [
@@ -140,6 +141,7 @@ fn a_stale_response_is_served_in_place_of_an_error() {
     }
 }
 
+// RFC: 9111-4.2.4-2, 9111-5.2.2.2-3
 #[test]
 fn an_error_is_passed_on_unless_stale_responses_are_allowed() {
     for control in ["public", "stale-if-error=5", "stale-if-error=60, must-revalidate"] {

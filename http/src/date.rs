@@ -17,6 +17,7 @@ const LAST_SECOND: u64 = 253_402_300_799;
 /// GMT is accepted. The name of the day adds nothing to the date, so a wrong one is accepted (RFC
 /// 9110 §5.6.7 asks recipients to be lenient); any other deviation from the formats makes a date
 /// invalid. A response with an invalid Expires counts as stale.
+// RFC: 9111-4.2-1, 9111-4.2-3, 9111-4.2-4
 pub fn parse_date(value: &[u8]) -> Option<u64> {
     let text = DateText(value);
     imf_fixdate(text).or_else(|| rfc850_date(text)).or_else(|| asctime_date(text))
@@ -154,6 +155,7 @@ pub fn write_date(unix_s: u64) -> [u8; DATE_BYTES] {
 mod tests {
     use super::*;
 
+    // RFC: 9111-4.2-1, 9111-4.2-3, 9111-4.2-4
     #[test]
     fn a_date_is_one_of_three_formats_in_any_case() {
         for (text, expected) in [

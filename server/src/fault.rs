@@ -122,6 +122,7 @@ impl Fault {
     }
 
     /// Returns the status of the error response (RFC 9110 §15).
+    // RFC: 9111-5.2.2.2-4
     pub(crate) fn status(self) -> u16 {
         match self {
             Fault::Request(error) => error.status(),

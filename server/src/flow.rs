@@ -125,6 +125,7 @@ pub(crate) enum AfterResponse {
 ///
 /// # Errors
 /// The request cannot be answered as asked; nothing was sent yet.
+// RFC: 9111-5.2.1.7-1
 async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, Fault> {
     #[cfg(test)]
     crate::tests::panic_if_asked(transaction.request.target.path_query);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use forebay_testkit::tidy::{TABLE, UPDATE, Words, check_tree};
+use forebay_testkit::tidy::{Conformance, PAGE, TABLE, UPDATE, Words, check_tree};
 
 #[test]
 fn the_tree_is_tidy() {
@@ -32,6 +32,21 @@ fn hard_words_only_become_fewer() {
     let table = fs::read_to_string(root.join(TABLE)).expect("the table exists");
     let differences = words.differences(&table);
     assert!(differences.is_empty(), "{}\nthe table: {UPDATE}", differences.join("\n"));
+}
+
+/// `UPDATE_DOCS=1` writes the page.
+#[test]
+fn every_requirement_of_the_rfcs_has_code_and_a_test() {
+    let conformance = Conformance::of_tree(&root());
+    let problems: Vec<String> = conformance.problems().iter().map(ToString::to_string).collect();
+    let page = conformance.page();
+    let path = root().join(PAGE);
+    if env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        fs::write(&path, &page).expect("docs/ can be written");
+    }
+    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == page, "{PAGE} is out of date: run this test with UPDATE_DOCS=1");
 }
 
 fn root() -> PathBuf {

@@ -132,6 +132,7 @@ impl WorkerInner {
     ///
     /// A response does not replace one that was received after it (RFC 9111 §4: a cache uses the
     /// most recent response).
+    // RFC: 9111-4-8
     pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<(), NotStored> {
         if self.is_superseded(response) {
             return Err(NotStored::Outdated);

@@ -22,6 +22,7 @@ pub enum ConditionalResult {
 /// unless the response without them would be a 2xx or a 412.
 ///
 /// [`judge`]: crate::policy::reuse::judge
+// RFC: 9111-4.3.2-1, 9111-4.3.2-3
 pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> ConditionalResult {
     if !request.seen().intersects(EVALUATED) || meta.status != 200 {
         return ConditionalResult::Send;
@@ -80,6 +81,7 @@ fn names_tag(request: Fields<'_>, current: Option<EntityTag<'_>>) -> bool {
 
 /// RFC 9110 §13.1.1 and §13.1.4, RFC 9111 §4.3.2: whether the request has a precondition that only
 /// the origin can evaluate.
+// RFC: 9111-4.3.2-2
 pub fn needs_origin(request: Fields<'_>) -> bool {
     const ORIGIN_ONLY: FieldSet = FieldSet::of(&[FieldId::IfMatch, FieldId::IfUnmodifiedSince]);
     request.seen().intersects(ORIGIN_ONLY)
@@ -97,6 +99,7 @@ pub struct ValidatorFields<'a> {
 /// Returns the preconditions that validate a stored response for which
 /// [`can_validate`](StoredMeta::can_validate) is true. They replace the client's preconditions,
 /// which concern the client's own copy.
+// RFC: 9111-4.3.1-1, 9111-4.3.1-2
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
     ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
 }

@@ -164,6 +164,7 @@ impl ResponseDirectives {
     }
 
     /// Returns the directive of this name if its value is a number of seconds.
+    // RFC: 9111-5.2.2-1, 9111-5.2.3-1
     pub(super) fn seconds(&mut self, name: &[u8]) -> Option<&mut Option<u32>> {
         match name {
             _ if name.eq_ignore_ascii_case(b"max-age") => Some(&mut self.max_age),
@@ -177,6 +178,7 @@ impl ResponseDirectives {
     }
 
     /// Returns the directive of this name if it needs no value.
+    // RFC: 9111-5.2.2-1, 9111-5.2.2.7-2, 9111-5.2.3-1
     pub(super) fn flag(&mut self, name: &[u8]) -> Option<&mut bool> {
         let flags: [(&[u8], &mut bool); 7] = [
             (b"no-store", &mut self.no_store),
@@ -193,11 +195,13 @@ impl ResponseDirectives {
 
     /// RFC 9111 §4.2.4: whether the response must never be used stale. `s-maxage` implies that too
     /// (§5.2.2.10).
+    // RFC: 9111-4.2.4-1, 9111-5.2.2.2-1, 9111-5.2.2.8-1, 9111-5.2.2.10-1
     pub fn forbids_stale(&self) -> bool {
         self.must_revalidate || self.proxy_revalidate || self.s_maxage.is_some()
     }
 
     /// RFC 9111 §3.5: whether the response to a request with Authorization may be used for others.
+    // RFC: 9111-3-6, 9111-3.5-1
     pub fn permits_authorized(&self) -> bool {
         self.public || self.must_revalidate || self.s_maxage.is_some()
     }

@@ -69,6 +69,7 @@ impl ResponseTiming {
     /// Reads Age from the fields as received.
     ///
     /// RFC 9111 §5.1: the first member counts, and a value that is not a whole number is ignored.
+    // RFC: 9111-5.1-1, 9111-5.1-2
     pub fn new(received: Fields<'_>, request_time: u64, response_time: u64) -> ResponseTiming {
         let first = received.all(FieldId::Age).flat_map(lists::members).next();
         ResponseTiming {

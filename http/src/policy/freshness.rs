@@ -70,6 +70,7 @@ impl StatusFreshness {
 /// route's override, `s-maxage`, `max-age`, Expires, the route's lifetime for the status, the
 /// route's default, a heuristic. A malformed value counts as a
 /// lifetime of 0. A targeted field goes before Expires, too (RFC 9213 §2.2).
+// RFC: 9111-4.2.2-1
 pub fn freshness_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules<'_>,
@@ -90,6 +91,7 @@ pub fn freshness_lifetime(
     explicit.unwrap_or_else(|| assumed_lifetime(response, rules, date))
 }
 
+// RFC: 9111-5.3-1, 9111-5.3-2, 9111-5.3-3
 fn explicit_lifetime(response: &OriginResponse<'_>, date: u64) -> Option<FreshnessLifetime> {
     if let Some(seconds) = response.directives.s_maxage {
         return Some(FreshnessLifetime::new(seconds.into(), LifetimeSource::SharedMaxAge));
@@ -147,12 +149,14 @@ fn assumed_lifetime(
 
 /// RFC 9110 §15.1: whether a heuristic is allowed for this status. 206 is not in the list, because
 /// Forebay does not store partial responses.
+// RFC: 9111-3-7
 pub fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 /// RFC 9111 §4.2.3, `corrected_initial_age`: returns the age in seconds on arrival, the larger of
 /// the ages that Date and Age give.
+// RFC: 9111-4.2.3-1
 pub fn initial_age(date: Option<u64>, arrival: &ResponseTiming) -> u32 {
     let response_time = arrival.response_time;
     let apparent_age = response_time.saturating_sub(date.unwrap_or(response_time));

@@ -7,6 +7,7 @@ use crate::target::Scheme;
 /// Whether a response invalidates stored responses: the method is unsafe (or unknown), and the
 /// request succeeded. It then invalidates the target URI, and the URIs that [`invalidated_targets`]
 /// returns.
+// RFC: 9111-4.4-1
 pub fn invalidates(is_safe: bool, status: u16) -> bool {
     !is_safe && matches!(status, 200..=399)
 }
@@ -38,6 +39,7 @@ pub fn invalidated_targets(
 
 /// RFC 3986 §5.2: resolves a reference to path and query. Returns `None` if the reference has
 /// another origin than the target or contains bytes that are invalid in a URI.
+// RFC: 9111-4.4-2
 pub fn resolve(target: TargetUri<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     if !reference.iter().all(|byte| matches!(byte, 0x21..=0x7e)) {
         return None;

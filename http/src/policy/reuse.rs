@@ -59,6 +59,7 @@ pub enum ReuseDecision {
 ///
 /// `no-store` in the request has no effect here: it forbids storing the response to that request,
 /// but a stored response may still be used (§5.2.1.5).
+// RFC: 9111-3.5-1, 9111-4-4, 9111-4-5, 9111-5.2.2.4-1
 pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseDecision {
     let age = current_age(meta.initial_age_s, meta.response_time, now);
     let ttl = i64::from(meta.lifetime_s) - i64::from(age);
@@ -82,6 +83,7 @@ pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseD
 
 /// RFC 9111 §5.2.1.2, within §4.2.4: whether the request accepts a stale response. `staleness` is
 /// the time since the response became stale, in seconds.
+// RFC: 9111-4.2.4-1, 9111-4.2.4-2, 9111-5.2.2.2-2
 fn accepts_stale(meta: &StoredMeta, request: &RequestDirectives, staleness: i64) -> bool {
     let limit = request.max_stale.filter(|_| !meta.forbids_stale);
     limit.is_some_and(|limit| staleness <= i64::from(limit))

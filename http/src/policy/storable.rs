@@ -75,6 +75,7 @@ pub fn storable(
     check_use(response, rules, response_time)
 }
 
+// RFC: 9111-3-1, 9111-5.2.1.5-1, 9111-3.3-1
 fn check_request(request: &ClientRequest<'_>) -> Result<(), NotStorable> {
     if !request.is_get {
         return Err(NotStorable::Method);
@@ -91,6 +92,7 @@ fn check_request(request: &ClientRequest<'_>) -> Result<(), NotStorable> {
     Ok(())
 }
 
+// RFC: 9111-3-2, 9111-3-3, 9111-3.3-1
 fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
     // 206, 304, 412 and 416 concern a range or a precondition of one request, not the resource;
     // codes from 600 on are invalid (RFC 9110 §15).
@@ -104,10 +106,12 @@ fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
 }
 
 /// Whether this is a status code of RFC 9110 §15 that a cache can handle with RFC 9111 alone.
+// RFC: 9111-3-3
 fn is_understood(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300..=303 | 307 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
+// RFC: 9111-3-4, 9111-3-5, 9111-3-6, 9111-3.5-1, 9111-5.2.2.3-2, 9111-5.2.2.5-1, 9111-5.2.2.7-1
 fn check_directives(
     request: &ClientRequest<'_>,
     response: &OriginResponse<'_>,
@@ -127,6 +131,7 @@ fn check_directives(
     Ok(())
 }
 
+// RFC: 9111-3-7
 fn check_use(
     response: &OriginResponse<'_>,
     rules: &CacheRules<'_>,

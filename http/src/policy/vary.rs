@@ -26,6 +26,7 @@ pub enum Vary {
 }
 
 /// RFC 9110 §12.5.5: collects the names of all lines; a `*` anywhere means [`Vary::Any`].
+// RFC: 9111-4.1-1
 pub fn vary_names(response: Fields<'_>) -> Vary {
     let mut names = BTreeSet::new();
     for member in response.all(FieldId::Vary).flat_map(lists::members) {
@@ -78,6 +79,7 @@ const ABSENT: u32 = u32::MAX;
 /// changes that the definition of a field permits. Accept-Encoding has a normal form (see
 /// [`accept_encoding`](super::accept_encoding)). In other fields nothing else is normalised,
 /// because case and order matter in some of them.
+// RFC: 9111-4-3, 9111-4.1-1
 pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u8>) {
     for name in names.iter() {
         let len_at = out.len();

@@ -77,6 +77,7 @@ impl Head<'_> {
     }
 
     /// Appends the whole head, with further field lines that `more` appends.
+    // RFC: 9111-4-6
     pub(super) fn write_with(
         &self,
         context: &HeadContext<'_>,

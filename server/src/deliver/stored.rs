@@ -62,6 +62,7 @@ struct StoredHead<'a> {
     own_lines: &'a [u8],
 }
 
+// RFC: 9111-3.3-3
 #[inline]
 fn queue_part(
     transaction: &mut Transaction<'_>,

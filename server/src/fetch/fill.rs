@@ -104,6 +104,7 @@ pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody, pace: 
 /// The last piece that arrived is held back until the next piece, the end or a fault is known, or
 /// until waiting is necessary. So a response that turns out broken in the same read is recognised
 /// before readers see its last piece.
+// RFC: 9111-3.1-3, 9111-3.3-2
 async fn write_all(
     mut writer: BodyWriter,
     body: &mut OriginBody,

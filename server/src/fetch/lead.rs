@@ -238,6 +238,7 @@ impl FetchTask {
     }
 
     /// Stores a response, or passes it to the request that started the fetch.
+    // RFC: 9111-4.3.3-1
     async fn store(
         self,
         mut answer: Box<OriginAnswer>,

@@ -202,6 +202,7 @@ impl Outbound<'_> {
         }
     }
 
+    // RFC: 9111-5.2-1
     fn forwards(&self, field: &Field<'_>) -> bool {
         let conditional = CONDITIONS.contains(field.id);
         let passes_through = matches!(self.purpose, Purpose::PassThrough);

@@ -52,6 +52,7 @@ pub(crate) fn stale_at_once<'t>(
 
 /// Returns the stale response that answers the request in place of the result of asking the origin;
 /// `None` if the result is no error of the origin, or no stale response may be served.
+// RFC: 9111-5.2.2.2-3
 pub(crate) fn stale_if_error<'t>(
     transaction: &mut Transaction<'t>,
     result: &Result<Response<'t>, Fault>,

@@ -24,6 +24,7 @@ use crate::config::Site;
 use crate::parse::explicit_port;
 
 /// Writes the key of the resource that `authority` serves at `path_query` into `key`.
+// RFC: 9111-4-1
 pub(crate) fn write_key(
     key: &mut Vec<u8>,
     site: &Site,

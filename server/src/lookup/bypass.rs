@@ -12,6 +12,7 @@ use crate::parse::Request;
 
 /// Returns the reason that no stored response can answer the request, and its `detail` in
 /// Cache-Status; `None` if one can.
+// RFC: 9111-4-2, 9111-4-7
 pub(super) fn bypass(
     request: &Request<'_>,
     route: &Route,

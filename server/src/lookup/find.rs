@@ -90,6 +90,7 @@ pub(crate) fn lookup_stale<'w>(
 
 /// Returns the stored response that the origin has just confirmed; `None` if the response is no
 /// longer in the store.
+// RFC: 9111-4.3.2-5
 pub(crate) fn validated<'w>(
     query: &LookupQuery<'w>,
     request: &Request<'_>,
@@ -126,6 +127,7 @@ impl LookupQuery<'_> {
     }
 }
 
+// RFC: 9111-4-3, 9111-4.1-1
 fn select<'w>(
     query: &LookupQuery<'w>,
     fields: Fields<'_>,

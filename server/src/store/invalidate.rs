@@ -46,6 +46,7 @@ impl UnsafeTarget {
     /// error status invalidates nothing. The caller must not send the response before this ends.
     ///
     /// `status` and `fields` are from the response as the origin sent it, before rules ran.
+    // RFC: 9111-4.4-1
     pub(crate) async fn invalidate(
         &self,
         worker: &Rc<Worker>,

@@ -1,6 +1,7 @@
 //! Checks of the source tree: sizes, dependencies between crates and steps, words, comments of
 //! unsafe code and orderings, reasons, locks. `Words` counts phrases and names that are hard to
-//! read; a table keeps these counts from rising.
+//! read; a table keeps these counts from rising. `Conformance` finds the code and the tests of each
+//! requirement of the RFCs.
 //!
 //! Each check is a function from text to problems, so that a test can give it a bad snippet.
 //! `exceptions` lists the permitted deviations with their reasons; an unneeded exception is itself
@@ -14,6 +15,7 @@ mod manifest;
 mod names;
 mod prose;
 mod ratchet;
+mod rfc;
 mod shape;
 mod source;
 mod tree;
@@ -30,6 +32,7 @@ use std::path::Path;
 use source::Source;
 
 pub use ratchet::{TABLE, UPDATE, Words};
+pub use rfc::{Conformance, PAGE};
 
 /// Something in the tree that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -110,7 +110,7 @@ impl Source {
 
     /// Returns the lines from `line` to the end of the first block of braces that begins on or
     /// after it. Returns `None` if a semicolon outside of brackets comes first.
-    fn block_from(&self, line: usize) -> Option<Range<usize>> {
+    pub(super) fn block_from(&self, line: usize) -> Option<Range<usize>> {
         let (mut braces, mut others) = (0usize, 0usize);
         for index in line..self.code.len() {
             for c in self.code[index].chars() {

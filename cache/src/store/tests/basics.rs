@@ -145,6 +145,7 @@ fn records_that_fill_segments_badly_are_evicted_and_not_moved() {
 
 /// Two fetches of one key run side by side if a request with Authorization leads, or if the body of
 /// the first one stalls.
+// RFC: 9111-4-8
 #[test]
 fn a_response_does_not_replace_one_that_was_received_after_it() {
     let base = || VariantKey { names: b"accept".to_vec(), variant: b"html".to_vec() };

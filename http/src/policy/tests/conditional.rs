@@ -10,6 +10,7 @@ fn answer(stored_text: &str, request: &str) -> ConditionalResult {
     conditional(block(request).fields(), &meta, stored.bytes())
 }
 
+// RFC: 9111-4.3.2-1
 #[test]
 fn if_none_match_compares_weakly_and_has_precedence() {
     const TAG: &str = "ETag: \"a\"";
@@ -50,6 +51,7 @@ fn if_none_match_compares_weakly_and_has_precedence() {
     }
 }
 
+// RFC: 9111-4.3.2-1, 9111-4.3.2-3
 #[test]
 fn if_modified_since_compares_with_last_modified_or_date() {
     let modified = format!("Last-Modified: {}\nDate: {}", date(-60), date(0));
@@ -127,6 +129,7 @@ fn a_304_for_a_response_that_passes_through_keeps_what_is_of_the_message() {
     assert_eq!(fields_of_304(block(text).fields()).bytes(), block(expected).bytes());
 }
 
+// RFC: 9111-4.3.2-2
 #[test]
 fn preconditions_on_the_current_state_go_to_the_origin() {
     let cases = [
@@ -142,6 +145,7 @@ fn preconditions_on_the_current_state_go_to_the_origin() {
     }
 }
 
+// RFC: 9111-4.3.1-1, 9111-4.3.1-2
 #[test]
 fn validation_sends_every_stored_validator() {
     let both = format!("X: y\nETag: W/\"a\"\nLast-Modified: {}", date(-60));

@@ -1,6 +1,7 @@
 use super::block;
 use crate::policy::directives::{DELTA_S_MAX, RequestDirectives, ResponseDirectives};
 
+// RFC: 9111-5.2.2-1, 9111-5.2.2.7-2, 9111-5.2.3-1
 #[test]
 fn response_directives_are_parsed_by_the_rfc_and_with_caution() {
     type Set = fn(&mut ResponseDirectives);

@@ -22,6 +22,7 @@ fn check(
     assert_eq!((lifetime.seconds, lifetime.source), (seconds, from), "{name}");
 }
 
+// RFC: 9111-4.2.2-1, 9111-5.3-1, 9111-5.3-2, 9111-5.3-3
 #[test]
 fn explicit_freshness_has_precedence() {
     let (now, later, past) = (date(0), date(60), date(-60));
@@ -135,6 +136,7 @@ fn explicit_freshness_has_precedence() {
     }
 }
 
+// RFC: 9111-3-7
 #[test]
 fn heuristics_apply_only_where_they_are_allowed() {
     let old = format!("Date: {}\nLast-Modified: {}", date(0), date(-1000));
@@ -240,6 +242,7 @@ fn an_override_goes_before_everything_but_only_for_responses_that_are_no_errors(
     }
 }
 
+// RFC: 9111-4.2.3-1, 9111-5.1-1, 9111-5.1-2
 #[test]
 fn age_on_arrival_is_the_larger_of_date_and_age() {
     let (now, past, future) = (date(0), date(-30), date(30));

@@ -9,6 +9,7 @@ const TARGET: TargetUri<'static> = TargetUri {
     path_query: b"/b/c/d?q",
 };
 
+// RFC: 9111-4.4-1
 #[test]
 fn only_a_successful_unsafe_request_invalidates() {
     let cases = [
@@ -29,6 +30,7 @@ fn only_a_successful_unsafe_request_invalidates() {
     }
 }
 
+// RFC: 9111-4.4-2
 #[test]
 fn references_resolve_to_paths_of_the_same_origin() {
     // Relative references from RFC 3986 §5.4, with the path /b/c/d?q as base.
@@ -88,6 +90,7 @@ fn references_resolve_to_paths_of_the_same_origin() {
     }
 }
 
+// RFC: 9111-4.4-2
 #[test]
 fn ports_belong_to_the_origin() {
     let with_port =

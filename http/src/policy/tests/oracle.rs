@@ -174,6 +174,7 @@ fn at(unix_s: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(unix_s)
 }
 
+// RFC: 9111-4-5, 9111-5.2.2-1
 #[test]
 fn another_implementation_makes_the_same_decisions() {
     let mut random = Random(SEED);

@@ -2,6 +2,8 @@ use super::{NOW, block, stored};
 use crate::policy::directives::RequestDirectives;
 use crate::policy::reuse::{ForwardReason, ReuseDecision, judge};
 
+// RFC: 9111-3.5-1, 9111-4-4, 9111-4-5, 9111-4.2.4-1, 9111-4.2.4-2, 9111-5.2.2.2-1, 9111-5.2.2.2-2
+// RFC: 9111-5.2.2.4-1, 9111-5.2.2.8-1, 9111-5.2.2.10-1
 #[test]
 fn a_stored_response_is_used_only_if_both_sides_allow_it() {
     let serve = |age, ttl| ReuseDecision::Serve { age, ttl };

@@ -115,6 +115,8 @@ const ROWS: &[Row] = &[
     ("a response that may", "public", "Authorization: a", GENEROUS, [20, 40, 60]),
 ];
 
+// RFC: 9111-4.2.4-1, 9111-4.2.4-2, 9111-5.2.2.2-1, 9111-5.2.2.2-2, 9111-5.2.2.2-3, 9111-5.2.2.8-1
+// RFC: 9111-5.2.2.10-1
 #[test]
 fn directives_and_settings_limit_the_staleness() {
     for (name, response, request, rules, expected) in ROWS {

@@ -16,6 +16,8 @@ fn verdict(request: &str, status: u16, response: &str) -> Result<(), NotStorable
     storable(&request, &response, &RULES, NOW)
 }
 
+// RFC: 9111-3-2, 9111-3-3, 9111-3-4, 9111-3-5, 9111-3-6, 9111-3-7, 9111-3.3-1, 9111-5.2.1.5-1
+// RFC: 9111-5.2.2.3-2, 9111-5.2.2.5-1, 9111-5.2.2.7-1
 #[test]
 fn a_response_is_stored_only_if_everything_allows_it() {
     use NotStorable::*;
@@ -175,6 +177,7 @@ fn a_response_is_stored_only_if_everything_allows_it() {
     }
 }
 
+// RFC: 9111-3-1
 #[test]
 fn only_a_get_without_content_is_stored() {
     let fields = block("Cache-Control: max-age=9");

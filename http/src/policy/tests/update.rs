@@ -1,6 +1,7 @@
 use super::{block, date, stored};
 use crate::policy::update::{may_update, merge_304};
 
+// RFC: 9111-4.3.4-1
 #[test]
 fn a_304_updates_only_what_it_speaks_of() {
     let modified = format!("Last-Modified: {}", date(-60));
@@ -49,6 +50,7 @@ fn a_304_renews_only_a_200_or_a_form_of_it() {
     }
 }
 
+// RFC: 9111-3.2-1, 9111-4.3.4-2
 #[test]
 fn a_304_replaces_stored_fields_by_name() {
     let cases = [

@@ -5,6 +5,7 @@ fn names(text: &str) -> Vary {
     vary_names(block(text).fields())
 }
 
+// RFC: 9111-4.1-1
 #[test]
 fn vary_names_are_collected_from_every_line() {
     let some = |text: &str| Vary::Names(text.into());
@@ -58,6 +59,7 @@ fn only_encoded_names_are_decoded() {
     assert_eq!(read.iter().collect::<Vec<_>>(), [b"a", b"b", b"c"]);
 }
 
+// RFC: 9111-4-3, 9111-4.1-1
 #[test]
 fn requests_share_a_key_only_if_their_fields_are_equivalent() {
     let cases = [
