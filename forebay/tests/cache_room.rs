@@ -54,6 +54,7 @@ const RESTS: &[(&str, &str, &str, bool, bool)] = &[
     ("perhaps the same version", "W/\"a\"", "W/\"a\"", false, false),
 ];
 
+// RFC: 9110-13.1.5-1, 9110-13.1.5-3, 9110-15.3.7.3-1
 #[test]
 fn a_long_answer_whose_source_was_purged_goes_on_with_the_same_version_or_is_cut() {
     for (what, stored, now, is_asked, arrives) in RESTS {

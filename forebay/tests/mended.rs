@@ -140,6 +140,7 @@ fn a_204_went_out_with_a_length_and_a_416_as_a_copy_of_the_page() {
     assert_eq!(beyond.field("etag"), None);
 }
 
+// RFC: 9211-2-2
 #[test]
 fn the_cache_status_of_caches_nearer_to_the_origin_was_lost_in_hits() {
     let fields = ["Cache-Control: max-age=60", "Cache-Status: inner; hit; ttl=9"];

@@ -89,6 +89,24 @@ fn an_answer_with_bytes_behind_it_is_refused_where_the_setting_says_so() {
     assert!(server.stat("origin_bad_answers_total") >= 2.0);
 }
 
+// RFC: 9110-15.2-1, 9110-15.2-3
+#[test]
+fn interim_answers_reach_only_clients_that_know_them() {
+    let origin = Origin::start(|_| {
+        Script::new()
+            .send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+            .send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 5\r\n\r\nhello")
+    });
+    let server = server_before(&origin);
+    for (version, expected) in [("1.1", Some("</a>")), ("1.0", None)] {
+        let mut client = Client::connect(server.address());
+        client.send(format!("GET / HTTP/{version}\r\nHost: a\r\n\r\n"));
+        let response = client.response("GET").expect("whole");
+        let hint = response.interim.first().and_then(|head| head.field("link"));
+        assert_eq!((response.status, hint), (200, expected), "{version}");
+    }
+}
+
 #[test]
 fn an_early_final_answer_to_an_upload_ends_the_use_of_its_connection() {
     let origin = Origin::start(|request| match request.target.as_str() {

@@ -41,6 +41,7 @@ fn first_and_later(
     })
 }
 
+// RFC: 5861-3-1
 #[test]
 fn a_stale_response_is_served_while_one_request_validates_it() {
     let gate = Gate::new();
@@ -73,7 +74,7 @@ fn answer_text(control: &str, body: &str) -> String {
 }
 
 /// Each of these forbids serving the response without validation.
-// RFC: 9111-4.2.4-1, 9111-5.2.2.2-1, 9111-5.2.2.8-1, 9111-5.2.2.10-1
+// RFC: 9111-4.2.4-1, 9111-5.2.2.2-1, 9111-5.2.2.8-1, 9111-5.2.2.10-1, 5861-3-2
 #[test]
 fn a_response_that_must_be_validated_is_not_served_stale() {
     for control in [
@@ -122,6 +123,7 @@ fn failures() -> Vec<Failure> {
     ]
 }
 
+// RFC: 5861-4-2
 #[test]
 fn a_stale_response_is_served_in_place_of_an_error() {
     for (name, failure) in failures() {
@@ -134,6 +136,8 @@ fn a_stale_response_is_served_in_place_of_an_error() {
             assert_eq!((response.status, response.text().as_str()), (200, "old"), "{name}");
             let status = cache_status(&response);
             assert!(status.starts_with("forebay; fwd=stale"), "{name}: {status}");
+            let age: u32 = response.field("age").expect("an Age").parse().expect("a number");
+            assert!(age >= 20, "{name}: {age}");
             assert!(status.ends_with("; detail=stale-if-error"), "{name}: {status}");
         }
         assert_eq!(server.stat("stale_if_error_total"), 2.0, "{name}");
@@ -141,7 +145,7 @@ fn a_stale_response_is_served_in_place_of_an_error() {
     }
 }
 
-// RFC: 9111-4.2.4-2, 9111-5.2.2.2-3
+// RFC: 9111-4.2.4-2, 9111-5.2.2.2-3, 5861-4-1
 #[test]
 fn an_error_is_passed_on_unless_stale_responses_are_allowed() {
     for control in ["public", "stale-if-error=5", "stale-if-error=60, must-revalidate"] {

@@ -69,6 +69,7 @@ pub fn origin_head<'a>(
     Ok(ResponseHead { status, framing, content_length, block })
 }
 
+// RFC: 9110-15-1, 9110-15-2
 fn check_status(status: u16) -> Result<(), OriginError> {
     match status {
         // Upgrade is never forwarded, so no client has asked for it (RFC 9110 §15.2.2).

@@ -13,6 +13,7 @@ const PAGES: &[(&str, &str)] = &[
     ("http://other.test/a", "\"a\""),
 ];
 
+// RFC: 9875-3-1
 #[test]
 fn an_unsafe_request_invalidates_the_groups_that_its_answer_names_at_its_origin() {
     let (_origin, server) = start();
@@ -71,6 +72,26 @@ fn groups_that_are_not_read_invalidate_nothing_and_many_go_at_once() {
     let urls: Vec<_> = urls.iter().map(String::as_str).collect();
     assert_eq!(stored(&server, &urls), [urls[129]].into());
     assert_eq!(server.stat("origins_invalidated_total"), 0.0);
+}
+
+// RFC: 9875-2-1, 9875-3-2
+#[test]
+fn as_many_groups_as_the_rfc_demands_are_read() {
+    let (_origin, server) = start();
+    let groups = |names: std::ops::Range<usize>| {
+        let names: Vec<_> = names.map(|number| format!("\"{number:032}\"")).collect();
+        names.join(", ")
+    };
+    let urls = ["http://shop.test/32", "http://shop.test/last", "http://shop.test/other"];
+    for (url, names) in urls.iter().zip([0..32, 63..64, 64..65]) {
+        store(&server, url, &[&format!("Cache-Groups: {}", groups(names))]);
+    }
+    for (names, left) in [(32..64, &[urls[0], urls[2]][..]), (31..32, &urls[2..])] {
+        let field = format!("X-Answer: Cache-Group-Invalidation: {}", groups(names));
+        ask(&server, "POST", "http://shop.test/form", &[&field, "Content-Length: 0"]);
+        assert_eq!(stored(&server, left), left.iter().copied().collect());
+        assert_eq!(stored(&server, &urls).len(), left.len());
+    }
 }
 
 #[test]

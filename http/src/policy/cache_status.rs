@@ -8,6 +8,7 @@ use crate::write::decimal;
 
 /// The name of this cache in the field Cache-Status, in the form in which it is sent: a Token if
 /// the name can be one, otherwise a String (RFC 9211 §2).
+// RFC: 9211-2-3
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheName(Box<[u8]>);
 
@@ -97,6 +98,7 @@ impl CacheStatus {
     }
 
     /// Whether the response gets a member of this cache (RFC 9211 §2).
+    // RFC: 9211-2-1
     pub fn is_sent(&self) -> bool {
         self.outcome != CacheOutcome::Unused
     }

@@ -22,7 +22,7 @@ pub enum ConditionalResult {
 /// unless the response without them would be a 2xx or a 412.
 ///
 /// [`judge`]: crate::policy::reuse::judge
-// RFC: 9111-4.3.2-1, 9111-4.3.2-3
+// RFC: 9111-4.3.2-1, 9111-4.3.2-3, 9110-13.2.1-2
 pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> ConditionalResult {
     if !request.seen().intersects(EVALUATED) || meta.status != 200 {
         return ConditionalResult::Send;
@@ -36,6 +36,7 @@ pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Cond
 ///
 /// The caller can act as a cache for the request: an intermediary that cannot must not evaluate
 /// preconditions (§13.2.1).
+// RFC: 9110-13.2.1-1, 9110-13.2.1-2
 pub fn conditional_on_response(
     request: Fields<'_>,
     status: u16,
@@ -53,6 +54,7 @@ const EVALUATED: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModi
 
 /// RFC 9110 §13.2.2: evaluates If-None-Match or, without it, If-Modified-Since on a representation
 /// with this tag and this time of its last modification. A malformed date counts as an absent one.
+// RFC: 9110-13.1.3-1, 9110-13.1.3-3, 9110-13.1.3-4, 9110-13.2.2-1
 fn evaluate(
     request: Fields<'_>,
     etag: Option<EntityTag<'_>>,
@@ -71,6 +73,7 @@ fn evaluate(
 }
 
 /// RFC 9110 §13.1.2: whether If-None-Match is `*`, or lists a tag that matches weakly.
+// RFC: 9110-13.1.2-1
 fn names_tag(request: Fields<'_>, current: Option<EntityTag<'_>>) -> bool {
     if request.only(FieldId::IfNoneMatch) == Some(b"*") {
         return true;
@@ -99,7 +102,7 @@ pub struct ValidatorFields<'a> {
 /// Returns the preconditions that validate a stored response for which
 /// [`can_validate`](StoredMeta::can_validate) is true. They replace the client's preconditions,
 /// which concern the client's own copy.
-// RFC: 9111-4.3.1-1, 9111-4.3.1-2
+// RFC: 9111-4.3.1-1, 9111-4.3.1-2, 9110-13.1.2-2
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
     ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
 }
@@ -107,6 +110,7 @@ pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFiel
 /// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5), and
 /// CDN-Cache-Control, which is the Cache-Control of some caches (RFC 9213 §3.1). The client already
 /// has the other fields. The caller adds Age, Cache-Status and connection fields.
+// RFC: 9110-15.4.5-1, 9110-15.4.5-2
 pub fn write_fields_of_304(block: &[u8], meta: &StoredMeta, out: &mut Vec<u8>) {
     // Last-Modified helps caches only if there is no better validator.
     let has_etag = meta.etag_value(block).is_some();
@@ -120,6 +124,7 @@ pub fn write_fields_of_304(block: &[u8], meta: &StoredMeta, out: &mut Vec<u8>) {
 
 /// Returns the fields of the 304 that takes the place of a response that is passed through (RFC
 /// 9110 §15.4.5): those that guide caches, and those that describe this message.
+// RFC: 9110-15.4.5-1, 9110-15.4.5-2
 pub fn fields_of_304(response: Fields<'_>) -> FieldBlock {
     use FieldId::{Age, CacheStatus, LastModified, SetCookie, Via};
     const OF_MESSAGE: FieldSet = FieldSet::of(&[Age, CacheStatus, SetCookie, Via]);

@@ -164,7 +164,7 @@ impl ResponseDirectives {
     }
 
     /// Returns the directive of this name if its value is a number of seconds.
-    // RFC: 9111-5.2.2-1, 9111-5.2.3-1
+    // RFC: 9111-5.2.2-1, 9111-5.2.3-1, 9213-2.2-5, 9213-2.2-10
     pub(super) fn seconds(&mut self, name: &[u8]) -> Option<&mut Option<u32>> {
         match name {
             _ if name.eq_ignore_ascii_case(b"max-age") => Some(&mut self.max_age),
@@ -178,7 +178,8 @@ impl ResponseDirectives {
     }
 
     /// Returns the directive of this name if it needs no value.
-    // RFC: 9111-5.2.2-1, 9111-5.2.2.7-2, 9111-5.2.3-1
+    // RFC: 9111-5.2.2-1, 9111-5.2.2.7-2, 9111-5.2.3-1, 9213-2.2-6, 9213-2.2-7, 9213-2.2-8
+    // RFC: 9213-2.2-9, 9213-2.2-10
     pub(super) fn flag(&mut self, name: &[u8]) -> Option<&mut bool> {
         let flags: [(&[u8], &mut bool); 7] = [
             (b"no-store", &mut self.no_store),

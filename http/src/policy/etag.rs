@@ -32,6 +32,7 @@ impl<'a> EntityTag<'a> {
     }
 
     /// RFC 9110 §8.8.3.2: whether the opaque texts are equal; either tag may be weak.
+    // RFC: 9110-13.1.2-1
     pub fn matches_weakly(self, other: EntityTag<'_>) -> bool {
         self.opaque == other.opaque
     }

@@ -119,6 +119,7 @@ impl CacheRules<'_> {
 }
 
 /// Parses a date field to Unix seconds; `None` if it is absent, repeated or malformed.
+// RFC: 9110-13.1.3-2
 pub(crate) fn date_field(fields: Fields<'_>, id: FieldId) -> Option<u64> {
     parse_date(fields.only(id)?)
 }

@@ -91,7 +91,7 @@ pub fn freshness_lifetime(
     explicit.unwrap_or_else(|| assumed_lifetime(response, rules, date))
 }
 
-// RFC: 9111-5.3-1, 9111-5.3-2, 9111-5.3-3
+// RFC: 9111-5.3-1, 9111-5.3-2, 9111-5.3-3, 9213-2.2-2
 fn explicit_lifetime(response: &OriginResponse<'_>, date: u64) -> Option<FreshnessLifetime> {
     if let Some(seconds) = response.directives.s_maxage {
         return Some(FreshnessLifetime::new(seconds.into(), LifetimeSource::SharedMaxAge));

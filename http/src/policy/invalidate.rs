@@ -7,7 +7,7 @@ use crate::target::Scheme;
 /// Whether a response invalidates stored responses: the method is unsafe (or unknown), and the
 /// request succeeded. It then invalidates the target URI, and the URIs that [`invalidated_targets`]
 /// returns.
-// RFC: 9111-4.4-1
+// RFC: 9111-4.4-1, 9110-15-1
 pub fn invalidates(is_safe: bool, status: u16) -> bool {
     !is_safe && matches!(status, 200..=399)
 }

@@ -31,6 +31,7 @@ pub enum RangeDecision {
 /// RFC 9110 §14.2: decides which part of the body to send, for a GET whose other preconditions
 /// allow the stored response. (With other methods Range has no meaning.) `block` is the stored
 /// field block.
+// RFC: 9110-13.1.5-2, 9110-13.1.5-5, 9110-13.1.5-6, 9110-13.1.5-7, 9110-14.2-4, 9110-14.2-5
 pub fn range(
     request: Fields<'_>,
     meta: &StoredMeta,
@@ -75,6 +76,7 @@ fn single_spec(value: &[u8]) -> Option<RangeSpec> {
     parse_spec(first, last.strip_prefix(b"-")?)
 }
 
+// RFC: 9110-14.1.2-1
 fn parse_spec(first: &[u8], last: &[u8]) -> Option<RangeSpec> {
     if first.is_empty() {
         let bytes = lists::saturating_decimal(last)?;
@@ -101,6 +103,7 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
 }
 
 /// RFC 9110 §13.1.5: whether If-Range is absent, or matches the stored response strongly.
+// RFC: 9110-13.1.5-5
 fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
     if !request.contains(FieldId::IfRange) {
         return true;
@@ -117,6 +120,7 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
 
 /// Appends the value of Content-Range (RFC 9110 §14.4); appends nothing for
 /// [`RangeDecision::Whole`].
+// RFC: 9110-14.4-4, 9110-14.4-6, 9110-15.5.17-1
 pub fn write_content_range(decision: RangeDecision, body_bytes: u64, out: &mut Vec<u8>) {
     match decision {
         RangeDecision::Whole => return,

@@ -46,6 +46,7 @@ pub struct StaleRules {
 /// forbid it, and so does `no-cache` of the request. A directive of the origin that gives a limit
 /// replaces the setting. The request may extend the limit for errors.
 // RFC: 9111-4.2.4-1, 9111-4.2.4-2, 9111-5.2.2.2-1, 9111-5.2.2.2-2, 9111-5.2.2.8-1, 9111-5.2.2.10-1
+// RFC: 5861-3-2, 5861-4-1
 pub fn may_serve_stale(
     meta: &StoredMeta,
     request: &RequestDirectives,

@@ -24,6 +24,7 @@ pub const SURROGATE_FIELDS: FieldSet =
 /// fields.)
 ///
 /// RFC 9875 §2: a `Cache-Groups` that is not a list of strings is ignored.
+// RFC: 9875-2-1
 pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
     let mut tags = Vec::new();
     if !fields.seen().intersects(read) {
@@ -50,6 +51,7 @@ pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
 ///
 /// RFC 9875 §3: a field that is not a list of strings is ignored; invalidating a group does not
 /// invalidate further groups.
+// RFC: 9875-3-2
 pub fn invalidated_groups(response: Fields<'_>) -> Vec<Vec<u8>> {
     let mut groups = string_list(response.all(FieldId::CacheGroupInvalidation)).unwrap_or_default();
     groups.retain(|group| !group.is_empty());

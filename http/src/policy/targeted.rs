@@ -34,6 +34,7 @@ impl TargetList {
     ///
     /// Every listed name is one of our own, except `CDN-Cache-Control`: RFC 9213 §3.1 has it
     /// forwarded, because further caches of this kind may be before the client.
+    // RFC: 9213-2.2-4
     pub fn is_own(&self, name: &[u8]) -> bool {
         FieldId::of(name) != FieldId::CdnCacheControl
             && self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -41,6 +42,7 @@ impl TargetList {
 
     /// RFC 9213 §2.2: returns the directives of the first listed field that has a valid value that
     /// is not empty.
+    // RFC: 9213-2.1-4, 9213-2.2-1, 9213-2.2-3, 9213-2.4-1
     pub fn select(&self, response: Fields<'_>) -> TargetedControl {
         let mut has_invalid = false;
         for name in &self.names {
@@ -62,6 +64,7 @@ impl TargetList {
 /// RFC 9213 §2.1: parses a targeted field; `None` if it is empty, is no Dictionary, or has a known
 /// directive whose value has another type than the directive's definition implies. Directives that
 /// are unknown are ignored, whatever their values are.
+// RFC: 9213-2.1-3, 9213-2.1-4
 fn parse<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<ResponseDirectives> {
     let members = dictionary(lines)?;
     if members.is_empty() {

@@ -108,6 +108,7 @@ impl Relay<'_> {
     }
 
     /// Appends interim responses to the queue. HTTP/1.0 has none, so its clients get none.
+    // RFC: 9110-15.2-1, 9110-15.2-3
     fn append(&mut self, interim: &[ResponseHead]) {
         if self.form.version == Version::Http10 {
             return;

@@ -62,7 +62,7 @@ struct StoredHead<'a> {
     own_lines: &'a [u8],
 }
 
-// RFC: 9111-3.3-3
+// RFC: 9111-3.3-3, 9110-15.3.7-2, 9110-15.3.7-4, 9110-15.3.7.1-1, 9110-14.4-6, 5861-4-2
 #[inline]
 fn queue_part(
     transaction: &mut Transaction<'_>,

@@ -326,6 +326,7 @@ fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
 
 /// Forwards interim responses (RFC 9110 §15.2) to `queue`. A 101 that was not requested is not
 /// among them: hyper returns it as the final response.
+// RFC: 9110-15.2-2, 9110-15.2-3
 fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
     hyper::ext::on_informational(request, move |response| {
         let lines = lines(response.headers());

@@ -190,6 +190,7 @@ impl Outbound<'_> {
 
     /// Whether the response may have this status. A 304 is allowed only as the answer to a
     /// condition, and a 206 only as the answer to a range.
+    // RFC: 9110-14.4-2, 9110-15.4.5-3
     pub(super) fn admits(&self, status: u16) -> bool {
         const ASKS_304: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModifiedSince]);
         let fields = self.message.fields;
@@ -202,7 +203,7 @@ impl Outbound<'_> {
         }
     }
 
-    // RFC: 9111-5.2-1
+    // RFC: 9111-5.2-1, 9110-13.2.1-3
     fn forwards(&self, field: &Field<'_>) -> bool {
         let conditional = CONDITIONS.contains(field.id);
         let passes_through = matches!(self.purpose, Purpose::PassThrough);

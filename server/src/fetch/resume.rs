@@ -26,6 +26,7 @@ pub(crate) struct MissingRange {
 
 /// Asks the origin for the missing part of the version that `transaction.tag` names; `None` if
 /// there is no tag, the exchange fails, or the response is not exactly this part of this version.
+// RFC: 9110-13.1.5-1
 pub(crate) async fn resume(
     transaction: &Transaction<'_>,
     missing: &MissingRange,
@@ -63,6 +64,7 @@ pub(crate) async fn resume(
 
 impl MissingRange {
     /// Whether a response is exactly the missing part of the version with this tag.
+    // RFC: 9110-14.4-1, 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
     fn is_answered_by(&self, head: &ResponseHead, tag: &[u8]) -> bool {
         let part = RangeDecision::Part { first: self.part.start, last: self.part.end - 1 };
         let mut content_range = Vec::new();
@@ -71,5 +73,35 @@ impl MissingRange {
         head.status == 206
             && fields.only(FieldId::ContentRange) == Some(&content_range)
             && fields.only(FieldId::Etag) == Some(tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // RFC: 9110-14.4-1, 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
+    #[test]
+    fn only_the_missing_part_of_the_same_version_is_an_answer() {
+        let missing = MissingRange { part: 2..5, body_bytes: 10 };
+        for (name, status, range, tag, expected) in [
+            ("the part", 206, "bytes 2-4/10", "\"a\"", true),
+            ("a whole response", 200, "bytes 2-4/10", "\"a\"", false),
+            ("another version", 206, "bytes 2-4/10", "\"b\"", false),
+            ("a weak tag", 206, "bytes 2-4/10", "W/\"a\"", false),
+            ("another part", 206, "bytes 2-5/10", "\"a\"", false),
+            ("another length", 206, "bytes 2-4/11", "\"a\"", false),
+            ("an unknown length", 206, "bytes 2-4/*", "\"a\"", false),
+            ("another unit", 206, "lines 2-4/10", "\"a\"", false),
+            ("a last byte before the first", 206, "bytes 4-2/10", "\"a\"", false),
+            ("several parts", 206, "", "\"a\"", false),
+        ] {
+            let mut block = FieldBlock::new();
+            block.push(b"content-range", range.as_bytes());
+            block.push(b"etag", tag.as_bytes());
+            let framing = forebay_http::framing::BodyFraming::Length(3);
+            let head = ResponseHead { status, framing, content_length: Some(3), block };
+            assert_eq!(missing.is_answered_by(&head, b"\"a\""), expected, "{name}");
+        }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct StaleHit<'t> {
 /// validated in the background; `None` if the request has to wait for the origin. `fills` says
 /// whether a response to this request may be stored; otherwise the request validates nothing, but
 /// it may have to find out whether an origin that is down is back.
+// RFC: 5861-3-1
 pub(crate) fn stale_at_once<'t>(
     transaction: &mut Transaction<'t>,
     fills: bool,

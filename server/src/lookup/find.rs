@@ -127,7 +127,7 @@ impl LookupQuery<'_> {
     }
 }
 
-// RFC: 9111-4-3, 9111-4.1-1
+// RFC: 9111-4-3, 9111-4.1-1, 9211-2.2-1
 fn select<'w>(
     query: &LookupQuery<'w>,
     fields: Fields<'_>,

@@ -19,6 +19,7 @@ pub(crate) enum SelectedPart {
 }
 
 impl SelectedPart {
+    // RFC: 9110-13.2.1-1, 9110-13.2.2-1, 9110-14.2-1
     pub(super) fn of(request: &Request<'_>, stored: &StoredResponse<'_>) -> SelectedPart {
         let fields = request.head.fields();
         let (meta, block) = (&stored.meta, stored.block());

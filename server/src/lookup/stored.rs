@@ -72,6 +72,7 @@ impl Stale {
 
 /// Writes the strong entity tag of a response to `out`, by which the origin recognises this
 /// version. If the response has no strong tag, `out` becomes empty.
+// RFC: 9110-13.1.5-3, 9110-15.3.7.3-1
 pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8>) {
     out.clear();
     if meta.etag(block).is_some_and(|tag| !tag.is_weak) {

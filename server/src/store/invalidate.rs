@@ -31,6 +31,7 @@ pub(crate) struct UnsafeTarget {
 
 impl UnsafeTarget {
     /// Copies the target of a request; `None` if its method is safe (RFC 9110 §9.2.1).
+    // RFC: 9875-3-1
     pub(crate) fn of(request: &Request<'_>) -> Option<UnsafeTarget> {
         if request.head.method().is_safe() {
             return None;
@@ -74,6 +75,7 @@ impl UnsafeTarget {
 
     /// Returns the selections of stored responses of the same origin that are in the groups that
     /// the response names (RFC 9875 §3).
+    // RFC: 9875-3-2
     fn groups(&self, worker: &Worker, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Selection> {
         if !route.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
             return Vec::new();

@@ -287,7 +287,7 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
 ///
 /// The Cache-Status of caches nearer to the origin is stored, because it precedes our own member in
 /// every hit (RFC 9211 §2).
-// RFC: 9111-3.1-1
+// RFC: 9111-3.1-1, 9211-2-2, 9213-2.2-4
 fn stored_lines(
     received: &FieldBlock,
     timing: &ResponseTiming,

@@ -34,6 +34,7 @@ fn cache_status_is_written_by_rfc_9211() {
     }
 }
 
+// RFC: 9211-2-3
 #[test]
 fn a_name_is_a_token_or_a_string() {
     let cases = [

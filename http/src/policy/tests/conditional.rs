@@ -10,7 +10,7 @@ fn answer(stored_text: &str, request: &str) -> ConditionalResult {
     conditional(block(request).fields(), &meta, stored.bytes())
 }
 
-// RFC: 9111-4.3.2-1
+// RFC: 9111-4.3.2-1, 9110-13.1.2-1, 9110-13.1.3-1, 9110-13.2.2-1
 #[test]
 fn if_none_match_compares_weakly_and_has_precedence() {
     const TAG: &str = "ETag: \"a\"";
@@ -51,7 +51,7 @@ fn if_none_match_compares_weakly_and_has_precedence() {
     }
 }
 
-// RFC: 9111-4.3.2-1, 9111-4.3.2-3
+// RFC: 9111-4.3.2-1, 9111-4.3.2-3, 9110-13.1.3-2, 9110-13.1.3-4
 #[test]
 fn if_modified_since_compares_with_last_modified_or_date() {
     let modified = format!("Last-Modified: {}\nDate: {}", date(-60), date(0));
@@ -86,6 +86,7 @@ fn if_modified_since_compares_with_last_modified_or_date() {
     }
 }
 
+// RFC: 9110-13.2.1-2
 #[test]
 fn only_a_stored_200_is_compared() {
     let (mut meta, stored) = stored("ETag: \"a\"");
@@ -96,6 +97,7 @@ fn only_a_stored_200_is_compared() {
     }
 }
 
+// RFC: 9110-13.1.3-3, 9110-13.2.1-2
 #[test]
 fn a_response_that_passes_through_is_compared_as_it_is() {
     let modified = format!("Last-Modified: {}", date(-60));
@@ -121,6 +123,7 @@ fn a_response_that_passes_through_is_compared_as_it_is() {
     }
 }
 
+// RFC: 9110-15.4.5-1, 9110-15.4.5-2
 #[test]
 fn a_304_for_a_response_that_passes_through_keeps_what_is_of_the_message() {
     let text = "Content-Type: a/b\nETag: \"a\"\nSet-Cookie: c\nAge: 5\nContent-Encoding: br\n\
@@ -145,7 +148,7 @@ fn preconditions_on_the_current_state_go_to_the_origin() {
     }
 }
 
-// RFC: 9111-4.3.1-1, 9111-4.3.1-2
+// RFC: 9111-4.3.1-1, 9111-4.3.1-2, 9110-13.1.2-2
 #[test]
 fn validation_sends_every_stored_validator() {
     let both = format!("X: y\nETag: W/\"a\"\nLast-Modified: {}", date(-60));
@@ -170,6 +173,7 @@ fn validation_sends_every_stored_validator() {
     }
 }
 
+// RFC: 9110-15.4.5-1, 9110-15.4.5-2
 #[test]
 fn a_generated_304_carries_what_guides_caches() {
     let kept = "cache-control: max-age=5\r\nContent-Location: /a\r\nVary: b\r\nExpires: 0\r\n";

@@ -9,7 +9,7 @@ const TARGET: TargetUri<'static> = TargetUri {
     path_query: b"/b/c/d?q",
 };
 
-// RFC: 9111-4.4-1
+// RFC: 9111-4.4-1, 9110-15-1
 #[test]
 fn only_a_successful_unsafe_request_invalidates() {
     let cases = [

@@ -6,11 +6,13 @@ fn part(first: u64, last: u64) -> RangeDecision {
     Part { first, last }
 }
 
+// RFC: 9110-13.1.5-2, 9110-14.1.2-1, 9110-14.2-4, 9110-14.2-5
 #[test]
 fn one_byte_range_gets_a_part_and_everything_else_the_whole() {
     const HUGE: &str = "Range: bytes=0-99999999999999999999999";
     let cases = [
         ("no Range", "X: y", 10, Whole),
+        ("If-Range without Range", "If-Range: \"a\"", 10, Whole),
         ("first and last", "Range: bytes=2-5", 10, part(2, 5)),
         ("one byte", "Range: bytes=0-0", 10, part(0, 0)),
         ("an open end", "Range: bytes=4-", 10, part(4, 9)),
@@ -55,6 +57,7 @@ fn one_byte_range_gets_a_part_and_everything_else_the_whole() {
     }
 }
 
+// RFC: 9110-13.1.5-5, 9110-13.1.5-6, 9110-13.1.5-7
 #[test]
 fn if_range_demands_a_strong_and_exact_match() {
     let modified = date(-60);
@@ -90,6 +93,7 @@ fn only_a_stored_200_is_cut() {
     assert_eq!(range(request.fields(), &meta, stored.bytes(), 10), Whole);
 }
 
+// RFC: 9110-14.4-4, 9110-14.4-6, 9110-15.5.17-1
 #[test]
 fn content_range_is_written_by_the_rfc() {
     let cases = [

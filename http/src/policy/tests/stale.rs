@@ -116,7 +116,7 @@ const ROWS: &[Row] = &[
 ];
 
 // RFC: 9111-4.2.4-1, 9111-4.2.4-2, 9111-5.2.2.2-1, 9111-5.2.2.2-2, 9111-5.2.2.2-3, 9111-5.2.2.8-1
-// RFC: 9111-5.2.2.10-1
+// RFC: 9111-5.2.2.10-1, 5861-3-2, 5861-4-1
 #[test]
 fn directives_and_settings_limit_the_staleness() {
     for (name, response, request, rules, expected) in ROWS {

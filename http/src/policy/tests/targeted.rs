@@ -28,6 +28,7 @@ fn parsed(value: &str) -> Option<ResponseDirectives> {
     targets().select(block(&format!("Own-Cache-Control: {value}")).fields()).directives
 }
 
+// RFC: 9213-2.2-5, 9213-2.2-6, 9213-2.2-7, 9213-2.2-8, 9213-2.2-9, 9213-2.2-10
 #[test]
 fn a_targeted_field_is_a_dictionary_of_directives() {
     let with_age = |seconds| ResponseDirectives { max_age: Some(seconds), ..NONE };
@@ -62,6 +63,7 @@ fn a_targeted_field_is_a_dictionary_of_directives() {
     }
 }
 
+// RFC: 9213-2.1-3, 9213-2.1-4
 #[test]
 fn an_invalid_targeted_field_is_ignored_as_a_whole() {
     let malformed = [
@@ -108,6 +110,7 @@ fn an_invalid_targeted_field_is_ignored_as_a_whole() {
     }
 }
 
+// RFC: 9213-2.2-1, 9213-2.2-3, 9213-2.4-1
 #[test]
 fn the_first_valid_field_of_the_list_counts() {
     let cases = [
@@ -129,6 +132,7 @@ fn the_first_valid_field_of_the_list_counts() {
     }
 }
 
+// RFC: 9213-2.2-2
 #[test]
 fn a_targeted_field_replaces_cache_control_and_expires() {
     let targets = targets();

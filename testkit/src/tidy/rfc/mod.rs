@@ -23,7 +23,14 @@ use tags::RequirementTag;
 pub const PAGE: &str = "docs/rfc.md";
 
 /// The tables, with their paths from the root.
-const TABLES: [(&str, &str); 1] = [("testkit/src/tidy/rfc/9111.txt", include_str!("9111.txt"))];
+const TABLES: [(&str, &str); 6] = [
+    ("testkit/src/tidy/rfc/9111.txt", include_str!("9111.txt")),
+    ("testkit/src/tidy/rfc/9110.txt", include_str!("9110.txt")),
+    ("testkit/src/tidy/rfc/9211.txt", include_str!("9211.txt")),
+    ("testkit/src/tidy/rfc/9213.txt", include_str!("9213.txt")),
+    ("testkit/src/tidy/rfc/5861.txt", include_str!("5861.txt")),
+    ("testkit/src/tidy/rfc/9875.txt", include_str!("9875.txt")),
+];
 
 /// The requirements of the RFCs, and the places in the tree that name them.
 #[derive(Debug)]
