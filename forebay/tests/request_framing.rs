@@ -61,6 +61,23 @@ fn run_share<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<String> {
     failures
 }
 
+// RFC: 9110-15.5-1, 9110-15.6.6-1
+#[test]
+fn an_error_response_says_what_is_wrong() {
+    let server = Server::before(env!("CARGO_BIN_EXE_forebay"), &Origin::echo());
+    for (request, status, reason) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400, "the Host field is missing"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n", 417, "expectation is not 100-continue"),
+        ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505, "the HTTP version is not supported"),
+    ] {
+        let mut client = Client::connect(server.address());
+        client.send(request);
+        let response = client.response("GET").expect("whole");
+        let text = response.text();
+        assert!(response.status == status && text.contains(reason), "{status}: {response:?}");
+    }
+}
+
 #[test]
 fn an_unfinished_head_leaves_nothing_for_the_next_connection() {
     let origin = Origin::echo();

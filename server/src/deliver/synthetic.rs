@@ -29,6 +29,7 @@ pub(super) fn queue_synthetic(
 }
 
 /// Writes an error response: the status of the fault, and the reason as body.
+// RFC: 9110-15.5-1, 9110-15.6-1, 9110-15.6.6-1
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
     context.form.keep_alive &= !fault.closes();

@@ -64,7 +64,7 @@ pub(crate) async fn resume(
 
 impl MissingRange {
     /// Whether a response is exactly the missing part of the version with this tag.
-    // RFC: 9110-14.4-1, 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
+    // RFC: 9110-14.3-1, 9110-14.4-1, 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
     fn is_answered_by(&self, head: &ResponseHead, tag: &[u8]) -> bool {
         let part = RangeDecision::Part { first: self.part.start, last: self.part.end - 1 };
         let mut content_range = Vec::new();
@@ -80,7 +80,7 @@ impl MissingRange {
 mod tests {
     use super::*;
 
-    // RFC: 9110-14.4-1, 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
+    // RFC: 9110-14.3-1, 9110-14.4-1, 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
     #[test]
     fn only_the_missing_part_of_the_same_version_is_an_answer() {
         let missing = MissingRange { part: 2..5, body_bytes: 10 };
