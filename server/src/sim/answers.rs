@@ -3,6 +3,7 @@
 use forebay_testkit::Response;
 
 use super::client::SentRequest;
+use super::paths::{HIT_WITHOUT_COOKIE, OWN_COOKIE, OWN_PAGE};
 use super::run::Run;
 use super::scenario::Ask;
 use super::world::{Content, LANGUAGES, ResponseUse, kind_of};
@@ -32,6 +33,7 @@ fn check_response(
             if response.field("etag") != Some(has.etag().as_str()) {
                 return Err("the entity tag of the 304 is not the client's".into());
             }
+            check_owner(run, ask, asked, response)?;
             return run.world.borrow().check(has, usage);
         }
         416 => return check_unsatisfiable(run, ask, asked, response),
@@ -39,6 +41,7 @@ fn check_response(
     }
     let content = content_of(ask, response)?;
     run.world.borrow().check(&content, usage)?;
+    check_owner(run, ask, asked, response)?;
     let mut body = content.body();
     if ask.is_head {
         let length = response.field("content-length");
@@ -62,6 +65,33 @@ fn check_response(
     if !body.starts_with(&response.body) {
         let at = body.iter().zip(&response.body).take_while(|(left, right)| left == right).count();
         return Err(format!("the body differs from byte {at} on"));
+    }
+    Ok(())
+}
+
+/// Whether the response came from the cache, without a request to the origin.
+pub(super) fn is_hit(response: &Response) -> bool {
+    response.field("cache-status").is_some_and(|status| status.contains("; hit"))
+}
+
+/// Checks that no part of the response is for another client: neither a cookie nor a page that the
+/// origin made for a cookie.
+fn check_owner(
+    run: &Run,
+    ask: &Ask,
+    asked: &SentRequest,
+    response: &Response,
+) -> Result<(), String> {
+    for (field, path) in [("set-cookie", OWN_COOKIE), ("x-page-of", OWN_PAGE)] {
+        for owner in response.head.all(field) {
+            if asked.cookie.as_deref() != Some(owner) {
+                return Err(format!("{field} is for another client: {owner}"));
+            }
+            run.paths.count(path);
+        }
+    }
+    if kind_of(ask.url).sets_cookie && is_hit(response) {
+        run.paths.count(HIT_WITHOUT_COOKIE);
     }
     Ok(())
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::paths::TOO_LONG_CHUNK;
+use super::poison;
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::WireEnd;
@@ -15,6 +17,16 @@ use super::wire::WireEnd;
 /// Number of hostile clients in an attack: so many that a client that waits behind all of them for
 /// a connection to the origin gets none in time.
 const CLIENT_COUNT: u64 = 300;
+
+/// The largest number of connections of a worker: enough for the clients of an attack and of all
+/// other acts.
+pub(super) const CONNECTIONS_MAX: u64 = 450;
+
+/// Number of hostile clients with idle connections: more than a worker takes.
+const IDLE_COUNT: u64 = CONNECTIONS_MAX + 150;
+
+/// The largest number of fetches of a network that go on although their clients have left.
+pub(super) const ABANDONED_MAX: usize = 8;
 
 /// The largest number of connections to the origin in a run with an attack.
 pub(super) const ORIGIN_CONNECTIONS: u32 = 64;
@@ -34,11 +46,29 @@ pub(super) const TARGET: &str = "/attack";
 pub(super) const CLOSED: &str = "/attack/closed";
 
 /// Spellings of a path in [`CLOSED`], each of which some origin reads as that path.
-const CLOSED_SPELLINGS: &[&str] =
+pub(super) const CLOSED_SPELLINGS: &[&str] =
     &["/attack//closed", "/attack/%63losed", "/attack/x/..%2fclosed", "/attack/closed;x", CLOSED];
+
+/// The route below [`TARGET`] that permits content of GET, which the origin takes for the next
+/// request.
+pub(super) const UNREAD: &str = "/attack/unread";
+
+/// The targets below [`TARGET`] whose responses are long, and whose clients leave.
+pub(super) const ABANDONED: &str = "/attack/abandoned";
+
+/// The site whose pages hostile clients invalidate, and the targets of their requests.
+pub(super) const BUSY_HOST: &str = "busy.test";
+pub(super) const POSTED: &str = "/attack/posted";
+
+/// A site without invalidations, and a page of it.
+pub(super) const QUIET_HOST: &str = "quiet.test";
+pub(super) const QUIET: &str = "/attack/quiet";
 
 /// How late the origin answers these requests.
 pub(super) const LATE_MS: u64 = 2_000;
+
+/// How long the clients wait that leave.
+const LEAVE_MS: u64 = 200;
 
 /// Number of pipelined requests of a client that reads nothing.
 const PIPELINED_COUNT: usize = 200;
@@ -60,13 +90,23 @@ pub(super) enum Attack {
     Authorized { url: usize },
     /// Requests for spellings of a path that hide its route.
     Paths,
-    /// Uploads whose first chunk has a size of 2^63 bytes.
+    /// Uploads whose first chunk has a size of 2^63 bytes, or one that no body may have.
     Chunks,
+    /// Idle connections, more than a worker takes.
+    Idle,
+    /// Requests for long responses, whose clients leave.
+    Abandons,
+    /// Requests for a URL with fields that are not in the key.
+    Fields { url: usize },
+    /// Content of methods that give it no meaning.
+    Contents,
+    /// Requests that invalidate pages of one site.
+    Purges,
 }
 
 impl Attack {
     pub(super) fn of(rng: &mut Rng, url: usize) -> Attack {
-        match rng.below(8) {
+        match rng.below(13) {
             0 => Attack::Heads,
             1 => Attack::Uploads,
             2 => Attack::Continues,
@@ -74,8 +114,17 @@ impl Attack {
             4 => Attack::Misses,
             5 => Attack::Paths,
             6 => Attack::Chunks,
+            7 => Attack::Idle,
+            8 => Attack::Abandons,
+            9 => Attack::Fields { url },
+            10 => Attack::Contents,
+            11 => Attack::Purges,
             _ => Attack::Authorized { url },
         }
+    }
+
+    fn client_count(self) -> u64 {
+        if self == Attack::Idle { IDLE_COUNT } else { CLIENT_COUNT }
     }
 }
 
@@ -86,7 +135,7 @@ pub(super) fn start(
     worker: usize,
     (attack, network_count): (Attack, u64),
 ) -> impl Iterator<Item = JoinHandle<()>> {
-    (0..CLIENT_COUNT).map(move |number| {
+    (0..attack.client_count()).map(move |number| {
         let network = (number % network_count) as u8;
         let from = SocketAddr::from(([10, 9, network, 1], 40_000 + number as u16));
         // Numbers of acts are far smaller.
@@ -141,32 +190,38 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
             write(end, head.as_bytes()).await?;
             read_to_end(run, end).await
         }
-        Attack::Paths => {
-            let spelling = CLOSED_SPELLINGS[number as usize % CLOSED_SPELLINGS.len()];
-            let head = format!("GET {spelling}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");
-            write(end, head.as_bytes()).await?;
-            let head = read_head(run, end).await?;
-            if head.contains("; stored") || head.contains("; hit") {
-                run.fail(format!("a response for {spelling} came into the cache: {head}"));
-            }
-            Some(())
-        }
         Attack::Chunks => {
+            let (size, status) = match number % 2 {
+                0 => ("8000000000000000", "400"),
+                _ => ("7fffffffffff", "413"),
+            };
             let head = format!(
                 "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n\
-                 8000000000000000\r\n"
+                 {size}\r\n"
             );
             write(end, head.as_bytes()).await?;
             let head = read_head(run, end).await?;
-            if !head.starts_with("HTTP/1.1 4") {
-                run.fail(format!("a chunk of 2^63 bytes got {head}"));
+            run.paths.count(TOO_LONG_CHUNK);
+            if !head.starts_with(&format!("HTTP/1.1 {status}")) {
+                run.fail(format!("a chunk of {size} bytes got {head}"));
             }
             Some(())
         }
+        Attack::Idle => read_to_end(run, end).await,
+        Attack::Abandons => {
+            let head = format!("GET {ABANDONED}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+            write(end, head.as_bytes()).await?;
+            sleep(Duration::from_millis(LEAVE_MS)).await;
+            Some(())
+        }
+        Attack::Paths => poison::paths(run, end, number).await,
+        Attack::Fields { url } => poison::fields(run, end, url, number).await,
+        Attack::Contents => poison::contents(run, end, number).await,
+        Attack::Purges => poison::purges(run, end, number).await,
     }
 }
 
-async fn write(end: &WireEnd, bytes: &[u8]) -> Option<()> {
+pub(super) async fn write(end: &WireEnd, bytes: &[u8]) -> Option<()> {
     end.write(bytes).await.ok()
 }
 
@@ -187,7 +242,7 @@ async fn read(run: &Run, end: &WireEnd) -> Option<Vec<u8>> {
 }
 
 /// Reads until a head has arrived whole, and perhaps a part of its body.
-async fn read_head(run: &Run, end: &WireEnd) -> Option<String> {
+pub(super) async fn read_head(run: &Run, end: &WireEnd) -> Option<String> {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
         bytes.extend(read(run, end).await?);
@@ -195,7 +250,7 @@ async fn read_head(run: &Run, end: &WireEnd) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-async fn read_to_end(run: &Run, end: &WireEnd) -> Option<()> {
+pub(super) async fn read_to_end(run: &Run, end: &WireEnd) -> Option<()> {
     loop {
         read(run, end).await?;
     }

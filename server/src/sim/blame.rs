@@ -74,6 +74,13 @@ impl BlameLog {
         self.0.borrow().iter().any(|it| it.scope == Scope::Origin && is_near(it))
     }
 
+    /// Whether a worker has been restarted during a request.
+    pub(super) fn was_restarted(&self, worker: usize, began_ms: u64) -> bool {
+        let is_restart =
+            |it: &Disturbance| it.scope == Scope::Worker(worker) && it.ended_ms >= began_ms;
+        self.0.borrow().iter().any(is_restart)
+    }
+
     /// Whether a disturbance explains the failure. A collapsed request gets the response of an
     /// earlier one, whose disturbance lasts while the origin answers it.
     pub(super) fn excuses(&self, failed: &FailedRequest) -> bool {

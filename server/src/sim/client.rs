@@ -9,8 +9,9 @@ use std::time::Duration;
 use forebay_testkit::Response;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::answers::check;
+use super::answers::{check, is_hit};
 use super::blame::FailedRequest;
+use super::paths::STORED_ERROR;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{Act, ActKind, Ask, BreakOff, Reading};
 use super::wire::WireEnd;
@@ -49,6 +50,7 @@ pub(super) async fn play(run: &Run, act: &Act) {
         | ActKind::ClockStep { .. }
         | ActKind::Reload { .. }
         | ActKind::Restart { .. }
+        | ActKind::Exhaust { .. }
         | ActKind::Attack { .. } => {}
     }
 }
@@ -64,7 +66,12 @@ struct Responses<'a> {
     run: &'a Run,
     end: &'a WireEnd,
     input: Vec<u8>,
+    /// Number of responses that have arrived.
+    count: usize,
     has_ended: bool,
+    /// Whether a reset ended the connection. It may have cut the last response, which then is not
+    /// whole, even if only the end of the connection could tell.
+    is_reset: bool,
     reading: Reading,
     read_bytes: usize,
     /// Total time for which the client has paused.
@@ -86,17 +93,28 @@ enum NoResponse {
 
 impl<'a> Responses<'a> {
     fn new(run: &'a Run, end: &'a WireEnd, reading: Reading) -> Self {
-        let (input, deadline) = (Vec::new(), deadline());
-        let (has_ended, read_bytes, paused_ms) = (false, 0, 0);
-        let pressure = run.pressure();
-        Responses { run, end, input, has_ended, reading, read_bytes, paused_ms, deadline, pressure }
+        Responses {
+            run,
+            end,
+            input: Vec::new(),
+            count: 0,
+            has_ended: false,
+            is_reset: false,
+            reading,
+            read_bytes: 0,
+            paused_ms: 0,
+            deadline: deadline(),
+            pressure: run.pressure(),
+        }
     }
 
     /// Returns the next final response: whole, or the part of it that arrived.
     async fn next(&mut self, method: &str) -> Result<Response, NoResponse> {
         loop {
-            match Response::parse(&self.input, method, self.has_ended) {
+            let is_closed = self.has_ended && !self.is_reset;
+            match Response::parse(&self.input, method, is_closed) {
                 Ok(Some((response, Some(size)))) => {
+                    self.count += 1;
                     self.input.drain(..size);
                     return Ok(response);
                 }
@@ -143,8 +161,7 @@ impl<'a> Responses<'a> {
             }
             Ok(Err(_)) => {
                 self.run.trace("client reset", &[]);
-                self.has_ended = true;
-                // A reset may have cut the response, so it does not count as whole.
+                (self.has_ended, self.is_reset) = (true, true);
                 Ok(())
             }
         }
@@ -177,6 +194,8 @@ pub(super) struct SentRequest {
     pub(super) began_ms: u64,
     /// The version that the client claims to have, in `If-None-Match`.
     pub(super) has: Option<Content>,
+    /// The cookie in the request, which no other client sends.
+    pub(super) cookie: Option<String>,
 }
 
 /// A client's connection during an act.
@@ -244,7 +263,7 @@ impl Session<'_> {
         for (index, ask) in asks.iter().enumerate() {
             responses.deadline = deadline();
             let answer = responses.next(ask.method()).await;
-            let Some(asked) = sent.borrow().get(index).cloned() else {
+            let Some(mut asked) = sent.borrow().get(index).cloned() else {
                 // The server may end a connection that was silent.
                 if answer.is_ok() {
                     self.run.fail("a response came before its request".into());
@@ -252,17 +271,27 @@ impl Session<'_> {
                 return false;
             };
             let is_broken_off = ask.break_off() != BreakOff::Never || resets;
-            let response = match answer {
+            let mut response = match answer {
                 Err(NoResponse::ByClient) => return false,
                 Err(NoResponse::Ended) => {
-                    if !is_broken_off && responses.paused_ms < IDLE_MS {
+                    if !is_broken_off && !self.may_end_idle(responses) {
                         self.blame(&asks[index..], &asked, false, "there is no response");
                     }
                     return false;
                 }
                 Ok(response) => response,
             };
-            let is_error = matches!(response.status, 502..=504);
+            // A worker that dies cannot reset its connections, so its clients see a normal end.
+            if response.ends_with_connection {
+                response.is_whole &= !self.run.blame.was_restarted(self.worker, asked.began_ms);
+            }
+            let is_error = matches!(response.status, 404 | 502..=504);
+            if response.status == 404 && is_hit(&response) {
+                self.run.paths.count(STORED_ERROR);
+                // A clock that is set back prolongs the life of the error.
+                let stepped_ms = self.run.world.borrow().stepped_ms;
+                asked.began_ms = asked.began_ms.saturating_sub(stepped_ms);
+            }
             let is_cut = !response.is_whole && !self.may_be_cut(responses);
             if is_error && !is_broken_off {
                 let why = format!("status {}", response.status);
@@ -278,12 +307,19 @@ impl Session<'_> {
             if !response.is_whole {
                 return false;
             }
-            if response.says_close() || ask.break_off() != BreakOff::Never {
+            if response.says_close() || ask.ends_connection() {
                 responses.expect_end().await;
                 return false;
             }
         }
         true
+    }
+
+    /// Whether the server may end the connection between two requests: because the client paused
+    /// for too long, or because another connection needed its place.
+    fn may_end_idle(&self, responses: &Responses<'_>) -> bool {
+        let may_be_displaced = responses.count > 0 && self.run.pressure() > responses.pressure;
+        responses.paused_ms >= IDLE_MS || may_be_displaced
     }
 
     /// Whether the server may cut off the client: because the client paused for too long, or
@@ -311,7 +347,9 @@ impl Session<'_> {
     async fn send(&self, ask: &Ask, sent: &RefCell<Vec<SentRequest>>) -> bool {
         let run = self.run;
         let kind = kind_of(ask.url);
-        let mut head = format!("{} /u{} HTTP/1.1\r\nHost: a.test\r\n", ask.method(), ask.url);
+        let version = if ask.is_http_10 { "1.0" } else { "1.1" };
+        let mut head = format!("{} /u{} HTTP/{version}\r\n", ask.method(), ask.url);
+        head += "Host: a.test\r\n";
         if !ask.language.is_empty() {
             head += &format!("Accept-Language: {}\r\n", ask.language);
         }
@@ -325,11 +363,15 @@ impl Session<'_> {
         if let Some((first, last)) = ask.range {
             head += &format!("Range: bytes={first}-{last}\r\n");
         }
+        let cookie = ask.has_cookie.then(|| format!("client={}", self.act));
+        if let Some(cookie) = &cookie {
+            head += &format!("Cookie: {cookie}\r\n");
+        }
         if ask.no_cache {
             head += "Cache-Control: no-cache\r\n";
         }
         let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
-        sent.borrow_mut().push(SentRequest { event, began_ms, has });
+        sent.borrow_mut().push(SentRequest { event, began_ms, has, cookie });
         match ask.post {
             Some(_) => self.send_post(ask, head).await,
             None => self.end.write((head + "\r\n").as_bytes()).await.is_ok(),

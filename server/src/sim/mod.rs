@@ -16,7 +16,9 @@
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
 //! | `origin.rs`, `reply.rs` | the origin's connections and faults; its responses |
 //! | `client.rs`, `answers.rs` | clients; their checks of each response |
-//! | `attack.rs` | hostile clients |
+//! | `attack.rs`, `poison.rs` | hostile clients; those that aim at the responses of others |
+//! | `attacked.rs` | the origin's responses to them |
+//! | `paths.rs` | the paths that some seed must take |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
 //! | `rng.rs` | pseudo-random numbers from a seed |
 //!
@@ -40,10 +42,13 @@
 
 mod answers;
 mod attack;
+mod attacked;
 mod blame;
 mod checker;
 mod client;
 mod origin;
+mod paths;
+mod poison;
 mod reply;
 mod rng;
 mod run;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use forebay_testkit::Request;
 use tokio::time::sleep;
 
-use super::attack;
+use super::attacked;
 use super::blame::Scope;
-use super::reply::{OriginReply, url_of};
+use super::paths::{ANSWERED_EARLY, CUT_UNFRAMED};
+use super::reply::{OriginReply, last_modified, url_of};
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::{PendingConnections, WireEnd};
@@ -26,6 +27,8 @@ enum OriginFault {
         is_reset: bool,
     },
     Error,
+    /// A 404 that was last modified long ago, so that a heuristic could keep it fresh for long.
+    Missing,
     /// The connection ends after this many bytes of the body.
     Short {
         is_reset: bool,
@@ -60,6 +63,10 @@ enum OriginFault {
     EarlyAnswer,
     /// The connection ends in the middle of the body of a POST.
     EarlyClose,
+    /// The body ends with the connection; or a reset cuts it after this many bytes.
+    Unframed {
+        cut: Option<usize>,
+    },
 }
 
 impl OriginFault {
@@ -67,7 +74,7 @@ impl OriginFault {
         if !rng.percent(percent) {
             return OriginFault::None;
         }
-        match rng.below(18) {
+        match rng.below(20) {
             0 => OriginFault::Late(rng.between(1, 5_000)),
             1 => OriginFault::NoHead { is_reset: rng.percent(50) },
             2 => OriginFault::Error,
@@ -89,17 +96,25 @@ impl OriginFault {
             13 => OriginFault::UnaskedPart,
             14 | 15 => OriginFault::IdleReset(rng.between(0, 1_000)),
             16 => OriginFault::EarlyAnswer,
+            17 => OriginFault::Missing,
+            18 => {
+                let bytes = rng.between(0, 50_000) as usize;
+                OriginFault::Unframed { cut: rng.percent(70).then_some(bytes) }
+            }
             _ => OriginFault::EarlyClose,
         }
     }
 
     /// Whether a request may fail because of the fault.
     fn is_harmful(self) -> bool {
-        use OriginFault::{EarlyAnswer, Interim, None};
+        use OriginFault::{EarlyAnswer, Interim, None, Unframed};
         // A reset after the response is harmful: it loses the part that was not read yet.
-        !matches!(self, None | Interim | EarlyAnswer)
+        !matches!(self, None | Interim | EarlyAnswer | Unframed { cut: Option::None })
     }
 }
+
+/// The time between the last bytes of a response that is cut and the reset.
+const UNREAD_MS: u64 = 20;
 
 /// Accepts connections until the task is aborted.
 pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
@@ -164,7 +179,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
     let mut input = Vec::new();
     while let Some((request, size)) = receive(run, &end, &mut input, false).await? {
         let (mut rng, fault_percent) = run.origin_request();
-        let fault = match is_hostile(&request) {
+        let fault = match attacked::is_hostile(&request) {
             true => OriginFault::None,
             false => OriginFault::of(&mut rng, fault_percent),
         };
@@ -180,7 +195,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
             }
         }
         if is_early {
-            run.early_answers.update(|count| count + 1);
+            run.paths.count(ANSWERED_EARLY);
             if !respond(run, &end, &request, fault, rng.clone()).await? {
                 return Ok(());
             }
@@ -192,7 +207,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
         let Some((request, Some(size))) = receive(run, &end, &mut input, true).await? else {
             return Ok(());
         };
-        input.drain(..size);
+        input.drain(..size - attacked::unread_bytes(run, &request));
         check_request(run, &request);
         if !is_early && !respond(run, &end, &request, fault, rng).await? {
             return Ok(());
@@ -234,17 +249,12 @@ async fn receive(
     }
 }
 
-/// Whether only a hostile client asks for the target.
-fn is_hostile(request: &Request) -> bool {
-    request.target.starts_with(attack::TARGET)
-}
-
 /// Checks that a whole request is byte for byte as a client sent it.
 fn check_request(run: &Run, request: &Request) {
     if !request.faults.is_empty() {
         run.fail(format!("the origin got {:?}", request.faults));
     }
-    if is_hostile(request) {
+    if attacked::is_hostile(request) {
         return;
     }
     let number = |name| request.head.field(name).and_then(|text| text.parse::<u64>().ok());
@@ -260,21 +270,6 @@ fn check_request(run: &Run, request: &Request) {
     }
 }
 
-/// Waits if a hostile client may have sent the request. Returns whether this has answered it.
-async fn answer_late(end: &WireEnd, request: &Request) -> io::Result<bool> {
-    let is_hostile = is_hostile(request);
-    if is_hostile || request.head.has("authorization") {
-        sleep(Duration::from_millis(attack::LATE_MS)).await;
-    }
-    if is_hostile {
-        // Spellings of a closed path are recognised by their last letters.
-        let control = if request.target.contains("losed") { "max-age=60" } else { "no-store" };
-        let head = format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 4");
-        end.write(format!("{head}\r\n\r\nlate").as_bytes()).await?;
-    }
-    Ok(is_hostile)
-}
-
 /// Sends a response; returns whether the connection takes another request.
 async fn respond(
     run: &Run,
@@ -283,7 +278,7 @@ async fn respond(
     fault: OriginFault,
     mut rng: Rng,
 ) -> io::Result<bool> {
-    if answer_late(end, request).await? {
+    if attacked::respond(run, end, request).await? {
         return Ok(true);
     }
     match fault {
@@ -296,6 +291,12 @@ async fn respond(
         }
         OriginFault::Error => {
             end.write(b"HTTP/1.1 503 x\r\nContent-Length: 4\r\n\r\nbusy").await?;
+            return Ok(true);
+        }
+        OriginFault::Missing => {
+            let head = format!("HTTP/1.1 404 x\r\n{}", last_modified(100_000_000));
+            let rest = "Cache-Control: stale-if-error=0\r\nContent-Length: 0\r\n\r\n";
+            end.write((head + rest).as_bytes()).await?;
             return Ok(true);
         }
         OriginFault::Garbage => {
@@ -322,10 +323,16 @@ async fn respond(
         }
         _ => {}
     }
-    let Some(answer) = OriginReply::to(run, request) else {
+    let Some(mut answer) = OriginReply::to(run, request) else {
         run.fail(format!("the origin got {} {}", request.method, request.target));
         return Ok(false);
     };
+    if let OriginFault::Unframed { cut } = fault
+        && !answer.body.is_empty()
+    {
+        answer.unframe();
+        return send_unframed(run, end, &answer, cut).await;
+    }
     end.write(answer.head.as_bytes()).await?;
     if fault == OriginFault::BadChunk && answer.is_chunked && !answer.body.is_empty() {
         answer.send(end, &answer.body[..2]).await?;
@@ -344,6 +351,26 @@ async fn respond(
         end.write(unasked).await?;
     }
     Ok(is_whole)
+}
+
+/// Sends a response whose body ends with the connection, or is cut by a reset after `cut` bytes.
+/// Returns false: the connection takes no other request.
+async fn send_unframed(
+    run: &Run,
+    end: &WireEnd,
+    answer: &OriginReply,
+    cut: Option<usize>,
+) -> io::Result<bool> {
+    let bytes = cut.map_or(answer.body.len(), |bytes| bytes % answer.body.len());
+    end.write(answer.head.as_bytes()).await?;
+    end.write(&answer.body[..bytes]).await?;
+    if cut.is_some() {
+        run.paths.count(CUT_UNFRAMED);
+        // A reset takes the bytes away that are not read yet.
+        sleep(Duration::from_millis(UNREAD_MS)).await;
+        end.reset();
+    }
+    Ok(false)
 }
 
 /// Sends the body of a response; returns false if the body is cut off, so that the connection must

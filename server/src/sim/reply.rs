@@ -2,11 +2,26 @@
 
 use std::io;
 
+use forebay_http::date::write_date;
 use forebay_testkit::Request;
 
 use super::run::Run;
 use super::wire::WireEnd;
-use super::world::{Content, LANGUAGES, URL_COUNT, UrlKind, kind_of, tag_of};
+use super::world::{Content, HEURISTIC_PERCENT, LANGUAGES, URL_COUNT, UrlKind, kind_of, tag_of};
+use crate::clock;
+
+/// Fields that the cache does not put into the key. The origin begins its body with the value of
+/// one that it gets, as if it made links from it.
+pub(super) const REFLECTED: &[&str] = &[
+    "X-Forwarded-Host",
+    "X_Forwarded_Host",
+    "X-Original-URL",
+    "X-Rewrite-URL",
+    "X-HTTP-Method-Override",
+    "X-Real-IP",
+    "Forwarded",
+    "Proxy",
+];
 
 /// A response of the origin: its head as text, and its body without framing.
 pub(super) struct OriginReply {
@@ -23,6 +38,15 @@ impl OriginReply {
             return end.write(b"\r\n").await;
         }
         end.write(piece).await
+    }
+
+    /// Removes the framing, so that the body ends with the connection.
+    pub(super) fn unframe(&mut self) {
+        let is_framing = |line: &&str| {
+            line.starts_with("Content-Length") || line.starts_with("Transfer-Encoding")
+        };
+        self.head = self.head.split_inclusive("\r\n").filter(|line| !is_framing(line)).collect();
+        self.is_chunked = false;
     }
 
     /// Returns the response to a request, with the current version of the URL; `None` if the
@@ -43,7 +67,14 @@ impl OriginReply {
         let (language, tag) = (content.language, tag_of(url));
         let mut head =
             format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
-        head += &cache_control(url);
+        head += &freshness(url);
+        if let Some(cookie) = request.head.field("cookie") {
+            head += &match kind {
+                UrlKind { sets_cookie: true, .. } => format!("Set-Cookie: {cookie}\r\n"),
+                UrlKind { is_heuristic: true, .. } => format!("X-Page-Of: {cookie}\r\n"),
+                _ => String::new(),
+            };
+        }
         if kind.has_etag {
             head += &format!("ETag: {}\r\n", content.etag());
         }
@@ -60,6 +91,8 @@ impl OriginReply {
             return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
         }
         let mut body = content.body();
+        let reflected = REFLECTED.iter().find_map(|name| request.head.field(name));
+        body.splice(..0, reflected.unwrap_or_default().bytes());
         let range = request.head.field("range").filter(|_| is_current("if-range"));
         let (mut status, mut is_chunked) = ("200 OK", kind.is_chunked);
         if let Some((first, last)) = range.and_then(|range| range_of(range, body.len())) {
@@ -80,8 +113,11 @@ impl OriginReply {
 
 /// Returns the fields that forbid storing, or give a lifetime and the limits of staleness. For some
 /// URLs they are targeted, beside a Cache-Control that says something else.
-fn cache_control(url: usize) -> String {
-    let UrlKind { fresh_s, stale_s, .. } = kind_of(url);
+fn freshness(url: usize) -> String {
+    let UrlKind { fresh_s, stale_s, is_heuristic, .. } = kind_of(url);
+    if *is_heuristic {
+        return last_modified(fresh_s.unwrap_or(0) * 100 / HEURISTIC_PERCENT);
+    }
     let mut directive =
         fresh_s.map_or("no-store".to_owned(), |seconds| format!("max-age={seconds}"));
     if let Some((revalidate_s, error_s)) = stale_s {
@@ -94,6 +130,12 @@ fn cache_control(url: usize) -> String {
         2 => format!("CDN-Cache-Control: max-age=1e9\r\nCache-Control: {directive}\r\n"),
         _ => format!("Cache-Control: {directive}\r\n"),
     }
+}
+
+/// Returns a `Last-Modified` of so many seconds ago.
+pub(super) fn last_modified(ago_s: u64) -> String {
+    let date = write_date(clock::unix_seconds() - ago_s);
+    format!("Last-Modified: {}\r\n", String::from_utf8_lossy(&date))
 }
 
 /// Parses a range, in the only form that the cache requests.

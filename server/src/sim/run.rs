@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use super::attacked::AbandonedLog;
 use super::blame::{BlameLog, FailedRequest};
+use super::paths::{PURGED_WHILE_FILLING, PathCounts, RunPaths};
 use super::rng::Rng;
 use super::scenario::{Act, ActKind, Scenario};
 use super::server::SimServer;
@@ -40,32 +42,8 @@ pub(super) struct Outcome {
     pub(super) answered: u64,
     /// Responses with an error of the server or of the origin, and connections without a response.
     pub(super) failed: u64,
-    /// Number of times that each of [`PATHS`] was taken.
-    pub(super) paths: [u64; PATHS.len()],
+    pub(super) paths: PathCounts,
 }
-
-const PURGED_WHILE_FILLING: &str = "purged while filling";
-const ANSWERED_EARLY: &str = "answered before the body ended";
-
-/// Paths through the server, each of which some seed must take.
-pub(super) const PATHS: &[&str] = &[
-    "hits",
-    "hits not modified",
-    "hits of a range",
-    "hits revoked or continued",
-    "validated",
-    "collapsed",
-    "stored",
-    "fills aborted",
-    "retries at the origin",
-    "slow clients",
-    "segments reclaimed",
-    PURGED_WHILE_FILLING,
-    ANSWERED_EARLY,
-    "slow clients cut for others",
-    "validated in the background",
-    "stale if error",
-];
 
 /// The state that all parts of a run share.
 pub(super) struct Run {
@@ -79,10 +57,8 @@ pub(super) struct Run {
     pub(super) blame: BlameLog,
     /// The URL of each response that the origin is sending.
     pub(super) arriving: RefCell<Vec<usize>>,
-    /// Number of purges and unsafe requests that were acknowledged while a response for their URL
-    /// was arriving.
-    purged_while_filling: Cell<u64>,
-    pub(super) early_answers: Cell<u64>,
+    pub(super) paths: RunPaths,
+    pub(super) abandoned: AbandonedLog,
     /// See [`Run::pressure`].
     pub(super) read_pressure: OnceCell<Box<dyn Fn() -> u64>>,
     origin_requests: Cell<u64>,
@@ -138,7 +114,7 @@ impl Run {
         for (url, version) in versions {
             world.promise(url, version, is_soft);
             if self.arriving.borrow().contains(&url) {
-                self.purged_while_filling.update(|count| count + 1);
+                self.paths.count(PURGED_WHILE_FILLING);
             }
         }
     }
@@ -155,7 +131,7 @@ impl Run {
         self.answered.update(|count| count + 1);
     }
 
-    fn outcome(&self, paths: [u64; PATHS.len()]) -> Outcome {
+    fn outcome(&self, paths: PathCounts) -> Outcome {
         let (answered, failed) = (self.answered.get(), self.failed.get());
         let failure = self.failure.borrow().clone();
         Outcome { failure, trace: self.trace.get(), answered, failed, paths }
@@ -190,7 +166,7 @@ pub(super) fn play(scenario: &Scenario) -> Outcome {
         let outcome = timeout(Duration::from_millis(RUN_MS_MAX), play_acts(&run)).await;
         outcome.unwrap_or_else(|_| {
             run.fail("the run does not end".into());
-            run.outcome([0; PATHS.len()])
+            run.outcome(run.paths.counts())
         })
     });
     drop(tasks);
@@ -208,8 +184,8 @@ fn new_run(scenario: &Scenario) -> Rc<Run> {
         failed: Cell::new(0),
         blame: BlameLog::default(),
         arriving: RefCell::default(),
-        purged_while_filling: Cell::new(0),
-        early_answers: Cell::new(0),
+        paths: RunPaths::default(),
+        abandoned: AbandonedLog::default(),
         read_pressure: OnceCell::new(),
         origin_requests: Cell::new(0),
         queues: (0..scenario.worker_count).map(|_| PendingConnections::default()).collect(),
@@ -231,6 +207,7 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
                 run.world.borrow_mut().stepped_ms += ms.unsigned_abs();
             }
             ActKind::Reload { idle_ms } => server.reload(*idle_ms),
+            ActKind::Exhaust { worker, ms } => run.queues[*worker].exhaust(*ms),
             ActKind::Restart { worker } => server.restart(run, *worker).await,
             ActKind::Attack { worker, attack, network_count } => {
                 let attack = (*attack, *network_count);
@@ -250,14 +227,8 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
         }
     }
     sleep(Duration::from_millis(REST_MS)).await;
-    let mut paths = server.paths();
-    for (path, count) in PATHS.iter().zip(&mut paths) {
-        match *path {
-            PURGED_WHILE_FILLING => *count = run.purged_while_filling.get(),
-            ANSWERED_EARLY => *count = run.early_answers.get(),
-            _ => {}
-        }
-    }
+    let mut paths = run.paths.counts();
+    paths.extend(server.paths());
     server.end(run).await;
     if origin.is_finished() {
         run.fail("the origin of the simulation has ended".into());

@@ -46,6 +46,8 @@ pub(super) enum ActKind {
     Reload { idle_ms: u64 },
     /// A worker ends without a drain, and a new worker takes its place.
     Restart { worker: usize },
+    /// A worker has no descriptor for a further connection for some time.
+    Exhaust { worker: usize, ms: u64 },
     /// Many hostile clients attack a worker, from so many networks.
     Attack { worker: usize, attack: Attack, network_count: u64 },
 }
@@ -60,6 +62,10 @@ pub(super) struct Ask {
     pub(super) is_conditional: bool,
     pub(super) range: Option<(usize, usize)>,
     pub(super) no_cache: bool,
+    /// Whether the request has a cookie, which is its client's own.
+    pub(super) has_cookie: bool,
+    /// Whether the version of the request is HTTP/1.0, so that it is the last of its connection.
+    pub(super) is_http_10: bool,
     /// The request is a POST with this body.
     pub(super) post: Option<PostBody>,
 }
@@ -119,7 +125,7 @@ impl Scenario {
             Act { at_ms, number, kind }
         });
         let mut acts: Vec<Act> = acts.collect();
-        if rng.percent(30) {
+        if rng.percent(45) {
             let worker = rng.below(worker_count as u64) as usize;
             let (url, at_ms) = (rng.pick(&hot), rng.below(span_ms));
             let attack = Attack::of(&mut rng, url);
@@ -183,14 +189,13 @@ impl ActKind {
             19..21 => ActKind::ClockStep { ms: rng.between(0, 20_000) as i64 - 10_000 },
             21..23 => ActKind::Reload { idle_ms: rng.between(1_000, 6_000) },
             23..25 if has_faults => ActKind::Restart { worker },
+            25..26 if has_faults => ActKind::Exhaust { worker, ms: rng.between(1, 3_000) },
             _ => {
                 let count = rng.pick(&[1, 1, 1, 2, 4]);
                 let mut asks: Vec<Ask> =
                     (0..count).map(|_| Ask::of(rng, &mut url, has_faults)).collect();
-                // The connection ends after a body that breaks off.
-                let breaks_off = |ask: &Ask| ask.break_off() != BreakOff::Never;
-                if let Some(broken) = asks.iter().position(breaks_off) {
-                    asks.truncate(broken + 1);
+                if let Some(last) = asks.iter().position(Ask::ends_connection) {
+                    asks.truncate(last + 1);
                 }
                 let reading = Reading::of(rng, has_faults);
                 ActKind::Session { worker, asks, is_pipelined: rng.percent(30), reading }
@@ -221,6 +226,8 @@ impl Ask {
             is_conditional: false,
             range: None,
             no_cache: false,
+            has_cookie: false,
+            is_http_10: false,
             post: None,
         }
     }
@@ -246,6 +253,11 @@ impl Ask {
         }
     }
 
+    /// Whether no other request can follow on the connection.
+    pub(super) fn ends_connection(&self) -> bool {
+        self.is_http_10 || self.break_off() != BreakOff::Never
+    }
+
     pub(super) fn break_off(&self) -> BreakOff {
         self.post.map_or(BreakOff::Never, |body| body.break_off)
     }
@@ -264,6 +276,8 @@ impl Ask {
             is_conditional: rng.percent(15),
             range: rng.percent(12).then_some((first, last)),
             no_cache: rng.percent(8),
+            has_cookie: rng.percent(30),
+            is_http_10: rng.percent(5),
             post: None,
         }
     }

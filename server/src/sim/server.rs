@@ -12,14 +12,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{sleep, timeout};
 
-use super::attack::{CLOSED, ORIGIN_CONNECTIONS, ORIGIN_WAIT_MS};
+use super::attack::{
+    ABANDONED_MAX, BUSY_HOST, CLOSED, CONNECTIONS_MAX, ORIGIN_CONNECTIONS, ORIGIN_WAIT_MS,
+    QUIET_HOST, UNREAD,
+};
 use super::blame::Scope;
 use super::checker::{check_soundness, check_store_at_rest, check_worker_at_rest, watch_memory};
 use super::rng::Rng;
-use super::run::{PATHS, REQUEST_MS_MAX, Run};
+use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{ActKind, Scenario};
 use super::wire::{ORIGIN, PendingConnections, SimConnector};
-use super::world::{STALE_IF_UNREACHABLE_S, URL_COUNT};
+use super::world::{ERROR_S, HEURISTIC_PERCENT, STALE_IF_UNREACHABLE_S, URL_COUNT};
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::engine::{NewSettings, SettingsSlot, WorkerCommand, work};
@@ -70,7 +73,8 @@ impl SimServer {
             let (store, counters) = (store.clone(), counters.clone());
             move || {
                 let stats = store.stats();
-                let cuts = [Counter::HitsCut, Counter::GaveWay, Counter::HitsContinued];
+                use Counter::{GaveWay, HitsContinued, HitsCut, IdleDisplaced};
+                let cuts = [HitsCut, GaveWay, HitsContinued, IdleDisplaced];
                 let cuts: u64 = cuts.iter().map(|cut| counters.sum(cut.index())).sum();
                 cuts + stats.bodies_revoked + stats.readers_cut
             }
@@ -137,28 +141,32 @@ impl SimServer {
         SimWorker { worker, commands, task }
     }
 
-    /// Returns how often each of [`PATHS`] was taken; 0 for the two that the run counts.
-    pub(super) fn paths(&self) -> [u64; PATHS.len()] {
+    /// Returns how often each path was taken that counters of the server count.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let sum = |counter: Counter| self.counters.sum(counter.index());
         let stats = self.store.stats();
-        [
-            sum(Counter::Hits),
-            sum(Counter::HitsNotModified),
-            sum(Counter::HitsRange),
-            sum(Counter::HitsContinued) + sum(Counter::HitsCut) + stats.copied_out,
-            sum(Counter::Validated),
-            sum(Counter::Collapsed),
-            sum(Counter::Stored),
-            sum(Counter::FillsAborted),
-            sum(Counter::OriginRetries),
-            sum(Counter::SlowClients),
-            stats.segments_freed,
-            0,
-            0,
-            sum(Counter::GaveWay),
-            sum(Counter::BackgroundFetches),
-            sum(Counter::StaleIfError),
-        ]
+        let moved = sum(Counter::HitsContinued) + sum(Counter::HitsCut) + stats.copied_out;
+        let paths = [
+            ("hits", sum(Counter::Hits)),
+            ("hits not modified", sum(Counter::HitsNotModified)),
+            ("hits of a range", sum(Counter::HitsRange)),
+            ("hits revoked or continued", moved),
+            ("validated", sum(Counter::Validated)),
+            ("validated in the background", sum(Counter::BackgroundFetches)),
+            ("collapsed", sum(Counter::Collapsed)),
+            ("stored", sum(Counter::Stored)),
+            ("stale if error", sum(Counter::StaleIfError)),
+            ("fills aborted", sum(Counter::FillsAborted)),
+            ("retries at the origin", sum(Counter::OriginRetries)),
+            ("slow clients", sum(Counter::SlowClients)),
+            ("slow clients cut for others", sum(Counter::GaveWay)),
+            ("segments reclaimed", stats.segments_freed),
+            ("unkeyed fields removed", sum(Counter::UnkeyedFieldsRemoved)),
+            ("abandoned fetches stopped", sum(Counter::FetchesAbandoned)),
+            ("idle connections displaced", sum(Counter::IdleDisplaced)),
+            ("connections not accepted", sum(Counter::AcceptErrors)),
+        ];
+        paths.into_iter()
     }
 
     pub(super) fn reload(&mut self, idle_ms: u64) {
@@ -247,6 +255,11 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
     config(scenario.cache_bytes, idle_ms)
 }
 
+/// Returns the configuration of the site of a host.
+fn site(host: &str) -> String {
+    format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\norigin = \"http://{ORIGIN}\"\n")
+}
+
 /// Returns a configuration with short time limits, because a run lasts about a minute.
 fn config(cache_bytes: u64, idle_ms: u64) -> Config {
     let text = format!(
@@ -262,13 +275,21 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          origin_pool_idle_ms_max = \"4s\"\n\
          purge_from = [\"10.0.0.0/8\"]\n\
          stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\
-         [[site]]\n\
-         name = \"simulated\"\n\
-         names = [\"a.test\"]\n\
-         origin = \"http://{ORIGIN}\"\n\
+         heuristic_percent = {HEURISTIC_PERCENT}\n\
+         heuristic_error_s_max = {ERROR_S}\n\
+         connections_per_worker_max = {CONNECTIONS_MAX}\n\
+         abandoned_fetches_per_network_max = {ABANDONED_MAX}\n\
+         {site}\
          [[site.route]]\n\
          path_prefix = \"{CLOSED}\"\n\
-         cache = false\n"
+         cache = false\n\
+         [[site.route]]\n\
+         path_prefix = \"{UNREAD}\"\n\
+         content_of_get = true\n\
+         {busy}{quiet}",
+        site = site("a.test"),
+        busy = site(BUSY_HOST),
+        quiet = site(QUIET_HOST),
     );
     Config::from_toml(&text, "simulated").unwrap_or_else(|errors| panic!("{errors}"))
 }

@@ -7,8 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use super::blame::Scope;
 use super::rng::Rng;
@@ -250,6 +253,8 @@ impl Transport for SimTransport {
 struct Backlog {
     waiting: VecDeque<(WireEnd, SocketAddr)>,
     waker: Option<Waker>,
+    /// The end of the time in which there is no descriptor for a further connection.
+    exhausted_until: Option<Instant>,
 }
 
 /// A queue of connections to accept, which outlives the worker that accepts from it.
@@ -264,6 +269,16 @@ impl PendingConnections {
         backlog.waiting.push_back((other, from));
         backlog.waker.take().into_iter().for_each(Waker::wake);
         own
+    }
+
+    /// Leaves no descriptor for a further connection for some time.
+    pub(super) fn exhaust(&self, ms: u64) {
+        let until = Instant::now() + Duration::from_millis(ms);
+        self.0.borrow_mut().exhausted_until = Some(until);
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.0.borrow().exhausted_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Takes the next connection, or wakes the task when there is one.
@@ -292,6 +307,10 @@ fn transport((end, peer): (WireEnd, SocketAddr)) -> Box<dyn Transport> {
 
 impl Listener for SimListener {
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>> {
+        // As in Linux, this does not depend on whether a connection waits.
+        if self.0.is_exhausted() {
+            return Poll::Ready(Err(Errno::MFILE.into()));
+        }
         self.0.poll_next(cx).map(|waiting| Ok(transport(waiting)))
     }
 

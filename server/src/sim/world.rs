@@ -19,11 +19,23 @@ pub(super) struct UrlKind {
     /// The times in seconds for which a response may be used stale: while it is validated, and if
     /// the origin fails.
     pub(super) stale_s: Option<(u64, u64)>,
+    /// Whether the origin sets the cookie of a request again, as if it were a session.
+    pub(super) sets_cookie: bool,
+    /// Whether the origin gives no lifetime, but a `Last-Modified` from which [`HEURISTIC_PERCENT`]
+    /// makes it, and a page of its own for each cookie.
+    pub(super) is_heuristic: bool,
 }
 
 /// The time in seconds for which a response may be used stale if the origin cannot be reached and
 /// the response does not say otherwise.
 pub(super) const STALE_IF_UNREACHABLE_S: u64 = 8;
+
+/// The lifetime in seconds that the heuristic gives to an error at most.
+pub(super) const ERROR_S: u64 = 4;
+
+/// The percentage of the time since `Last-Modified` for which a response without a lifetime is
+/// fresh.
+pub(super) const HEURISTIC_PERCENT: u64 = 10;
 
 /// Number of URLs of the site: `/u0`, `/u1` and so on. Together, their responses are larger than a
 /// small cache.
@@ -35,8 +47,8 @@ pub(super) fn kind_of(url: usize) -> &'static UrlKind {
 }
 
 const KINDS: &[UrlKind] = &[
-    kind(Some(20), true, false, false, 900),
-    kind(Some(4), true, false, false, 40).stale(5, 0),
+    kind(Some(20), true, false, false, 900).sets_cookie(),
+    kind(Some(4), true, false, false, 40).stale(5, 0).sets_cookie(),
     kind(Some(20), true, true, false, 3_000).stale(3, 9),
     kind(Some(3), true, true, true, 12_000),
     kind(None, false, false, false, 500),
@@ -47,6 +59,7 @@ const KINDS: &[UrlKind] = &[
     kind(Some(60), false, false, false, 0),
     kind(Some(60), true, true, false, 70_000),
     kind(Some(15), true, false, false, 260_000),
+    kind(Some(20), false, false, false, 700).heuristic(),
 ];
 
 const fn kind(
@@ -56,12 +69,29 @@ const fn kind(
     is_chunked: bool,
     body_bytes: usize,
 ) -> UrlKind {
-    UrlKind { fresh_s, has_etag, varies, is_chunked, body_bytes, stale_s: None }
+    UrlKind {
+        fresh_s,
+        has_etag,
+        varies,
+        is_chunked,
+        body_bytes,
+        stale_s: None,
+        sets_cookie: false,
+        is_heuristic: false,
+    }
 }
 
 impl UrlKind {
     const fn stale(self, revalidate_s: u64, error_s: u64) -> UrlKind {
         UrlKind { stale_s: Some((revalidate_s, error_s)), ..self }
+    }
+
+    const fn sets_cookie(self) -> UrlKind {
+        UrlKind { sets_cookie: true, ..self }
+    }
+
+    const fn heuristic(self) -> UrlKind {
+        UrlKind { is_heuristic: true, ..self }
     }
 
     /// Returns the time in milliseconds for which a response may be used stale, for a `detail` of

@@ -1,0 +1,112 @@
+//! The origin's responses to hostile clients.
+
+use std::cell::RefCell;
+use std::io;
+use std::time::Duration;
+
+use forebay_testkit::Request;
+use tokio::time::sleep;
+
+use super::attack::{ABANDONED, ABANDONED_MAX, LATE_MS, POSTED, QUIET, TARGET, UNREAD};
+use super::paths::CONTENT_UNREAD;
+use super::run::Run;
+use super::wire::WireEnd;
+
+/// Number of pieces of a response for [`ABANDONED`], and the time between them.
+const PIECES: (usize, u64) = (10, 300);
+
+/// Time within which the server must have stopped the fetches that clients abandoned beyond the
+/// limit.
+const ABANDONED_MS: u64 = 1_000;
+
+/// Whether only a hostile client asks for the target.
+pub(super) fn is_hostile(request: &Request) -> bool {
+    request.target.starts_with(TARGET)
+}
+
+/// Returns the number of bytes of a request that the origin takes for the next request on the
+/// connection: it does not know content of GET and other methods below [`UNREAD`].
+pub(super) fn unread_bytes(run: &Run, request: &Request) -> usize {
+    if !request.target.starts_with(UNREAD) {
+        return 0;
+    }
+    run.paths.count(CONTENT_UNREAD);
+    request.body.len()
+}
+
+/// Responds to a request for a hostile target, and delays the response to another request that a
+/// hostile client may have sent. Returns whether the request now has its response.
+pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool> {
+    let (target, is_hostile) = (&request.target, is_hostile(request));
+    if target.starts_with(ABANDONED) {
+        send_slowly(run, end, request).await?;
+        return Ok(true);
+    }
+    let is_late = is_hostile && !target.starts_with(POSTED);
+    if is_late || request.head.has("authorization") {
+        sleep(Duration::from_millis(LATE_MS)).await;
+    }
+    if is_hostile {
+        // Spellings of a closed path are recognised by their last letters.
+        let is_storable = target.contains("losed") || target.starts_with(QUIET);
+        let control = if is_storable { "max-age=60" } else { "no-store" };
+        let head = format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 4");
+        let body = if request.method == "HEAD" { "" } else { "late" };
+        end.write(format!("{head}\r\n\r\n{body}").as_bytes()).await?;
+    }
+    Ok(is_hostile)
+}
+
+/// Sends a response that its client does not wait for, and checks that the server has few of them
+/// from one network.
+async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<()> {
+    let network = request.head.field("x-forwarded-for").unwrap_or_default();
+    let _sending = run.abandoned.begin(network, run.now_ms());
+    let (count, pause_ms) = PIECES;
+    let head = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {count}");
+    end.write(format!("{head}\r\n\r\n").as_bytes()).await?;
+    for _ in 0..count {
+        sleep(Duration::from_millis(pause_ms)).await;
+        end.write(b"x").await?;
+        let old_count = run.abandoned.count_old(network, run.now_ms());
+        if old_count > ABANDONED_MAX {
+            run.fail(format!("{old_count} fetches go on although their clients have left"));
+        }
+    }
+    Ok(())
+}
+
+/// The responses for [`ABANDONED`] that the origin is sending: the network of each client, and the
+/// time at which the response began.
+#[derive(Default)]
+pub(super) struct AbandonedLog(RefCell<Vec<(String, u64)>>);
+
+/// Removes an entry of the log when the response ends.
+struct AbandonedGuard<'a> {
+    log: &'a AbandonedLog,
+    entry: (String, u64),
+}
+
+impl AbandonedLog {
+    fn begin(&self, network: &str, now_ms: u64) -> AbandonedGuard<'_> {
+        let entry = (network.to_owned(), now_ms);
+        self.0.borrow_mut().push(entry.clone());
+        AbandonedGuard { log: self, entry }
+    }
+
+    /// Number of responses for a network that the server should have stopped if they are too many.
+    fn count_old(&self, network: &str, now_ms: u64) -> usize {
+        let is_old = |began_ms: &u64| began_ms + ABANDONED_MS <= now_ms;
+        let entries = self.0.borrow();
+        entries.iter().filter(|(other, began_ms)| other == network && is_old(began_ms)).count()
+    }
+}
+
+impl Drop for AbandonedGuard<'_> {
+    fn drop(&mut self) {
+        let mut entries = self.log.0.borrow_mut();
+        if let Some(index) = entries.iter().position(|entry| *entry == self.entry) {
+            entries.swap_remove(index);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The paths through the server that a run counts. Some seed must take each of them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// The number of times that each path was taken.
+pub(super) type PathCounts = BTreeMap<&'static str, u64>;
+
+pub(super) const ANSWERED_EARLY: &str = "answered before the body ended";
+pub(super) const BUSY_SITE: &str = "stored beside purges of another site";
+pub(super) const CONTENT_REFUSED: &str = "content of GET refused";
+pub(super) const CONTENT_UNREAD: &str = "content that the origin did not read";
+pub(super) const CUT_UNFRAMED: &str = "responses without framing cut";
+pub(super) const HIT_WITHOUT_COOKIE: &str = "hits without the cookie of their response";
+pub(super) const OWN_COOKIE: &str = "cookies for their client alone";
+pub(super) const OWN_PAGE: &str = "pages for one client alone";
+pub(super) const PURGED_WHILE_FILLING: &str = "purged while filling";
+pub(super) const STORED_ERROR: &str = "stored errors";
+pub(super) const TOO_LONG_CHUNK: &str = "chunks refused by their size";
+
+/// The paths that clients and the origin of the simulation count. Counters of the server count the
+/// other paths.
+const COUNTED_BY_RUN: &[&str] = &[
+    ANSWERED_EARLY,
+    BUSY_SITE,
+    CONTENT_REFUSED,
+    CONTENT_UNREAD,
+    CUT_UNFRAMED,
+    HIT_WITHOUT_COOKIE,
+    OWN_COOKIE,
+    OWN_PAGE,
+    PURGED_WHILE_FILLING,
+    STORED_ERROR,
+    TOO_LONG_CHUNK,
+];
+
+/// The counts of the paths that a run counts itself.
+pub(super) struct RunPaths(RefCell<PathCounts>);
+
+impl Default for RunPaths {
+    fn default() -> RunPaths {
+        RunPaths(RefCell::new(COUNTED_BY_RUN.iter().map(|path| (*path, 0)).collect()))
+    }
+}
+
+impl RunPaths {
+    /// Counts one more use of a path, which [`COUNTED_BY_RUN`] must contain.
+    pub(super) fn count(&self, path: &'static str) {
+        *self.0.borrow_mut().get_mut(path).expect("a path that runs count") += 1;
+    }
+
+    pub(super) fn counts(&self) -> PathCounts {
+        self.0.borrow().clone()
+    }
+}

@@ -1,0 +1,104 @@
+//! Hostile clients that aim at the responses of other clients: they want a response of their own
+//! making stored, or that of another client lost.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::attack::{
+    BUSY_HOST, CLOSED_SPELLINGS, POSTED, QUIET, QUIET_HOST, UNREAD, read_head, read_to_end, write,
+};
+use super::paths::{BUSY_SITE, CONTENT_REFUSED};
+use super::reply::REFLECTED;
+use super::run::Run;
+use super::scenario::ActKind;
+use super::wire::WireEnd;
+use super::world::LANGUAGES;
+
+/// The time between the requests of two clients that want a page of their making stored, since the
+/// page is not always fetched.
+const FIELD_PAUSE_MS: u64 = 40;
+
+/// The time after which the purges of the busy site begin.
+const PURGES_MS: u64 = 500;
+
+/// Asks for spellings of a path that hide its route.
+pub(super) async fn paths(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    let spelling = CLOSED_SPELLINGS[number as usize % CLOSED_SPELLINGS.len()];
+    let head = format!("GET {spelling}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    write(end, head.as_bytes()).await?;
+    let head = read_head(run, end).await?;
+    if head.contains("; stored") || head.contains("; hit") {
+        run.fail(format!("a response for {spelling} came into the cache: {head}"));
+    }
+    Some(())
+}
+
+/// Asks for a URL with a field that is not in the key, and that the origin puts into the body.
+pub(super) async fn fields(run: &Run, end: &WireEnd, url: usize, number: u64) -> Option<()> {
+    sleep(Duration::from_millis(number * FIELD_PAUSE_MS)).await;
+    let name = REFLECTED[number as usize % REFLECTED.len()];
+    let mut head = format!("GET /u{url} HTTP/1.1\r\nHost: a.test\r\n{name}: foe\r\n");
+    let language = LANGUAGES[number as usize / REFLECTED.len() % LANGUAGES.len()];
+    if !language.is_empty() {
+        head += &format!("Accept-Language: {language}\r\n");
+    }
+    write(end, (head + "\r\n").as_bytes()).await?;
+    read_head(run, end).await.map(drop)
+}
+
+/// Sends content with methods that give it no meaning. The content looks like the beginning of a
+/// request, whose rest would be the next request on the connection to the origin.
+pub(super) async fn contents(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    let content = "GET /smuggled HTTP/1.1\r\nHost: a.test\r\nX-Rest: ";
+    let (line, is_refused) = match number % 6 {
+        0 => (format!("GET {UNREAD}"), false),
+        1 => (format!("HEAD {UNREAD}"), false),
+        2 => (format!("DELETE {UNREAD}"), false),
+        3 => (format!("OPTIONS {UNREAD}"), false),
+        4 => ("GET /u0".to_owned(), true),
+        _ => ("HEAD /u0".to_owned(), true),
+    };
+    let length = content.len();
+    let head = format!("{line} HTTP/1.1\r\nHost: a.test\r\nContent-Length: {length}\r\n\r\n");
+    write(end, (head + content).as_bytes()).await?;
+    let head = read_head(run, end).await?;
+    if is_refused {
+        run.paths.count(CONTENT_REFUSED);
+        if !head.starts_with("HTTP/1.1 400") {
+            run.fail(format!("{line} with content got {head}"));
+        }
+    }
+    read_to_end(run, end).await
+}
+
+/// Invalidates many pages of one site, while the first client fetches a page of another site.
+pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    if number == 0 {
+        return fetch_quiet(run, end).await;
+    }
+    sleep(Duration::from_millis(PURGES_MS)).await;
+    let head = format!(
+        "POST {POSTED}/{number} HTTP/1.1\r\nHost: {BUSY_HOST}\r\nContent-Length: 0\r\n\r\n"
+    );
+    write(end, head.as_bytes()).await?;
+    read_to_end(run, end).await
+}
+
+/// Checks that a page of a site without purges is stored, although it takes longer than the purges
+/// of the busy site.
+async fn fetch_quiet(run: &Run, end: &WireEnd) -> Option<()> {
+    let request = format!("GET {QUIET} HTTP/1.1\r\nHost: {QUIET_HOST}\r\n\r\n");
+    write(end, request.as_bytes()).await?;
+    read_head(run, end).await?;
+    write(end, request.as_bytes()).await?;
+    let head = read_head(run, end).await?;
+    // Such a purge concerns all sites, and the records of a lost region are lost too.
+    let is_excused = |kind: &ActKind| matches!(kind, ActKind::PurgeAll { .. });
+    if head.contains("; hit") {
+        run.paths.count(BUSY_SITE);
+    } else if !run.scenario.acts.iter().any(|act| is_excused(&act.kind)) {
+        run.fail(format!("purges of {BUSY_HOST} kept a page of {QUIET_HOST} out: {head}"));
+    }
+    Some(())
+}
