@@ -82,16 +82,16 @@ async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<
 pub(super) struct AbandonedLog(RefCell<Vec<(String, u64)>>);
 
 /// Removes an entry of the log when the response ends.
-struct AbandonedGuard<'a> {
+struct SlowResponseGuard<'a> {
     log: &'a AbandonedLog,
     entry: (String, u64),
 }
 
 impl AbandonedLog {
-    fn begin(&self, network: &str, now_ms: u64) -> AbandonedGuard<'_> {
+    fn begin(&self, network: &str, now_ms: u64) -> SlowResponseGuard<'_> {
         let entry = (network.to_owned(), now_ms);
         self.0.borrow_mut().push(entry.clone());
-        AbandonedGuard { log: self, entry }
+        SlowResponseGuard { log: self, entry }
     }
 
     /// Number of responses for a network that the server should have stopped if they are too many.
@@ -102,7 +102,7 @@ impl AbandonedLog {
     }
 }
 
-impl Drop for AbandonedGuard<'_> {
+impl Drop for SlowResponseGuard<'_> {
     fn drop(&mut self) {
         let mut entries = self.log.0.borrow_mut();
         if let Some(index) = entries.iter().position(|entry| *entry == self.entry) {

@@ -281,47 +281,8 @@ async fn respond(
     if attacked::respond(run, end, request).await? {
         return Ok(true);
     }
-    match fault {
-        OriginFault::Late(ms) => sleep(Duration::from_millis(ms)).await,
-        OriginFault::NoHead { is_reset } => {
-            if is_reset {
-                end.reset();
-            }
-            return Ok(false);
-        }
-        OriginFault::Error => {
-            end.write(b"HTTP/1.1 503 x\r\nContent-Length: 4\r\n\r\nbusy").await?;
-            return Ok(true);
-        }
-        OriginFault::Missing => {
-            let head = format!("HTTP/1.1 404 x\r\n{}", last_modified(100_000_000));
-            let rest = "Cache-Control: stale-if-error=0\r\nContent-Length: 0\r\n\r\n";
-            end.write((head + rest).as_bytes()).await?;
-            return Ok(true);
-        }
-        OriginFault::Garbage => {
-            let garbage = [
-                "HTTP/1.1 20x\r\n\r\n",
-                "\0\0\0\0\r\n\r\n",
-                "HTTP/1.1 200 OK\r\n\
-                Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
-            ];
-            end.write(rng.pick(&garbage).as_bytes()).await?;
-            return Ok(false);
-        }
-        OriginFault::UnaskedNotModified if !request.head.has("if-none-match") => {
-            end.write(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n").await?;
-            return Ok(false);
-        }
-        OriginFault::UnaskedPart if !request.head.has("range") => {
-            let head = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-4/9";
-            end.write(format!("{head}\r\nContent-Length: 3\r\n\r\nabc").as_bytes()).await?;
-            return Ok(false);
-        }
-        OriginFault::Interim => {
-            end.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n").await?;
-        }
-        _ => {}
+    if let Some(goes_on) = respond_instead(end, request, fault, &mut rng).await? {
+        return Ok(goes_on);
     }
     let Some(mut answer) = OriginReply::to(run, request) else {
         run.fail(format!("the origin got {} {}", request.method, request.target));
@@ -351,6 +312,59 @@ async fn respond(
         end.write(unasked).await?;
     }
     Ok(is_whole)
+}
+
+/// Sends what a fault puts in the place of the response or before it. If it takes the place of the
+/// response, returns whether the connection takes another request.
+async fn respond_instead(
+    end: &WireEnd,
+    request: &Request,
+    fault: OriginFault,
+    rng: &mut Rng,
+) -> io::Result<Option<bool>> {
+    match fault {
+        OriginFault::Late(ms) => sleep(Duration::from_millis(ms)).await,
+        OriginFault::NoHead { is_reset } => {
+            if is_reset {
+                end.reset();
+            }
+            return Ok(Some(false));
+        }
+        OriginFault::Error => {
+            end.write(b"HTTP/1.1 503 x\r\nContent-Length: 4\r\n\r\nbusy").await?;
+            return Ok(Some(true));
+        }
+        OriginFault::Missing => {
+            let head = format!("HTTP/1.1 404 x\r\n{}", last_modified(100_000_000));
+            let rest = "Cache-Control: stale-if-error=0\r\nContent-Length: 0\r\n\r\n";
+            end.write((head + rest).as_bytes()).await?;
+            return Ok(Some(true));
+        }
+        OriginFault::Garbage => {
+            let garbage = [
+                "HTTP/1.1 20x\r\n\r\n",
+                "\0\0\0\0\r\n\r\n",
+                "HTTP/1.1 200 OK\r\n\
+                Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+            ];
+            end.write(rng.pick(&garbage).as_bytes()).await?;
+            return Ok(Some(false));
+        }
+        OriginFault::UnaskedNotModified if !request.head.has("if-none-match") => {
+            end.write(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n").await?;
+            return Ok(Some(false));
+        }
+        OriginFault::UnaskedPart if !request.head.has("range") => {
+            let head = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-4/9";
+            end.write(format!("{head}\r\nContent-Length: 3\r\n\r\nabc").as_bytes()).await?;
+            return Ok(Some(false));
+        }
+        OriginFault::Interim => {
+            end.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n").await?;
+        }
+        _ => {}
+    }
+    Ok(None)
 }
 
 /// Sends a response whose body ends with the connection, or is cut by a reset after `cut` bytes.
