@@ -55,8 +55,8 @@ mod tool;
 
 #[cfg(not(loom))]
 pub use flight::{
-    BodyReader, FillRefused, FollowOutcome, Follower, FollowerWatch, JoinPolicy, JoinTerms,
-    NoReaders, ReadEvent, RenewedHead, VariantKey,
+    BodyReader, DeclineReason, DeclinedUntil, FillRefused, FollowOutcome, Follower, FollowerWatch,
+    JoinPolicy, JoinPreview, JoinTerms, NoReaders, ReadEvent, RenewedHead, VariantKey,
 };
 #[cfg(not(loom))]
 pub use store::{

@@ -42,7 +42,7 @@ const ANSWERS: &[Answer] = &[
     ("GET", "/a?x=1", &["Range: bytes=1-2"], 206, 2, "forebay; hit; ttl=60"),
     ("GET", "/a?x=1", &["If-None-Match: \"e\""], 304, 0, "forebay; hit; ttl=60"),
     ("HEAD", "/a?x=1", NAMED, 200, 0, "forebay; hit; ttl=60"),
-    ("POST", "/p", NAMED, 200, 5, "forebay; fwd=method; fwd-status=200"),
+    ("POST", "/p", NAMED, 200, 5, "forebay; fwd=method; fwd-status=200; detail=method"),
     ("GET", "/n", &["Cache-Control: only-if-cached"], 504, 0, "forebay; detail=only-if-cached"),
     ("GET", "/cut", NAMED, 499, 0, "forebay; fwd=uri-miss; fwd-status=200; detail=no-store"),
 ];

@@ -145,14 +145,27 @@ fn every_metric_has_help_type_and_number_and_is_in_the_statistics() {
             names.extend([format!("{name}_count"), format!("{name}_sum")]);
             continue;
         }
+        if name == "reasons_total" {
+            let reasons = samples.iter().map(|(sample, _)| reason_counter(sample));
+            names.extend(reasons);
+            continue;
+        }
         let wanted = if name.ends_with("_total") { "counter" } else { "gauge" };
         assert_eq!((kind, samples.len(), samples[0].0), (Some(wanted), 1, name), "{group}");
         assert!(names.insert(name.to_string()), "{name} twice");
     }
     assert!(text.contains("\nforebay_requests_total 1\n"), "{text}");
+    assert!(text.contains("\nforebay_reasons_total{reason=\"declined\"} 0\n"), "{text}");
     let mut shown: BTreeSet<_> = server.stats().into_keys().collect();
     shown.retain(|name| !["workers", "uptime_ms"].contains(&name.as_str()));
     assert_eq!(names, shown);
+}
+
+/// Returns the name that the statistics give to a counter with the label `reason`.
+fn reason_counter(sample: &str) -> String {
+    let reason = sample.strip_prefix("reasons_total{reason=\"");
+    let reason = reason.and_then(|rest| rest.strip_suffix("\"}")).expect("a label");
+    format!("reason_{}_total", reason.replace('-', "_"))
 }
 
 /// Checks that the bounds of the buckets grow, that the buckets are cumulative up to the count, and

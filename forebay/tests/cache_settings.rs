@@ -122,6 +122,50 @@ fn requests_with_certain_cookies_or_fields_bypass_the_cache() {
     assert_eq!(ask(&server, "/", &[]).text(), "page");
 }
 
+/// The reason is in Cache-Status, and in one counter for each reason.
+#[test]
+fn every_request_that_is_not_answered_from_the_cache_has_its_reason() {
+    let origin = Origin::start(|request| match request.target.as_str() {
+        "/private" => Script::answer("200 OK", &["Cache-Control: private"], b"page"),
+        "/302" => Script::answer("302 Found", &["Location: /"], b""),
+        _ => Script::answer("200 OK", MINUTE, b"page"),
+    });
+    let server = start(&format!(
+        "{}[[site.route]]\npath_prefix = \"/off\"\ncache = false\n",
+        site(&origin, "content_of_get = true\n")
+    ));
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("/private", &[], "fwd=uri-miss; fwd-status=200; detail=private"),
+        ("/private", &[], "fwd=uri-miss; fwd-status=200; detail=declined-private"),
+        ("/302", &[], "fwd=uri-miss; fwd-status=302; detail=no-freshness"),
+        ("/302", &[], "fwd=uri-miss; fwd-status=302; detail=declined-no-freshness"),
+        ("/off", &[], "fwd=bypass; fwd-status=200; detail=cache-off"),
+        ("/", &["If-Match: *"], "fwd=bypass; fwd-status=200; detail=precondition"),
+        (
+            "/",
+            &["Connection: X-A", "X-A: b"],
+            "fwd=bypass; fwd-status=200; detail=connection-fields",
+        ),
+        ("/", &["Cache-Control: no-store"], "fwd-status=200; detail=request-no-store"),
+    ];
+    for (target, fields, expected) in cases {
+        let response = ask(&server, target, fields);
+        let status = cache_status(&response);
+        assert!(status.ends_with(expected), "{target} {fields:?}: {status}");
+    }
+    let mut client = Client::connect(server.address());
+    let head = client.ask("HEAD", "/", &[]).expect("a head");
+    assert!(
+        cache_status(&head).ends_with("fwd=uri-miss; fwd-status=200; detail=method"),
+        "{head:?}"
+    );
+    for (reason, count) in
+        [("private", 1.0), ("declined", 2.0), ("cache_off", 1.0), ("method", 1.0)]
+    {
+        assert_eq!(server.stat(&format!("reason_{reason}_total")), count, "{reason}");
+    }
+}
+
 #[test]
 fn a_client_cannot_refuse_a_fresh_response_if_its_wish_is_ignored() {
     let origin = Origin::start(|_| Script::answer("200 OK", MINUTE, b"page"));

@@ -102,7 +102,14 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         "a page that must not be stored",
         ask!("GET /never"),
         200,
-        &[("misses_total", 1), ("not_stored_total", 1), ("origin_requests_total", 1), REUSED, FIVE],
+        &[
+            ("misses_total", 1),
+            ("not_stored_total", 1),
+            ("reason_no_store_total", 1),
+            ("origin_requests_total", 1),
+            REUSED,
+            FIVE,
+        ],
     ),
     (
         "an unsafe request to a stored page",
@@ -110,6 +117,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         200,
         &[
             ("bypasses_total", 1),
+            ("reason_method_total", 1),
             ("invalidated_total", 1),
             ("origin_requests_total", 1),
             REUSED,
@@ -121,13 +129,19 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
         "a route without cache",
         ask!("GET /off"),
         200,
-        &[("bypasses_total", 1), ("origin_requests_total", 1), REUSED, FIVE],
+        &[
+            ("bypasses_total", 1),
+            ("reason_cache_off_total", 1),
+            ("origin_requests_total", 1),
+            REUSED,
+            FIVE,
+        ],
     ),
     (
         "a request for stored responses only",
         ask!("GET /c", "Cache-Control: only-if-cached"),
         504,
-        &[("misses_total", 1), ("faults_sent_total", 1)],
+        &[("misses_total", 1), ("reason_only_if_cached_total", 1), ("faults_sent_total", 1)],
     ),
     (
         "a host of no site",

@@ -2,11 +2,14 @@
 //!
 //! Each worker counts in a slot that only it writes; readers add up the slots.
 
+use forebay_http::policy::reason::Reason;
 use forebay_shm::{CounterDef, CounterKind, histogram_words};
 
 macro_rules! counters {
     (
         $( $id:ident, $kind:ident, $name:literal, $help:literal; )*
+        [reasons]
+        $( $reason:ident, $word:literal, $reason_name:literal; )*
         [histograms]
         $( $histogram:ident, $bounds:expr, $histogram_name:literal, $histogram_help:literal; )*
     ) => {
@@ -17,17 +20,22 @@ macro_rules! counters {
             $( #[doc = $help] $id, )*
         }
 
-        /// One histogram of durations; in a slot, histograms follow the counters.
+        /// One histogram of durations; in a slot, histograms follow the counters of reasons.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Histogram {
             $( #[doc = $histogram_help] $histogram, )*
         }
 
-        /// Name, kind and help of every counter, in the order of [`Counter`], then of every
-        /// histogram.
+        /// Name, kind and help of every counter, in the order of [`Counter`], then of the counter
+        /// of every [`Reason`], then of every histogram.
         pub const COUNTERS: &[CounterDef] = &[
             $( CounterDef { name: $name, kind: CounterKind::$kind, help: $help }, )*
+            $( CounterDef {
+                name: $reason_name,
+                kind: CounterKind::Counter,
+                help: concat!("Answers with `detail=", $word, "` in Cache-Status."),
+            }, )*
             $( CounterDef {
                 name: $histogram_name,
                 kind: CounterKind::Histogram($bounds),
@@ -35,7 +43,8 @@ macro_rules! counters {
             }, )*
         ];
 
-        const COUNTER_COUNT: usize = [$( $name ),*].len();
+        const FIRST_REASON: usize = [$( $name ),*].len();
+        const COUNTED_REASONS: &[Reason] = &[$( Reason::$reason ),*];
         const BOUNDS: &[&[u64]] = &[$( $bounds ),*];
     };
 }
@@ -46,6 +55,19 @@ impl Counter {
         self as usize
     }
 }
+
+/// Index of the counter of a reason in a slot.
+pub(crate) const fn index_of_reason(reason: Reason) -> usize {
+    FIRST_REASON + reason.code() as usize
+}
+
+/// Returns the reason that the counter with this index counts.
+pub(crate) fn reason_at(index: usize) -> Option<Reason> {
+    COUNTED_REASONS.get(index.checked_sub(FIRST_REASON)?).copied()
+}
+
+/// Number of counters, those of reasons included.
+const COUNTER_COUNT: usize = FIRST_REASON + COUNTED_REASONS.len();
 
 impl Histogram {
     /// Number of histograms.
@@ -253,6 +275,41 @@ counters! {
     UpgradesFailed, Counter, "upgrades_failed_total",
         "Upgrades in which a process asked to take over and did not, since the first process was \
          started.";
+    [reasons]
+    Heuristic, "heuristic", "reason_heuristic_total";
+    StaleWhileRevalidate, "stale-while-revalidate", "reason_stale_while_revalidate_total";
+    StaleIfError, "stale-if-error", "reason_stale_if_error_total";
+    StaleIfUnreachable, "stale-if-unreachable", "reason_stale_if_unreachable_total";
+    Method, "method", "reason_method_total";
+    RequestBody, "request-body", "reason_request_body_total";
+    Range, "range", "reason_range_total";
+    RequestNoStore, "request-no-store", "reason_request_no_store_total";
+    Status, "status", "reason_status_total";
+    MustUnderstand, "must-understand", "reason_must_understand_total";
+    NoStore, "no-store", "reason_no_store_total";
+    Private, "private", "reason_private_total";
+    Authorization, "authorization", "reason_authorization_total";
+    Vary, "vary", "reason_vary_total";
+    SetCookie, "set-cookie", "reason_set_cookie_total";
+    NoFreshness, "no-freshness", "reason_no_freshness_total";
+    Tags, "tags", "reason_tags_total";
+    RuledOut, "ruled-out", "reason_ruled_out_total";
+    TooLarge, "too-large", "reason_too_large_total";
+    NoRoom, "no-room", "reason_no_room_total";
+    OriginFailed, "origin-failed", "reason_origin_failed_total";
+    Declined, "declined", "reason_declined_total";
+    NotStorable, "not-storable", "reason_not_storable_total";
+    NotReusable, "not-reusable", "reason_not_reusable_total";
+    NotFollowed, "not-followed", "reason_not_followed_total";
+    LeaderFailed, "leader-failed", "reason_leader_failed_total";
+    NotShared, "not-shared", "reason_not_shared_total";
+    OnlyIfCached, "only-if-cached", "reason_only_if_cached_total";
+    CacheOff, "cache-off", "reason_cache_off_total";
+    BypassCookie, "bypass-cookie", "reason_bypass_cookie_total";
+    BypassField, "bypass-field", "reason_bypass_field_total";
+    Precondition, "precondition", "reason_precondition_total";
+    ConnectionFields, "connection-fields", "reason_connection_fields_total";
+    Upgrade, "upgrade", "reason_upgrade_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
         "Microseconds of a turn of a worker's loop, from one poll of its sockets to the next. \
@@ -279,7 +336,19 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COUNTERS.len());
-        assert_eq!(Counter::UpgradesFailed.index() + 1, COUNTER_COUNT);
+        assert_eq!(Counter::UpgradesFailed.index() + 1, FIRST_REASON);
+    }
+
+    #[test]
+    fn every_reason_has_a_counter_of_its_name() {
+        assert_eq!(COUNTED_REASONS, Reason::ALL);
+        for reason in Reason::ALL {
+            let index = index_of_reason(*reason);
+            let name = format!("reason_{}_total", reason.word().replace('-', "_"));
+            assert_eq!((COUNTERS[index].name, reason_at(index)), (name.as_str(), Some(*reason)));
+            assert!(COUNTERS[index].help.contains(&format!("`detail={}`", reason.word())));
+        }
+        assert_eq!((reason_at(0), reason_at(COUNTER_COUNT)), (None, None));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::task::Poll;
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
 use forebay_http::policy::range::RangeDecision;
+use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_rules::apply::OwnAnswer;
 use forebay_rules::ast::{Hook, HttpControl};
@@ -167,6 +168,21 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
         }
         LookupResult::Forward(plan) => plan,
     };
+    let response = respond_without_hit(transaction, plan).await;
+    if let Some(detail) = transaction.cache_status.detail {
+        transaction.worker().count_reason(detail.reason);
+    }
+    response
+}
+
+/// Answers a request that is not a hit: with a stale response, or with that of the origin.
+///
+/// # Errors
+/// See [`respond`].
+async fn respond_without_hit<'t>(
+    transaction: &mut Transaction<'t>,
+    plan: ForwardPlan,
+) -> Result<Response<'t>, Fault> {
     if plan.is_stale
         && let Some(stale) = stale_at_once(transaction, plan.fills)
     {
@@ -176,7 +192,7 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     note_forward(transaction, &plan);
     if transaction.request.directives.only_if_cached {
         transaction.cache_status.outcome = CacheOutcome::NotForwarded;
-        transaction.cache_status.detail = Some("only-if-cached");
+        transaction.cache_status.detail = Some(Reason::OnlyIfCached.into());
         return Err(Fault::OnlyIfCached);
     }
     let response = Box::pin(resolve(transaction, plan)).await;
@@ -211,7 +227,7 @@ fn note_hit(transaction: &mut Transaction<'_>, hit: &Hit<'_>) {
 
 fn note_stale_hit(transaction: &mut Transaction<'_>, stale: &StaleHit<'_>) {
     note_hit(transaction, &stale.hit);
-    transaction.cache_status.detail = Some(stale.cause.detail());
+    transaction.cache_status.detail = Some(stale.cause.reason().into());
     transaction.rule_state.set_cache_result(CacheResult::HitStale);
     transaction.worker().count(Counter::HitsStale);
 }
@@ -226,7 +242,7 @@ fn note_stale_if_error(
         status.fwd_status = Some(streamed.answer.received_status);
     }
     status.ttl = Some(stale.hit.ttl);
-    status.detail = Some(stale.cause.detail());
+    status.detail = Some(stale.cause.reason().into());
     transaction.worker().count(Counter::StaleIfError);
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use forebay_cache::StoreWorker;
+use forebay_http::policy::reason::Reason;
 use forebay_rules::apply::RuleScratch;
 use forebay_shm::CounterSlot;
 use http::HeaderValue;
@@ -25,7 +26,7 @@ use crate::accept::{ClientNetwork, Registry};
 use crate::buffers::BufferPool;
 use crate::clock;
 use crate::config::Config;
-use crate::counters::{Counter, Histogram};
+use crate::counters::{Counter, Histogram, index_of_reason};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{AbandonedFetches, Hosts, Origins, UploadRoom};
@@ -216,6 +217,11 @@ impl Worker {
     /// Adds 1 to a counter.
     pub(crate) fn count(&self, counter: Counter) {
         self.counters.add(counter.index(), 1);
+    }
+
+    /// Counts an answer with this reason.
+    pub(crate) fn count_reason(&self, reason: Reason) {
+        self.counters.add(index_of_reason(reason), 1);
     }
 
     /// Adds `amount` to a counter.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use forebay_http::policy::reason::Reason;
 use forebay_server::config::{Config, Setting, all_settings};
 use forebay_server::counters::COUNTERS;
 use forebay_server::events::Event;
@@ -150,6 +151,22 @@ fn the_page_of_logs_has_every_event_with_its_level_and_no_other() {
         listed.remove(name);
     }
     assert_eq!(listed, BTreeSet::new(), "docs/logs.md lists events that do not exist");
+}
+
+#[test]
+fn the_page_of_misses_explains_every_reason() {
+    let page = text("docs/why-a-miss.md");
+    let (_, section) = page.split_once("\n## Details\n").expect("a section on details");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let first_cells =
+        section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let mut listed: Vec<_> =
+        first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    listed.retain(|word| *word != "detail");
+    listed.sort_unstable();
+    let mut known: Vec<_> = Reason::ALL.iter().map(|reason| reason.word()).collect();
+    known.sort_unstable();
+    assert_eq!(listed, known, "docs/why-a-miss.md differs from the table of reasons");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 use super::budget::{Account, Charge};
+use super::declined::DeclineReason;
 use super::flights::FlightKey;
 use super::fragment::{fragment_cost, hold};
 use super::growing_record::{End, Opening};
@@ -153,7 +154,7 @@ impl BodyWriter {
     /// a sliding window, and fetches of the key are not collapsed for a while from `now_ms`.
     pub(crate) fn give_up_storing(&mut self, now_ms: u64) {
         if !self.sliding {
-            self.guard.unregister_declined(now_ms);
+            self.guard.unregister_declined(now_ms, DeclineReason::TooLarge);
             self.slide();
         }
     }

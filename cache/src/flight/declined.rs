@@ -23,10 +23,56 @@ pub(super) struct DeclinedKey {
     pub(super) flight: u64,
 }
 
+/// Why the response to a fetch was not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeclineReason {
+    /// The body is longer than the longest body that is stored.
+    TooLarge,
+    /// The caller's own code for the reason.
+    Code(u8),
+}
+
+/// A declined key: why it is declined, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeclinedUntil {
+    /// The reason.
+    pub reason: DeclineReason,
+    /// The time at which fetches of the key are collapsed again, in milliseconds of the caller's
+    /// monotonic clock.
+    pub until_ms: u64,
+}
+
+/// An entry takes 24 bytes, so reason and time share a word.
 #[derive(Clone, Copy, Default)]
 struct DeclinedEntry {
     key: DeclinedKey,
-    until_ms: u64,
+    /// The time in the upper bits, the encoded reason in the lower ones.
+    until: u64,
+}
+
+/// The bits of an encoded reason.
+const REASON_BITS: u32 = 9;
+
+impl DeclinedEntry {
+    fn new(key: DeclinedKey, declined: DeclinedUntil) -> DeclinedEntry {
+        let until_ms = declined.until_ms.min(u64::MAX >> REASON_BITS);
+        let reason = match declined.reason {
+            DeclineReason::TooLarge => 0,
+            DeclineReason::Code(code) => 1 + u64::from(code),
+        };
+        DeclinedEntry { key, until: until_ms << REASON_BITS | reason }
+    }
+
+    fn until_ms(&self) -> u64 {
+        self.until >> REASON_BITS
+    }
+
+    fn declined(&self) -> DeclinedUntil {
+        let encoded = self.until & ((1 << REASON_BITS) - 1);
+        let code = encoded.checked_sub(1).and_then(|code| u8::try_from(code).ok());
+        let reason = code.map_or(DeclineReason::TooLarge, DeclineReason::Code);
+        DeclinedUntil { reason, until_ms: self.until_ms() }
+    }
 }
 
 /// The declined keys of one shard.
@@ -39,20 +85,21 @@ impl Declined {
         Self { sets: vec![[DeclinedEntry::default(); WAYS]; SETS].into_boxed_slice() }
     }
 
-    /// Remembers a key until `until_ms`.
-    pub(super) fn remember(&mut self, key: DeclinedKey, until_ms: u64) {
+    /// Remembers a key.
+    pub(super) fn remember(&mut self, key: DeclinedKey, declined: DeclinedUntil) {
         let set = self.set(key.primary);
         let slot = match set.iter().position(|entry| entry.key == key) {
             Some(own) => own,
-            None => (0..WAYS).min_by_key(|&way| set[way].until_ms).unwrap_or(0),
+            None => (0..WAYS).min_by_key(|&way| set[way].until_ms()).unwrap_or(0),
         };
-        set[slot] = DeclinedEntry { key, until_ms };
+        set[slot] = DeclinedEntry::new(key, declined);
     }
 
-    /// Whether the key is remembered at `now_ms`.
-    pub(super) fn contains(&self, key: DeclinedKey, now_ms: u64) -> bool {
-        let set = &self.sets[key.primary as usize % SETS];
-        set.iter().any(|entry| entry.key == key && now_ms < entry.until_ms)
+    /// Returns why the key is declined at `now_ms`; `None` if it is not.
+    pub(super) fn find(&self, key: DeclinedKey, now_ms: u64) -> Option<DeclinedUntil> {
+        let mut set = self.sets[key.primary as usize % SETS].iter();
+        let entry = set.find(|entry| entry.key == key && now_ms < entry.until_ms())?;
+        Some(entry.declined())
     }
 
     /// Forgets all variants of a primary key.
@@ -75,11 +122,30 @@ mod tests {
         DeclinedKey { primary, flight }
     }
 
+    fn until(until_ms: u64) -> DeclinedUntil {
+        DeclinedUntil { reason: DeclineReason::TooLarge, until_ms }
+    }
+
+    #[test]
+    fn an_entry_keeps_its_reason_and_its_time() {
+        let codes = [0, 7, u8::MAX].map(DeclineReason::Code);
+        for reason in codes.into_iter().chain([DeclineReason::TooLarge]) {
+            for until_ms in [1, 1 << 40, u64::MAX >> REASON_BITS] {
+                let declined = DeclinedUntil { reason, until_ms };
+                let entry = DeclinedEntry::new(key(7, 1), declined);
+                assert_eq!(entry.declined(), declined);
+            }
+        }
+        assert_eq!(size_of::<DeclinedEntry>(), 24);
+        let far = DeclinedEntry::new(key(7, 1), until(u64::MAX));
+        assert_eq!(far.declined(), until(u64::MAX >> REASON_BITS));
+    }
+
     #[test]
     fn a_variant_is_declined_until_its_time_is_over_or_its_resource_is_forgotten() {
         let mut declined = Declined::new();
-        declined.remember(key(7, 1), 100);
-        declined.remember(key(7, 2), 50);
+        declined.remember(key(7, 1), until(100));
+        declined.remember(key(7, 2), until(50));
         for (key, now_ms, expected) in [
             (key(7, 1), 0, true),
             (key(7, 1), 99, true),
@@ -89,24 +155,27 @@ mod tests {
             (key(7, 3), 0, false),
             (key(8, 1), 0, false),
         ] {
-            assert_eq!(declined.contains(key, now_ms), expected, "{key:?} at {now_ms}");
+            assert_eq!(declined.find(key, now_ms).is_some(), expected, "{key:?} at {now_ms}");
         }
         declined.forget(7 + SETS as u64);
-        assert!(declined.contains(key(7, 1), 0), "another resource of the same set was forgotten");
+        assert!(
+            declined.find(key(7, 1), 0).is_some(),
+            "another resource of the same set was forgotten"
+        );
         declined.forget(7);
-        assert!(!declined.contains(key(7, 1), 0) && !declined.contains(key(7, 2), 0));
+        assert!([1, 2].iter().all(|flight| declined.find(key(7, *flight), 0).is_none()));
     }
 
     #[test]
     fn a_new_key_replaces_the_key_that_expires_first() {
         let mut declined = Declined::new();
         for flight in 0..WAYS as u64 {
-            declined.remember(key(7, flight), 100 + flight);
+            declined.remember(key(7, flight), until(100 + flight));
         }
-        declined.remember(key(7, 0), 200);
-        declined.remember(key(7, 9), 100);
+        declined.remember(key(7, 0), until(200));
+        declined.remember(key(7, 9), until(100));
         let remembered: Vec<u64> =
-            (0..10).filter(|&flight| declined.contains(key(7, flight), 0)).collect();
+            (0..10).filter(|&flight| declined.find(key(7, flight), 0).is_some()).collect();
         assert_eq!(remembered, [0, 2, 3, 9]);
     }
 }

@@ -8,7 +8,7 @@ use foldhash::quality::RandomState;
 use forebay_sync::{LockClass, Mutex};
 
 use super::budget::Budget;
-use super::declined::{self, DeclinedKey};
+use super::declined::{self, DeclinedKey, DeclinedUntil};
 use super::follower::Follower;
 use super::leader_guard::LeaderGuard;
 use super::shard::Shard;
@@ -144,7 +144,20 @@ pub(crate) enum JoinResult {
     /// The store has changed since the caller's lookup: look up again.
     Changed,
     /// The response is probably not storable: fetch without collapsing.
-    Declined,
+    Declined(DeclinedUntil),
+}
+
+/// The result that [`Flights::join`] would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinPreview {
+    /// The caller would lead a fetch.
+    Lead,
+    /// The caller would follow a fetch.
+    Follow,
+    /// The store has changed since the caller's lookup.
+    Changed,
+    /// The caller would fetch without collapsing.
+    Declined(DeclinedUntil),
 }
 
 /// A shard on cache lines of its own, so that threads that lock neighbouring shards do not slow
@@ -184,26 +197,20 @@ impl Flights {
         let flight_hash = self.flight_hash(key);
         let mut shard = self.shard(key.hash).lock();
         let purge_noted = gate.note();
-        if !gate.is_current() {
-            return JoinResult::Changed;
-        }
-        let found = shard.flight(flight_hash, key).cloned();
-        let may_follow = found.as_ref().is_some_and(|flight| gate.may_follow(flight.purge_noted));
-        let followed = found.as_ref().filter(|flight| {
-            may_follow
-                && !flight.is_stalled(now_ms, terms.stalled_ms)
-                && !(terms.has_turn && flight.waits_for_turn())
-                && (policy == JoinPolicy::Any || flight.has_arrived())
-        });
-        if let Some(flight) = followed {
-            return JoinResult::Follow(Follower::new(flight));
-        }
-        if shard.declined.contains(DeclinedKey { primary: key.hash, flight: flight_hash }, now_ms) {
-            return JoinResult::Declined;
+        let (preview, found) = decide(&shard, (key, flight_hash), terms, gate);
+        let may_follow = found.is_some_and(|found| found.may_follow);
+        match (preview, found) {
+            (JoinPreview::Changed, _) => return JoinResult::Changed,
+            (JoinPreview::Declined(declined), _) => return JoinResult::Declined(declined),
+            (JoinPreview::Follow, Some(found)) => {
+                return JoinResult::Follow(Follower::new(found.flight));
+            }
+            (JoinPreview::Follow | JoinPreview::Lead, _) => {}
         }
         // A flight that is not followed makes way for the caller's. Only if it was purged, it is
         // detached too, and does not begin to store.
         let replaced = found.filter(|_| policy == JoinPolicy::Any || !may_follow);
+        let replaced = replaced.map(|found| Arc::clone(found.flight));
         if let Some(replaced) = &replaced {
             shard.unregister(replaced);
         }
@@ -218,6 +225,18 @@ impl Flights {
         }
         let follower = Follower::new(&flight);
         JoinResult::Lead(LeaderGuard::new(Arc::clone(self), flight, terms), follower)
+    }
+
+    /// Returns the result that a call of [`join`](Self::join) would have, and changes nothing.
+    pub(crate) fn preview(
+        &self,
+        key: FlightKey<'_>,
+        terms: JoinTerms,
+        gate: &impl Gate,
+    ) -> JoinPreview {
+        let flight_hash = self.flight_hash(key);
+        let shard = self.shard(key.hash).lock();
+        decide(&shard, (key, flight_hash), terms, gate).0
     }
 
     /// Detaches the flights of a primary key from the table, for a purge. No caller joins them any
@@ -292,12 +311,12 @@ impl Flights {
         }
     }
 
-    /// Removes a flight from the table, and declines its key until `until_ms`.
-    pub(super) fn decline(&self, flight: &Arc<Flight>, until_ms: u64) {
+    /// Removes a flight from the table, and declines its key.
+    pub(super) fn decline(&self, flight: &Arc<Flight>, declined: DeclinedUntil) {
         let primary = flight.key().hash;
         let mut shard = self.shard(primary).lock();
         shard.unregister(flight);
-        shard.declined.remember(DeclinedKey { primary, flight: flight.flight_hash }, until_ms);
+        shard.declined.remember(DeclinedKey { primary, flight: flight.flight_hash }, declined);
         drop(shard);
         self.events.declined.fetch_add(1, Relaxed);
     }
@@ -308,6 +327,44 @@ impl Flights {
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
         &self.shards[(hash >> SHARD_SHIFT) as usize & (self.shards.len() - 1)].0
+    }
+}
+
+/// The flight of a caller's key.
+#[derive(Clone, Copy)]
+struct FoundFlight<'a> {
+    flight: &'a Arc<Flight>,
+    /// Whether no purge keeps the caller from following it.
+    may_follow: bool,
+}
+
+/// Decides whether a caller follows, leads, is declined or looks up again. Also returns the flight
+/// of the key, unless the store has changed.
+fn decide<'a>(
+    shard: &'a Shard,
+    (key, flight_hash): (FlightKey<'_>, u64),
+    terms: JoinTerms,
+    gate: &impl Gate,
+) -> (JoinPreview, Option<FoundFlight<'a>>) {
+    if !gate.is_current() {
+        return (JoinPreview::Changed, None);
+    }
+    let found = shard
+        .flight(flight_hash, key)
+        .map(|flight| FoundFlight { flight, may_follow: gate.may_follow(flight.purge_noted) });
+    let is_followed = found.is_some_and(|FoundFlight { flight, may_follow }| {
+        may_follow
+            && !flight.is_stalled(terms.now_ms, terms.stalled_ms)
+            && !(terms.has_turn && flight.waits_for_turn())
+            && (terms.policy == JoinPolicy::Any || flight.has_arrived())
+    });
+    if is_followed {
+        return (JoinPreview::Follow, found);
+    }
+    let declined_key = DeclinedKey { primary: key.hash, flight: flight_hash };
+    match shard.declined.find(declined_key, terms.now_ms) {
+        Some(declined) => (JoinPreview::Declined(declined), found),
+        None => (JoinPreview::Lead, found),
     }
 }
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+use super::declined::DeclineReason;
 use super::growing_record::{Opening, Phase, ReadEvent, VariantKey};
 use super::leader_guard::RenewedHead;
 use super::shared::{Flight, FollowerHandle};
@@ -19,8 +20,8 @@ pub enum FollowOutcome {
     /// The stored record was validated and has this head. The record may have been removed since.
     Validated(RenewedHead),
     /// Fetch without collapsing: the response is not storable, or its window continued without this
-    /// follower.
-    Declined,
+    /// follower. The reason is that of a response that is not storable.
+    Declined(Option<DeclineReason>),
     /// The fetch failed before any byte of the body could be read, with the leader's own code for
     /// the reason, if it gave one.
     Failed(Option<u16>),
@@ -54,7 +55,7 @@ impl Follower {
         Poll::Ready(match phase {
             Phase::Growing(opening) => FollowOutcome::Growing(BodyReader { handle, opening }),
             Phase::Validated(renewed) => FollowOutcome::Validated(renewed),
-            Phase::Declined => FollowOutcome::Declined,
+            Phase::Declined(reason) => FollowOutcome::Declined(reason),
             Phase::Waiting => FollowOutcome::Failed(None),
             Phase::Failed(code) => FollowOutcome::Failed(code),
         })

@@ -19,6 +19,7 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 
+use super::declined::DeclineReason;
 use super::fragment::Fragment;
 use super::leader_guard::RenewedHead;
 use super::readers::{ReaderId, Readers};
@@ -58,8 +59,9 @@ pub(super) enum Phase {
     Growing(Arc<Opening>),
     /// The origin has confirmed the stored record, which has this head.
     Validated(RenewedHead),
-    /// The response is not storable: followers fetch for themselves.
-    Declined,
+    /// The response is not stored, for this reason if the leader gave it: followers fetch for
+    /// themselves.
+    Declined(Option<DeclineReason>),
     /// The leader failed, with its own code for the reason, if it gave one.
     Failed(Option<u16>),
 }
@@ -137,7 +139,7 @@ impl GrowingRecord {
             Phase::Growing(_) if self.end == End::Aborted => Phase::Failed(None),
             // The window has cut this follower off. The follower has sent nothing to its client, so
             // it can still fetch.
-            Phase::Growing(_) if self.readers.find(id).is_none() => Phase::Declined,
+            Phase::Growing(_) if self.readers.find(id).is_none() => Phase::Declined(None),
             phase => phase.clone(),
         }
     }

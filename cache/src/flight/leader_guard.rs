@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::body_writer::BodyWriter;
 use super::budget::Share;
+use super::declined::{DeclineReason, DeclinedUntil};
 use super::flights::{FlightKey, Flights, JoinPolicy, JoinTerms};
 use super::fragment::{body_cost, fragment_cost, hold};
 use super::growing_record::{End, Opening, Phase, VariantKey};
@@ -88,20 +89,20 @@ impl LeaderGuard {
     /// fetches of the key are not collapsed for `declined_ms` of the leader's terms from `now_ms`.
     /// The response to a leader with [`JoinPolicy::Arrived`] says nothing about other callers, so
     /// for it this is [`LeaderGuard::decline_once`].
-    pub(crate) fn decline(self, now_ms: u64) {
+    pub(crate) fn decline(self, now_ms: u64, reason: DeclineReason) {
         if self.policy == JoinPolicy::Arrived {
-            return self.decline_once();
+            return self.decline_once(reason);
         }
         // The flight leaves the table first, because no caller may join a settled flight.
-        self.unregister_declined(now_ms);
-        self.settle(Phase::Declined);
+        self.unregister_declined(now_ms, reason);
+        self.settle(Phase::Declined(Some(reason)));
     }
 
     /// Ends the flight of a response that is not storable, although the next one may be. Followers
     /// fetch for themselves, and later fetches of the key are collapsed.
-    pub(crate) fn decline_once(self) {
+    pub(crate) fn decline_once(self, reason: DeclineReason) {
         self.flights.unregister(&self.flight);
-        self.settle(Phase::Declined);
+        self.settle(Phase::Declined(Some(reason)));
     }
 
     /// Fails the fetch for all followers, which get `code`: the caller's code for the reason.
@@ -127,8 +128,9 @@ impl LeaderGuard {
         bytes > config.object_bytes_max || is_beyond_share
     }
 
-    pub(super) fn unregister_declined(&self, now_ms: u64) {
-        self.flights.decline(&self.flight, now_ms.saturating_add(self.declined_ms));
+    pub(super) fn unregister_declined(&self, now_ms: u64, reason: DeclineReason) {
+        let until_ms = now_ms.saturating_add(self.declined_ms);
+        self.flights.decline(&self.flight, DeclinedUntil { reason, until_ms });
     }
 
     fn settle(mut self, phase: Phase) {

@@ -43,7 +43,8 @@ mod watch;
 mod window;
 
 pub use body_writer::NoReaders;
-pub use flights::{JoinPolicy, JoinTerms};
+pub use declined::{DeclineReason, DeclinedUntil};
+pub use flights::{JoinPolicy, JoinPreview, JoinTerms};
 pub use follower::{BodyReader, FollowOutcome, Follower};
 pub use growing_record::{ReadEvent, VariantKey};
 pub use leader_guard::{FillRefused, RenewedHead};

@@ -17,8 +17,8 @@ use super::respond::Response;
 use super::stats::Events;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::{
-    BodyWriter, FillRefused, FlightKey, Follower, FollowerWatch, Gate, JoinResult, JoinTerms,
-    LeaderGuard, NoReaders, RenewedHead, VariantKey,
+    BodyWriter, DeclineReason, DeclinedUntil, FillRefused, FlightKey, Follower, FollowerWatch,
+    Gate, JoinPreview, JoinResult, JoinTerms, LeaderGuard, NoReaders, RenewedHead, VariantKey,
 };
 use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
@@ -34,7 +34,7 @@ pub enum CollapseResult {
     /// The store has changed since the caller's lookup: look up again.
     Stored,
     /// The response is probably not storable: fetch without collapsing.
-    Declined,
+    Declined(DeclinedUntil),
 }
 
 /// The leader of a collapsed fetch, which a task of its own owns. Dropping it fails the fetch for
@@ -128,8 +128,22 @@ impl StoreWorker {
             ),
             JoinResult::Follow(follower) => CollapseResult::Follower(follower),
             JoinResult::Changed => CollapseResult::Stored,
-            JoinResult::Declined => CollapseResult::Declined,
+            JoinResult::Declined(declined) => CollapseResult::Declined(declined),
         }
+    }
+
+    /// Returns the result that a call of [`collapse`](Self::collapse) would have, and changes
+    /// nothing.
+    pub fn preview_collapse(
+        &self,
+        primary: &[u8],
+        variant: Option<&[u8]>,
+        known: Option<RecordVersion>,
+        terms: JoinTerms,
+    ) -> JoinPreview {
+        let hash = self.inner.shared.hash(primary).value();
+        let gate = StoreGate { inner: &self.inner, primary, variant, known };
+        self.inner.shared.flights.preview(FlightKey { hash, primary, variant }, terms, &gate)
     }
 
     /// Lets fetches of a key be collapsed again, after one of its responses was storable.
@@ -160,14 +174,14 @@ impl Leader {
 
     /// Ends the fetch of a response that is not storable. Followers fetch for themselves, and
     /// fetches of the key are not collapsed for a while from `now_ms`.
-    pub fn decline(self, now_ms: u64) {
-        self.guard.decline(now_ms);
+    pub fn decline(self, now_ms: u64, reason: DeclineReason) {
+        self.guard.decline(now_ms, reason);
     }
 
     /// Ends the fetch of a response that is not storable, although the next one may be. Followers
     /// fetch for themselves, and later fetches of the key are collapsed.
-    pub fn decline_once(self) {
-        self.guard.decline_once();
+    pub fn decline_once(self, reason: DeclineReason) {
+        self.guard.decline_once(reason);
     }
 
     /// Fails the fetch for all followers, which get `code`: the caller's code for the reason.

@@ -237,7 +237,7 @@ pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) ->
         match worker.collapse(key, variant, known, terms) {
             CollapseResult::Leader(leader, _) => return Some(leader),
             CollapseResult::Stored => {}
-            CollapseResult::Follower(_) | CollapseResult::Declined => return None,
+            CollapseResult::Follower(_) | CollapseResult::Declined(_) => return None,
         }
     }
     None

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
-    BodyHandle, CollapseResult, ConnectionTag, Fill, FollowOutcome, JoinTerms, Lookup, RecordTimes,
-    Selection, Store, StoreWorker, StoredBody,
+    BodyHandle, CollapseResult, ConnectionTag, DeclineReason, Fill, FollowOutcome, JoinTerms,
+    Lookup, RecordTimes, Selection, Store, StoreWorker, StoredBody,
 };
 
 use crate::finish;
@@ -215,9 +215,9 @@ impl<'a> Play<'a> {
         let (worker, bytes, now_ms) =
             (&self.workers[worker], common::key_bytes(key), self.now_ms());
         match common::lead(worker, &bytes, value, now_ms) {
-            Some(leader) if choice % 3 == 0 => leader.decline_once(),
+            Some(leader) if choice % 3 == 0 => leader.decline_once(DeclineReason::TooLarge),
             Some(leader) if choice % 3 == 1 => leader.fail(0),
-            Some(leader) => leader.decline(now_ms),
+            Some(leader) => leader.decline(now_ms, DeclineReason::TooLarge),
             None => worker.forget_declined(&bytes),
         }
         Ok(())
@@ -349,7 +349,7 @@ impl<'a> Play<'a> {
             CollapseResult::Stored => {
                 return Err("the record found just now is not current".to_owned());
             }
-            CollapseResult::Follower(_) | CollapseResult::Declined => return Ok(()),
+            CollapseResult::Follower(_) | CollapseResult::Declined(_) => return Ok(()),
         };
         match operation.choice % 16 {
             0 => self.purge(worker, key)?,

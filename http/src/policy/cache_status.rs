@@ -3,6 +3,7 @@
 //! members of caches nearer to the origin precede ours.
 
 use crate::bytes::is_token_byte;
+use crate::policy::reason::Detail;
 use crate::policy::reuse::ForwardReason;
 use crate::write::decimal;
 
@@ -58,8 +59,8 @@ pub struct CacheStatus {
     pub stored: bool,
     /// Whether the request followed the fetch of another request.
     pub collapsed: bool,
-    /// Details, as a token of RFC 8941: a letter, then letters, digits and `-`.
-    pub detail: Option<&'static str>,
+    /// The reason, if the other members do not tell it.
+    pub detail: Option<Detail>,
 }
 
 impl CacheStatus {
@@ -130,7 +131,7 @@ impl CacheStatus {
         }
         if let Some(detail) = self.detail {
             out.extend_from_slice(b"; detail=");
-            out.extend_from_slice(detail.as_bytes());
+            detail.write(out);
         }
     }
 }

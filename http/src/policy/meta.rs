@@ -30,6 +30,7 @@ use crate::policy::etag::{EntityTag, can_validate};
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 use crate::policy::freshness::{LifetimeSource, freshness_lifetime, initial_age};
+use crate::policy::reason::{Detail, Reason};
 use crate::policy::targeted::TargetList;
 use crate::policy::update::is_renewable;
 
@@ -163,8 +164,8 @@ impl StoredMeta {
 
     /// The `detail` of Cache-Status for a response that the cache uses: `heuristic` if its
     /// freshness lifetime is one.
-    pub fn detail(&self) -> Option<&'static str> {
-        self.is_heuristic.then_some("heuristic")
+    pub fn detail(&self) -> Option<Detail> {
+        if self.is_heuristic { Some(Reason::Heuristic.into()) } else { None }
     }
 
     /// Appends the encoded facts: 64 bytes.

@@ -26,6 +26,7 @@
 //! | URIs that an unsafe request invalidates | store | [`invalidate`] |
 //! | tags of a response, and tags that it invalidates | store | [`tags`] |
 //! | contents of Cache-Status | deliver | [`cache_status`] |
+//! | words for reasons | lookup, store, fetch | [`reason`] |
 #![deny(clippy::indexing_slicing)]
 
 pub mod cache_status;
@@ -38,6 +39,7 @@ pub mod freshness;
 pub mod invalidate;
 pub mod meta;
 pub mod range;
+pub mod reason;
 pub mod reuse;
 pub mod stale;
 pub mod storable;

@@ -3,6 +3,7 @@
 use crate::policy::directives::RequestDirectives;
 use crate::policy::freshness::current_age;
 use crate::policy::meta::StoredMeta;
+use crate::policy::reason::Reason;
 use crate::policy::reuse::is_older;
 
 /// The reason for serving a stale response.
@@ -17,12 +18,12 @@ pub enum StaleCause {
 }
 
 impl StaleCause {
-    /// The `detail` in Cache-Status; a token.
-    pub const fn detail(self) -> &'static str {
+    /// The word for the reason.
+    pub const fn reason(self) -> Reason {
         match self {
-            StaleCause::Revalidating => "stale-while-revalidate",
-            StaleCause::Error => "stale-if-error",
-            StaleCause::Unreachable => "stale-if-unreachable",
+            StaleCause::Revalidating => Reason::StaleWhileRevalidate,
+            StaleCause::Error => Reason::StaleIfError,
+            StaleCause::Unreachable => Reason::StaleIfUnreachable,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::policy::etag;
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, ClientRequest, OriginResponse};
 use crate::policy::freshness::freshness_lifetime;
+use crate::policy::reason::Reason;
 use crate::policy::update::is_renewable;
 use crate::policy::vary::{Vary, vary_names};
 
@@ -39,21 +40,21 @@ pub enum NotStorable {
 }
 
 impl NotStorable {
-    /// The `detail` in Cache-Status; a token.
-    pub const fn detail(self) -> &'static str {
+    /// The word for the reason.
+    pub const fn reason(self) -> Reason {
         match self {
-            NotStorable::Method => "method",
-            NotStorable::RequestBody => "request-body",
-            NotStorable::Range => "range",
-            NotStorable::RequestNoStore => "request-no-store",
-            NotStorable::Status => "status",
-            NotStorable::MustUnderstand => "must-understand",
-            NotStorable::NoStore => "no-store",
-            NotStorable::Private => "private",
-            NotStorable::Authorization => "authorization",
-            NotStorable::Vary => "vary",
-            NotStorable::SetCookie => "set-cookie",
-            NotStorable::NoFreshness => "no-freshness",
+            NotStorable::Method => Reason::Method,
+            NotStorable::RequestBody => Reason::RequestBody,
+            NotStorable::Range => Reason::Range,
+            NotStorable::RequestNoStore => Reason::RequestNoStore,
+            NotStorable::Status => Reason::Status,
+            NotStorable::MustUnderstand => Reason::MustUnderstand,
+            NotStorable::NoStore => Reason::NoStore,
+            NotStorable::Private => Reason::Private,
+            NotStorable::Authorization => Reason::Authorization,
+            NotStorable::Vary => Reason::Vary,
+            NotStorable::SetCookie => Reason::SetCookie,
+            NotStorable::NoFreshness => Reason::NoFreshness,
         }
     }
 }

@@ -3,16 +3,20 @@
 use std::fmt::Write;
 
 use forebay_cache::Stats;
+use forebay_http::policy::reason::Reason;
 use forebay_shm::{CounterFile, CounterValue, HistogramValue};
 
-use crate::counters::COUNTERS;
+use crate::counters::{COUNTERS, reason_at};
 use crate::rules::{RuleCount, RuleReport};
 
 /// Returns all counters as text, including those of the store and of header rules.
 pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleReport) -> String {
     let mut text = String::new();
-    for (def, value) in counters.values(COUNTERS) {
+    for (index, (def, value)) in counters.values(COUNTERS).enumerate() {
         match value {
+            CounterValue::Number(value) if let Some(reason) = reason_at(index) => {
+                write_reason(&mut text, reason, value);
+            }
             CounterValue::Number(value) => {
                 write_metric(&mut text, def.name, def.kind.name(), def.help, value);
             }
@@ -27,6 +31,18 @@ pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleRepo
     }
     write_rules(&mut text, rules);
     text
+}
+
+/// Writes the counter of a reason: all of them are one metric with a label.
+fn write_reason(text: &mut String, reason: Reason, value: u64) {
+    if reason.code() == 0 {
+        let help = "Answers with this `detail` in Cache-Status.";
+        let _ = writeln!(
+            text,
+            "# HELP forebay_reasons_total {help}\n# TYPE forebay_reasons_total counter"
+        );
+    }
+    let _ = writeln!(text, "forebay_reasons_total{{reason=\"{}\"}} {value}", reason.word());
 }
 
 /// Writes the counters of each rule; nothing if there are no rules.

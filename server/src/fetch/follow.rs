@@ -5,11 +5,12 @@ use std::future::poll_fn;
 use forebay_cache::{BodyReader, FollowOutcome, Follower, RenewedHead};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::meta::StoredMeta;
+use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 
 use super::lead::FailureCode;
-use super::resolve::origin_pool;
+use super::resolve::{origin_pool, reason_of};
 use crate::clock;
 use crate::fault::Fault;
 use crate::lookup::{Hit, stored_meta, validated};
@@ -27,7 +28,7 @@ pub(super) enum FollowedFetch<'t> {
     /// another fetch can be led or followed.
     TooEarly,
     /// This request may not use the response, for this reason of Cache-Status.
-    Unusable(&'static str),
+    Unusable(Detail),
     /// The fetch failed: with this status if the origin failed, without one if the request that
     /// started it did.
     Failed(Option<u16>),
@@ -49,8 +50,10 @@ pub(super) async fn follow<'t>(
     let is_too_early =
         transaction.request.directives.asks_validation() && follower.began_ms() <= asked_ms;
     match poll_fn(|cx| follower.poll_outcome(cx)).await {
-        FollowOutcome::Growing(_) if is_too_early => FollowedFetch::Unusable("not-followed"),
-        FollowOutcome::Validated(_) | FollowOutcome::Declined if is_too_early => {
+        FollowOutcome::Growing(_) if is_too_early => {
+            FollowedFetch::Unusable(Reason::NotFollowed.into())
+        }
+        FollowOutcome::Validated(_) | FollowOutcome::Declined(_) if is_too_early => {
             FollowedFetch::TooEarly
         }
         FollowOutcome::Growing(reader) => follow_growing(transaction, reader),
@@ -62,10 +65,13 @@ pub(super) async fn follow<'t>(
                 Some((ttl, hit)) => {
                     FollowedFetch::Response { response: Response::Stored(hit), ttl }
                 }
-                None => FollowedFetch::Unusable("not-reusable"),
+                None => FollowedFetch::Unusable(Reason::NotReusable.into()),
             }
         }
-        FollowOutcome::Declined => FollowedFetch::Unusable("not-storable"),
+        FollowOutcome::Declined(reason) => {
+            let cause = reason.and_then(reason_of);
+            FollowedFetch::Unusable(Detail::caused(Reason::NotStorable, cause))
+        }
         FollowOutcome::Failed(code) => {
             let failure = code.map(FailureCode::read);
             if failure.is_some_and(FailureCode::is_unreachable) {
@@ -82,7 +88,7 @@ fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> 
         let variant = &mut *transaction.variant;
         variant.clear();
         let Some(names) = FieldNames::decode(&base.names) else {
-            return FollowedFetch::Unusable("not-reusable");
+            return FollowedFetch::Unusable(Reason::NotReusable.into());
         };
         secondary_key(names, transaction.request.head.fields(), variant);
         if *variant != base.variant {
@@ -93,7 +99,7 @@ fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> 
         .and_then(|meta| Some((freshness_left(transaction, &meta)?, meta)));
     match usable {
         Some((ttl, meta)) => FollowedFetch::Response { response: growing(reader, meta), ttl },
-        None => FollowedFetch::Unusable("not-reusable"),
+        None => FollowedFetch::Unusable(Reason::NotReusable.into()),
     }
 }
 
@@ -115,7 +121,7 @@ pub(super) async fn own_response<'t>(
         FollowOutcome::Validated(renewed) => {
             Ok(validated_hit(transaction, &renewed, varies).map(Response::Stored))
         }
-        FollowOutcome::Declined | FollowOutcome::Failed(_) => Err(Fault::OriginBroke),
+        FollowOutcome::Declined(_) | FollowOutcome::Failed(_) => Err(Fault::OriginBroke),
     }
 }
 

@@ -4,11 +4,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use forebay_cache::Leader;
+use forebay_cache::{DeclineReason, Leader};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::policy::conditional::validator_fields;
 use forebay_http::policy::directives::RequestDirectives;
+use forebay_http::policy::reason::Reason;
 use forebay_http::policy::stale::{StaleCause, is_failure_status, may_serve_stale};
 use tokio::sync::oneshot;
 
@@ -88,12 +89,14 @@ pub(super) enum FetchOutcome {
         head: Vec<u8>,
         own_lines: FieldBlock,
         progress: RuleProgress,
+        /// Why the head is not stored.
+        detail: Reason,
         /// Whether the stored response must not be used again, because its directives are no longer
         /// the origin's (RFC 9111 §4.3.4).
         is_outdated: bool,
     },
     /// The response is not stored; only this request gets it.
-    NotStored { answer: Box<OriginAnswer>, detail: &'static str, progress: RuleProgress },
+    NotStored { answer: Box<OriginAnswer>, detail: Reason, progress: RuleProgress },
     /// There is no response.
     Failed(Fault),
 }
@@ -115,19 +118,25 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
         Ok(OriginVerdict::Confirmed { renewed, own_lines }) => {
             task.worker.count(Counter::Validated);
             let progress = task.rule_state.progress();
-            if renewed.is_storable {
-                leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
-                task.worker.notify_stored();
-                report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
-            } else {
+            if let Some(why) = renewed.refused {
                 let (head, is_outdated) = (renewed.head, task.answers_for_all());
                 // A client that waits is served first, and then removes the stored response.
                 if is_outdated && outcome.is_closed() {
                     leader.forget_known();
                 }
-                leader.decline_once();
-                let confirmed = FetchOutcome::Confirmed { head, own_lines, progress, is_outdated };
+                leader.decline_once(DeclineReason::Code(why.detail.code()));
+                let confirmed = FetchOutcome::Confirmed {
+                    head,
+                    own_lines,
+                    progress,
+                    detail: why.detail,
+                    is_outdated,
+                };
                 report(outcome, confirmed);
+            } else {
+                leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
+                task.worker.notify_stored();
+                report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
             }
         }
         Ok(OriginVerdict::Answer(answer)) => task.store(answer, leader, outcome).await,
@@ -274,9 +283,10 @@ impl FetchTask {
                     if (why.lasts || is_gone) && self.answers_for_all() {
                         leader.forget_known();
                     }
+                    let reason = DeclineReason::Code(why.detail.code());
                     match why.lasts && !is_authorized {
-                        true => leader.decline(clock::monotonic_ms()),
-                        false => leader.decline_once(),
+                        true => leader.decline(clock::monotonic_ms(), reason),
+                        false => leader.decline_once(reason),
                     }
                 }
                 let detail = why.detail;

@@ -13,10 +13,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use forebay_cache::{CollapseResult, Follower, JoinPolicy, JoinTerms, Leader};
+use forebay_cache::{CollapseResult, DeclineReason, Follower, JoinPolicy, JoinTerms, Leader};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::meta::StoredMeta;
+use forebay_http::policy::reason::{Detail, Reason};
 use tokio::sync::oneshot;
 
 use super::abandoned::run_while_wanted;
@@ -96,9 +97,10 @@ async fn collapse<'t>(
     let (began_ms, mut failed_count) = (clock::monotonic_ms(), 0);
     for joins_left in (0..JOINS_MAX).rev() {
         match join(transaction, &plan) {
-            CollapseResult::Declined => {
+            CollapseResult::Declined(declined) => {
                 worker.count(Counter::HitsForMiss);
-                status.detail = Some("declined");
+                let cause = reason_of(declined.reason);
+                status.detail = Some(Detail::caused(Reason::Declined, cause));
                 break;
             }
             CollapseResult::Stored => match transaction.look_up() {
@@ -107,7 +109,10 @@ async fn collapse<'t>(
                     return Ok(Some(Response::Stored(hit)));
                 }
                 // Another process has taken over since the first lookup.
-                LookupResult::Forward(again) if !again.fills => break,
+                LookupResult::Forward(again) if !again.fills => {
+                    status.detail = again.detail;
+                    break;
+                }
                 LookupResult::Forward(again) => plan = again,
             },
             CollapseResult::Leader(leader, follower) => {
@@ -137,7 +142,7 @@ async fn collapse<'t>(
                             || joins_left == 0
                             || waited_ms >= u64::from(limit_ms)
                         {
-                            status.detail = Some("leader-failed");
+                            status.detail = Some(Reason::LeaderFailed.into());
                             transaction.cache_status = status;
                             let fault_status = fault_status.unwrap_or(Fault::OriginBusy.status());
                             return try_alone(transaction, fault_status).await.map(Some);
@@ -151,8 +156,18 @@ async fn collapse<'t>(
             }
         }
     }
+    // Without a reason, the joins are used up.
+    status.detail.get_or_insert(Reason::NotShared.into());
     transaction.cache_status = status;
     Ok(None)
+}
+
+/// Returns the reason for which a response was not stored.
+pub(super) fn reason_of(declined: DeclineReason) -> Option<Reason> {
+    match declined {
+        DeclineReason::TooLarge => Some(Reason::TooLarge),
+        DeclineReason::Code(code) => Reason::from_code(code),
+    }
 }
 
 /// Records that the request was answered by the fetch of another one.
@@ -257,12 +272,13 @@ async fn start_fetch<'t>(
             status.stored = response.is_some();
             status.detail = match &response {
                 Some(response) => response.stored_meta().and_then(StoredMeta::detail),
-                None => Some("not-reusable"),
+                None => Some(Reason::NotReusable.into()),
             };
             response
         }
-        Ok(FetchOutcome::Confirmed { head, own_lines, progress, is_outdated }) => {
+        Ok(FetchOutcome::Confirmed { head, own_lines, progress, detail, is_outdated }) => {
             transaction.rule_state.resume(progress);
+            status.detail = Some(detail.into());
             status.fwd_status = Some(304);
             known.and_then(|known| {
                 let response = confirmed(transaction, (known, varies), Some(head), own_lines);
@@ -276,7 +292,7 @@ async fn start_fetch<'t>(
         Ok(FetchOutcome::NotStored { answer, detail, progress }) => {
             transaction.rule_state.resume(progress);
             status.fwd_status = Some(answer.received_status);
-            status.detail = Some(detail);
+            status.detail = Some(detail.into());
             let streamed = StreamedResponse { answer: *answer, upload: None };
             Some(Response::Streamed(Box::new(streamed)))
         }

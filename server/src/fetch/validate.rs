@@ -48,7 +48,7 @@ pub(super) async fn validate<'t>(
         return Ok(None);
     };
     worker.count(Counter::Validated);
-    if renewed.is_storable {
+    if renewed.refused.is_none() {
         // The next request leads again, and stores the renewed head.
         transaction.store().forget_declined(transaction.key);
     }

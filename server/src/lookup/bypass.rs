@@ -4,35 +4,37 @@ use forebay_http::fields::{FieldId, Fields};
 use forebay_http::hop::HopFields;
 use forebay_http::policy::conditional::needs_origin;
 use forebay_http::policy::cookies::cookie_names;
+use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::request::Method;
 
 use crate::config::Route;
 use crate::parse::Request;
 
-/// Returns the reason that no stored response can answer the request, and its `detail` in
-/// Cache-Status; `None` if one can.
+/// Returns the reason that no stored response can answer the request; `None` if one can.
 // RFC: 9111-4-2, 9111-4-7, 9110-13.2.1-3, 9110-13.2.1-4
-pub(super) fn bypass(
-    request: &Request<'_>,
-    route: &Route,
-) -> Option<(ForwardReason, Option<&'static str>)> {
+pub(super) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardReason, Reason)> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
-        return Some((ForwardReason::Method, None));
+        return Some((ForwardReason::Method, Reason::Method));
     }
     let (fields, settings) = (request.head.fields(), &route.settings);
-    if !settings.cache || request.has_body() || needs_origin(fields) || hides(fields) {
-        return Some((ForwardReason::Bypass, None));
-    }
-    let cookies = &settings.bypass_cookies;
-    if !cookies.is_empty() && cookie_names(fields).any(|name| cookies.has_cookie(name)) {
-        return Some((ForwardReason::Bypass, Some("bypass-cookie")));
-    }
-    let names = &settings.bypass_fields;
-    if !names.is_empty() && fields.iter().any(|field| names.has_field(field.name)) {
-        return Some((ForwardReason::Bypass, Some("bypass-field")));
-    }
-    None
+    let (cookies, names) = (&settings.bypass_cookies, &settings.bypass_fields);
+    let reason = if !settings.cache {
+        Reason::CacheOff
+    } else if request.has_body() {
+        Reason::RequestBody
+    } else if needs_origin(fields) {
+        Reason::Precondition
+    } else if hides(fields) {
+        Reason::ConnectionFields
+    } else if !cookies.is_empty() && cookie_names(fields).any(|name| cookies.has_cookie(name)) {
+        Reason::BypassCookie
+    } else if !names.is_empty() && fields.iter().any(|field| names.has_field(field.name)) {
+        Reason::BypassField
+    } else {
+        return None;
+    };
+    Some((ForwardReason::Bypass, reason))
 }
 
 /// Whether the Connection field names other fields. These are not forwarded, so a secondary key

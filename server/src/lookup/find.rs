@@ -2,6 +2,7 @@
 
 use forebay_cache::{Lookup, RecordVersion, StoredBody};
 use forebay_http::fields::{FieldId, Fields};
+use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
 use forebay_http::policy::stale::{StaleCause, may_serve_stale};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
@@ -17,28 +18,14 @@ pub(crate) fn lookup<'w>(
     request: &Request<'_>,
     variant: &mut Vec<u8>,
 ) -> LookupResult<'w> {
-    let ruled_out = query.is_ruled_out.then_some((ForwardReason::Bypass, None));
+    let ruled_out = query.is_ruled_out.then_some((ForwardReason::Bypass, Reason::RuledOut));
     if let Some((reason, detail)) = bypass(request, query.route).or(ruled_out) {
-        return LookupResult::Forward(ForwardPlan {
-            reason,
-            detail,
-            fills: false,
-            varies: false,
-            is_stale: false,
-            stale: None,
-        });
+        return LookupResult::Forward(ForwardPlan::around_the_store(reason, detail));
     }
     if !query.is_used {
         // A fetch in progress is not shared either: a purge in the other process does not reach it.
-        let reason = ForwardReason::Miss;
-        return LookupResult::Forward(ForwardPlan {
-            reason,
-            detail: None,
-            fills: false,
-            varies: false,
-            is_stale: false,
-            stale: None,
-        });
+        let plan = ForwardPlan::around_the_store(ForwardReason::Miss, Reason::Upgrade);
+        return LookupResult::Forward(plan);
     }
     variant.clear();
     let selected = select(query, request.head.fields(), variant);
@@ -151,6 +138,33 @@ fn select<'w>(
     })
 }
 
+impl ForwardPlan {
+    /// Returns the plan of a request that uses no stored response and stores none.
+    fn around_the_store(reason: ForwardReason, detail: Reason) -> ForwardPlan {
+        ForwardPlan {
+            reason,
+            detail: Some(detail.into()),
+            fills: false,
+            varies: false,
+            is_stale: false,
+            stale: None,
+        }
+    }
+}
+
+/// Returns the reason that the response to a request is not stored, whatever it is.
+fn not_filling(request: &Request<'_>) -> Option<Reason> {
+    if request.head.method() != Method::Get {
+        Some(Reason::Method)
+    } else if request.head.fields().contains(FieldId::Range) {
+        Some(Reason::Range)
+    } else if request.directives.no_store {
+        Some(Reason::RequestNoStore)
+    } else {
+        None
+    }
+}
+
 /// Returns the plan of a request that goes to the origin. A response to HEAD or to a range request
 /// is not whole, so it is not stored; nor is a response to a request with no-store.
 fn forward(
@@ -159,12 +173,9 @@ fn forward(
     varies: bool,
     stale: Option<&StoredResponse<'_>>,
 ) -> LookupResult<'static> {
-    let fields = request.head.fields();
-    let fills = request.head.method() == Method::Get
-        && !fields.contains(FieldId::Range)
-        && !request.directives.no_store;
+    let detail = not_filling(request).map(Detail::from);
+    let fills = detail.is_none();
     let is_stale = stale.is_some();
     let stale = stale.filter(|_| fills).map(StoredResponse::to_stale);
-    let detail = None;
     LookupResult::Forward(ForwardPlan { reason, detail, fills, varies, is_stale, stale })
 }

@@ -11,6 +11,7 @@ pub use stored::write_stored_head;
 pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta, write_strong_tag};
 
 use forebay_cache::StoreWorker;
+use forebay_http::policy::reason::Detail;
 use forebay_http::policy::reuse::ForwardReason;
 
 use crate::config::Route;
@@ -36,7 +37,7 @@ pub(crate) struct Hit<'w> {
 pub(crate) struct ForwardPlan {
     pub(crate) reason: ForwardReason,
     /// The `detail` of Cache-Status, if the reason needs one.
-    pub(crate) detail: Option<&'static str>,
+    pub(crate) detail: Option<Detail>,
     /// Whether the response may be stored, and shared with other requests that wait for it.
     /// Otherwise the request is passed through.
     pub(crate) fills: bool,

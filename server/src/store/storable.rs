@@ -6,6 +6,7 @@ use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
+use forebay_http::policy::reason::Reason;
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
 use forebay_http::policy::vary::{FieldNames, Vary, secondary_key, vary_names};
@@ -45,14 +46,14 @@ pub(crate) struct MergedHead {
     /// The new tags; `None` if the tags stay as they are.
     pub(crate) tags: Option<RecordTags>,
     pub(crate) times: RecordTimes,
-    /// Whether the head may be stored. If not, only the client that asked gets it.
-    pub(crate) is_storable: bool,
+    /// Why the head may not be stored; then only the client that asked gets it.
+    pub(crate) refused: Option<NotStored>,
 }
 
 /// The reason that a response is not stored.
 pub(crate) struct NotStored {
-    /// The reason, as Cache-Status names it.
-    pub(crate) detail: &'static str,
+    /// The reason.
+    pub(crate) detail: Reason,
     /// Whether the next response for the key probably will not be stored either.
     pub(crate) lasts: bool,
 }
@@ -158,8 +159,8 @@ impl StoreContext<'_> {
         let sets_cookie = stale.meta.sets_cookie || update.fields().contains(FieldId::SetCookie);
         let rules = self.cache_rules();
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
-        let is_storable = check(self, status, &merged, &rules).is_ok()
-            && permitted_by_rules(&self.hook, &merged).is_ok();
+        let checked = check(self, status, &merged, &rules)
+            .and_then(|()| permitted_by_rules(&self.hook, &merged));
         if vary_names(merged.fields()) != vary_names(stored.fields()) {
             return None;
         }
@@ -168,7 +169,7 @@ impl StoreContext<'_> {
         (meta.body_bytes, meta.sets_cookie) = (stale.meta.body_bytes, sets_cookie);
         let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
         let (head, times) = (stored_head(&meta, &block), times(&meta));
-        Some(MergedHead { head, tags, times, is_storable })
+        Some(MergedHead { head, tags, times, refused: checked.err() })
     }
 
     fn refused_tags(&self, error: TagsError, status: u16) -> NotStored {
@@ -176,7 +177,7 @@ impl StoreContext<'_> {
         let (site, path) = (&self.route.site.name, self.path_query.escape_ascii());
         worker.count(Counter::TagsRefused);
         worker.event(Event::TagsRefused, &format_args!("{site} {path}: {error}"));
-        NotStored { detail: "tags", lasts: status < 400 }
+        NotStored { detail: Reason::Tags, lasts: status < 400 }
     }
 
     /// Returns the Vary field names of a response and the secondary key of this request; `None` if
@@ -204,15 +205,15 @@ pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &Respo
 
 impl NotStored {
     /// Rules forbid storing. They may depend on the request, so the next response may be stored.
-    const BY_RULES: NotStored = NotStored { detail: "ruled-out", lasts: false };
+    const BY_RULES: NotStored = NotStored { detail: Reason::RuledOut, lasts: false };
 
     /// The response is an error of the origin, and a stored response may be served in its place.
-    pub(crate) const FAILURE: NotStored = NotStored { detail: "origin-failed", lasts: false };
+    pub(crate) const FAILURE: NotStored = NotStored { detail: Reason::OriginFailed, lasts: false };
 
     fn by(refused: FillRefused) -> NotStored {
         match refused {
-            FillRefused::TooLarge => NotStored { detail: "too-large", lasts: true },
-            FillRefused::NoRoom => NotStored { detail: "no-room", lasts: false },
+            FillRefused::TooLarge => NotStored { detail: Reason::TooLarge, lasts: true },
+            FillRefused::NoRoom => NotStored { detail: Reason::NoRoom, lasts: false },
         }
     }
 
@@ -221,7 +222,7 @@ impl NotStored {
     fn why(why: NotStorable, status: u16) -> NotStored {
         use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
         let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
-        NotStored { detail: why.detail(), lasts: of_resource && status < 400 }
+        NotStored { detail: why.reason(), lasts: of_resource && status < 400 }
     }
 }
 

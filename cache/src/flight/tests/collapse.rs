@@ -65,8 +65,12 @@ fn a_read_is_limited() {
 fn every_end_of_a_fetch_reaches_its_followers() {
     type Act = fn(LeaderGuard);
     let cases: [(&str, Act, &str); 5] = [
-        ("declined", |lead| lead.decline(0), "Declined"),
-        ("declined once", |lead| lead.decline_once(), "Declined"),
+        ("declined", |lead| lead.decline(0, DeclineReason::TooLarge), "Declined(Some(TooLarge))"),
+        (
+            "declined once",
+            |lead| lead.decline_once(DeclineReason::Code(3)),
+            "Declined(Some(Code(3)))",
+        ),
         ("failed", |lead| lead.fail(503), "Failed(Some(503))"),
         ("dropped", drop, "Failed(None)"),
         ("aborted before it was read", |lead| drop(begin(lead, b"", None)), "Failed(None)"),
@@ -118,7 +122,11 @@ fn a_broken_body_aborts_its_readers_and_frees_unread_bytes() {
 #[test]
 fn a_declined_key_is_not_collapsed_for_a_while() {
     let flights = new_flights(config());
-    take_lead(&flights, b"a", None).0.decline(1000);
+    let reason = DeclineReason::Code(7);
+    take_lead(&flights, b"a", None).0.decline(1000, reason);
+    let expected = DeclinedUntil { reason, until_ms: 1100 };
+    let preview = flights.preview(key(b"a", None), terms_at(1000), &Nothing);
+    assert_eq!(preview, JoinPreview::Declined(expected));
     let join_variant =
         |variant, now_ms| flights.join(key(b"a", variant), terms_at(now_ms), &Nothing);
     for (variant, now_ms, declined) in [
@@ -128,18 +136,18 @@ fn a_declined_key_is_not_collapsed_for_a_while() {
         (Some(&b"v"[..]), 1000, false),
     ] {
         let joined = join_variant(variant, now_ms);
-        assert_eq!(matches!(joined, JoinResult::Declined), declined, "{variant:?} at {now_ms}");
+        assert_eq!(matches!(joined, JoinResult::Declined(_)), declined, "{variant:?} at {now_ms}");
     }
     let ways: [fn(&Flights); 2] = [
         |flights| flights.forget_declined(hash(b"a")),
         |flights| _ = flights.detach(hash(b"a"), b"a"),
     ];
     for forget in ways {
-        assert!(matches!(join(&flights, b"a", 1000), JoinResult::Declined));
+        assert!(matches!(join(&flights, b"a", 1000), JoinResult::Declined(_)));
         forget(&flights);
-        take_lead(&flights, b"a", None).0.decline(1000);
+        take_lead(&flights, b"a", None).0.decline(1000, DeclineReason::TooLarge);
     }
-    take_lead(&flights, b"b", None).0.decline_once();
+    take_lead(&flights, b"b", None).0.decline_once(DeclineReason::TooLarge);
     assert!(matches!(join(&flights, b"b", 0), JoinResult::Lead(..)));
     assert_eq!(flights.stats().declined, 3);
 }
@@ -160,7 +168,7 @@ fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
     let third = lead(join(terms));
     assert_eq!(flights.stats().flight_count, 1);
     drop(third);
-    first.decline_once();
+    first.decline_once(DeclineReason::TooLarge);
     // The first flight whose response is being stored gets the followers.
     let writer = begin(alone, b"alone", None);
     check(&flights);
@@ -268,7 +276,7 @@ fn a_body_beyond_the_share_of_its_source_is_declined() {
         writer.append(&piece).unwrap();
         let _ = read_now(&mut body);
     }
-    assert!(matches!(join(), JoinResult::Declined), "after {} bytes", writer.bytes());
+    assert!(matches!(join(), JoinResult::Declined(_)), "after {} bytes", writer.bytes());
 }
 
 #[test]
@@ -278,8 +286,8 @@ fn a_body_known_to_be_too_long_gives_the_lead_back() {
     let (lead, refused) = lead.begin(b"", None, Some(200_000)).unwrap_err();
     assert_eq!(refused, FillRefused::TooLarge);
     assert!(follower.poll_outcome(&mut Context::from_waker(Waker::noop())).is_pending());
-    lead.decline(0);
-    assert!(matches!(outcome(&mut follower), FollowOutcome::Declined));
+    lead.decline(0, DeclineReason::TooLarge);
+    assert!(matches!(outcome(&mut follower), FollowOutcome::Declined(_)));
     assert_eq!(flights.stats().refused_large, 1);
     // Bodies of known length share the room for growing records.
     let growths: Vec<BodyWriter> = (0..2_u8)

@@ -55,7 +55,7 @@ fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
     for (has_flight, is_declined, current, purges, expected, asked) in cases {
         let flights = new_flights(config());
         if is_declined {
-            take_lead(&flights, b"a", None).0.decline(0);
+            take_lead(&flights, b"a", None).0.decline(0, DeclineReason::TooLarge);
         }
         let first =
             has_flight.then(|| flights.join(key(b"a", None), terms_at(0), &Scripted::new(true, 3)));

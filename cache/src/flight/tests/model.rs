@@ -96,7 +96,7 @@ impl Model {
             JoinResult::Changed => {
                 assert!(is_stale, "{name:?}: the record that was found is current")
             }
-            JoinResult::Declined => {
+            JoinResult::Declined(_) => {
                 assert!(self.version < self.declined_until(&name), "{name:?}")
             }
             JoinResult::Follow(follower) => {
@@ -129,9 +129,9 @@ impl Model {
             (0, _) => return lead.fail(502),
             (1, _) => {
                 self.declined.insert(name, self.version + DECLINED_MS);
-                return lead.decline(self.version);
+                return lead.decline(self.version, DeclineReason::TooLarge);
             }
-            (2, _) => return lead.decline_once(),
+            (2, _) => return lead.decline_once(DeclineReason::TooLarge),
             (3..6, Some(known)) => {
                 let sequence = self.shelf.renew(&primary, &known);
                 lead.validated(RenewedHead { head: known.head.clone(), sequence });

@@ -56,7 +56,7 @@ impl Shared {
         }
         let gate = self.shelf.gate(&primary, found.as_ref());
         match self.flights.join(super::key(&primary, None), JoinTerms::at(0), &gate) {
-            JoinResult::Changed | JoinResult::Declined => {}
+            JoinResult::Changed | JoinResult::Declined(_) => {}
             JoinResult::Follow(follower) => {
                 self.followed.fetch_add(1, Relaxed);
                 follow_to_end(key, floor, follower);
@@ -72,7 +72,7 @@ impl Shared {
         let version = self.version.fetch_add(1, SeqCst);
         match (rng.below(20), found) {
             (0, _) => return lead.fail(502),
-            (1, _) => return lead.decline_once(),
+            (1, _) => return lead.decline_once(DeclineReason::TooLarge),
             (2, _) => return drop(lead),
             (3..12, Some(found)) => return self.validate(lead, &found),
             _ => {}
@@ -148,7 +148,7 @@ fn follow_to_end(key: u64, floor: u64, mut follower: Follower) {
             }
         }
         FollowOutcome::Validated(renewed) => _ = expect_head(key, floor, &renewed.head),
-        FollowOutcome::Declined | FollowOutcome::Failed(_) => {}
+        FollowOutcome::Declined(_) | FollowOutcome::Failed(_) => {}
     }
 }
 

@@ -59,7 +59,7 @@ fn an_outgrown_body_is_passed_on_whole_and_not_held() {
     assert_eq!((stats.outgrown, stats.declined), (1, 1), "{stats:?}");
     assert!(stats.growing_bytes < 1000, "only the head is left: {stats:?}");
     // The next response for the key is expected to be too long, too.
-    assert!(matches!(join(&flights, b"a", 0), JoinResult::Declined));
+    assert!(matches!(join(&flights, b"a", 0), JoinResult::Declined(_)));
     drop(reader);
     check_at_rest(&flights);
 }
@@ -164,7 +164,7 @@ fn a_follower_that_has_not_looked_yet_is_waited_for() {
         let _ = room(&mut writer, now_ms);
         drop(read_now(&mut first));
     }
-    assert!(matches!(outcome(&mut second), FollowOutcome::Declined));
+    assert!(matches!(outcome(&mut second), FollowOutcome::Declined(_)));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_fill_that_is_given_up_goes_on_to_its_readers() {
     writer.append(b"abc").unwrap();
     writer.give_up_storing(1000);
     writer.give_up_storing(2000);
-    assert!(matches!(join(&flights, b"a", 1099), JoinResult::Declined));
+    assert!(matches!(join(&flights, b"a", 1099), JoinResult::Declined(_)));
     assert!(
         matches!(join(&flights, b"a", 1100), JoinResult::Lead(..)),
         "the key is declined from the first time"

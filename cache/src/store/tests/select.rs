@@ -250,7 +250,7 @@ fn no_caller_joins_a_fetch_that_began_before_a_purge_by_tag() {
         worker.purge_selected(&selection(within, "red"), false, &mut |_| ()).unwrap();
         let other = worker.collapse(b"k", None, None, JoinTerms::at(0));
         assert_eq!(matches!(other, CollapseResult::Follower(_)), joins, "{within}");
-        leader.decline_once();
+        leader.decline_once(crate::DeclineReason::TooLarge);
     }
 }
 

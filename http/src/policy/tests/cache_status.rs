@@ -1,6 +1,6 @@
 use crate::policy::cache_status::{CacheName, CacheOutcome, CacheStatus, write_key};
+use crate::policy::reason::{Detail, Reason};
 use crate::policy::reuse::ForwardReason;
-use crate::policy::storable::NotStorable;
 
 #[test]
 fn cache_status_is_written_by_rfc_9211() {
@@ -23,8 +23,15 @@ fn cache_status_is_written_by_rfc_9211() {
             "forebay; fwd=stale; fwd-status=304; ttl=60",
         ),
         (
-            CacheStatus { detail: Some(NotStorable::SetCookie.detail()), ..miss },
+            CacheStatus { detail: Some(Reason::SetCookie.into()), ..miss },
             "forebay; fwd=uri-miss; detail=set-cookie",
+        ),
+        (
+            CacheStatus {
+                detail: Some(Detail::caused(Reason::Declined, Some(Reason::Private))),
+                ..miss
+            },
+            "forebay; fwd=uri-miss; detail=declined-private",
         ),
     ];
     for (status, expected) in cases {
@@ -65,25 +72,15 @@ fn a_key_is_a_string() {
 }
 
 #[test]
-fn every_detail_is_a_token() {
-    use NotStorable::*;
-    let all = [
-        Method,
-        RequestBody,
-        Range,
-        RequestNoStore,
-        Status,
-        MustUnderstand,
-        NoStore,
-        Private,
-        Authorization,
-        Vary,
-        SetCookie,
-        NoFreshness,
-    ];
-    for reason in all {
-        let detail = reason.detail().as_bytes();
-        assert!(detail[0].is_ascii_lowercase(), "{reason:?}");
-        assert!(detail.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-'), "{reason:?}");
+fn every_reason_is_a_token_of_its_own_and_has_a_code() {
+    for (code, reason) in Reason::ALL.iter().enumerate() {
+        let word = reason.word().as_bytes();
+        assert!(word[0].is_ascii_lowercase(), "{reason:?}");
+        assert!(word.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'-'), "{reason:?}");
+        assert_eq!(usize::from(reason.code()), code);
+        assert_eq!(Reason::from_code(reason.code()), Some(*reason));
+        let same = Reason::ALL.iter().filter(|other| other.word() == reason.word());
+        assert_eq!(same.count(), 1, "{reason:?}");
     }
+    assert_eq!(Reason::from_code(u8::MAX), None);
 }
