@@ -66,6 +66,6 @@ mod loom_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use predicate::Predicate;
+pub(crate) use predicate::{OwnedPredicate, Predicate};
 pub(crate) use ring::{PURGE_SEQ_WORD, PurgeRing, PurgeVerdict, slots_for, words_needed};
 pub(crate) use soft::soften;

@@ -209,6 +209,22 @@ impl<W: Words> PurgeRing<W> {
         self.check(noted, primary, matches) == PurgeVerdict::Purged
     }
 
+    /// Returns the newest purge in the ring that `matches`, and the number of later ones.
+    pub(crate) fn find_last(
+        &self,
+        mut matches: impl FnMut(&Predicate<'_>) -> bool,
+    ) -> Option<(OwnedPredicate, u64)> {
+        let newest = self.noted();
+        let mut buffer = [0; PREDICATE_BYTES_MAX];
+        (0..newest.min(self.slot_count)).find_map(|later| {
+            let number = newest - later;
+            let predicate = self.read(number, &mut buffer);
+            // A slot that is overwritten now says nothing about this purge.
+            let is_known = self.word(number, 0).load(Relaxed) == number;
+            (is_known && matches(&predicate)).then(|| (predicate.into(), later))
+        })
+    }
+
     /// The number that was noted for a record, completed from the low half in its header. Only for
     /// a record in memory that was found through its index word: see [`widened`].
     pub(crate) fn widen(&self, noted_low: u32) -> u64 {

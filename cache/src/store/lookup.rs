@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::body_handle::{BodyHandle, ConnectionTag};
 use super::long::LongBody;
 use super::record_index::PinnedRecord;
-use super::variants;
+use super::variants::{self, BaseBody};
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::RenewedHead;
 use crate::segment::HeaderKind;
@@ -39,6 +39,8 @@ pub struct StoredRecord<'w> {
 /// A base record and a pin: the names that select a variant of the resource.
 pub struct BaseRecord<'w> {
     worker: &'w StoreWorker,
+    /// Whether lookups of variants count as uses.
+    counts_use: bool,
     primary: &'w [u8],
     pinned: PinnedRecord<'w>,
 }
@@ -81,17 +83,31 @@ impl StoreWorker {
     /// count is at its maximum, a hit writes no cache line that another thread writes.
     #[inline]
     pub fn lookup<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
+        self.find(primary, true)
+    }
+
+    /// Looks up a primary key without counting a use of the record, which eviction would notice.
+    pub fn inspect<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
+        self.find(primary, false)
+    }
+
+    #[inline]
+    fn find<'w>(&'w self, primary: &'w [u8], counts_use: bool) -> Lookup<'w> {
         let Some(pinned) = self.inner.records.look(primary) else {
             return Lookup::Miss;
         };
         match pinned.record().header.kind {
             HeaderKind::Whole | HeaderKind::LongHead => {
-                self.inner.records.index.count_use(&pinned.hit);
+                if counts_use {
+                    self.inner.records.index.count_use(&pinned.hit);
+                }
                 StoredRecord::of(&self.inner, pinned, 0).map_or(Lookup::Miss, Lookup::Record)
             }
             HeaderKind::Base => {
-                self.inner.records.index.count_use(&pinned.hit);
-                Lookup::Base(BaseRecord { worker: self, primary, pinned })
+                if counts_use {
+                    self.inner.records.index.count_use(&pinned.hit);
+                }
+                Lookup::Base(BaseRecord { worker: self, counts_use, primary, pinned })
             }
             // No primary key is the key of a fragment.
             HeaderKind::Fragment | HeaderKind::Filler => Lookup::Miss,
@@ -175,8 +191,24 @@ impl<'w> BaseRecord<'w> {
         let inner = &self.worker.inner;
         let pinned = inner.records.find_variant(self.primary, &self.pinned, values)?;
         let head_start = variants::head_start(pinned.record().head(), values)?;
-        inner.records.index.count_use(&pinned.hit);
+        if self.counts_use {
+            inner.records.index.count_use(&pinned.hit);
+        }
         StoredRecord::of(inner, pinned, head_start)
+    }
+
+    /// Calls `visit` with the values of each stored variant, the oldest first.
+    pub fn each_variant(&self, visit: &mut dyn FnMut(&[u8])) {
+        let records = &self.worker.inner.records;
+        let ids = BaseBody::decode(self.pinned.record().body());
+        let mut key = Vec::new();
+        for id in ids.iter().flat_map(BaseBody::variants) {
+            variants::write_key_of(&mut key, self.primary, &id);
+            let Some(pinned) = records.look(&key) else { continue };
+            if let Some(values) = variants::values_of(pinned.record().head()) {
+                visit(values);
+            }
+        }
     }
 }
 

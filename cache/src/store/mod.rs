@@ -56,7 +56,7 @@ pub use config::{ConfigError, OpenError, StoreConfig};
 pub use fill::{CollapseResult, Fill, Leader};
 pub use long::LongBody;
 pub use lookup::{BaseRecord, Lookup, RecordVersion, StoredBody, StoredRecord};
-pub use purge::{PurgeBusy, PurgeResult};
+pub use purge::{CoveredKeys, PastPurge, PurgeBusy, PurgeResult};
 pub use put::RecordTimes;
 pub use select::{KeyIndexDamaged, ListedResource, Selection, SelectionSize, WalkProgress};
 pub use stats::Stats;

@@ -13,7 +13,7 @@ use super::select::{Selection, WalkProgress};
 use super::variants::BaseBody;
 use super::worker::{StoreWorker, WorkerInner};
 use crate::index::{IndexHit, KeyHash, WordState};
-use crate::purge::{Predicate, soften};
+use crate::purge::{OwnedPredicate, Predicate, soften};
 use crate::segment::{HeaderKind, Record};
 
 /// The time that a purge waits for other purges. Each holds the lock for microseconds.
@@ -34,6 +34,28 @@ pub struct PurgeResult {
     pub flights: u64,
 }
 
+/// A purge that covered a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastPurge {
+    /// The keys that the purge covered.
+    pub covered: CoveredKeys,
+    /// The number of later purges.
+    pub later: u64,
+}
+
+/// The keys that a purge covered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CoveredKeys {
+    /// Only the key itself.
+    Key,
+    /// All keys that begin with this prefix.
+    Prefix(Box<[u8]>),
+    /// Those keys that begin with this prefix and whose records have certain tags.
+    Tagged(Box<[u8]>),
+    /// All keys.
+    All,
+}
+
 /// Another purge, perhaps of another process, did not end in time. Nothing was purged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurgeBusy;
@@ -47,6 +69,20 @@ impl fmt::Display for PurgeBusy {
 impl std::error::Error for PurgeBusy {}
 
 impl StoreWorker {
+    /// Returns the last purge that may have removed records of a primary key; `None` if none of the
+    /// purges that the store still remembers covered the key.
+    pub fn last_purge(&self, primary: &[u8]) -> Option<PastPurge> {
+        let purges = &self.inner.shared.purges;
+        let (predicate, later) = purges.find_last(|purge| purge.may_match(primary))?;
+        let covered = match predicate {
+            OwnedPredicate::Key(_) => CoveredKeys::Key,
+            OwnedPredicate::Prefix(prefix) => CoveredKeys::Prefix(prefix),
+            OwnedPredicate::Tags(within, _) => CoveredKeys::Tagged(within),
+            OwnedPredicate::All => CoveredKeys::All,
+        };
+        Some(PastPurge { covered, later })
+    }
+
     /// Removes all records of a primary key. No lookup that begins after this returns finds these
     /// records, or the response of a fetch that began before the call.
     ///

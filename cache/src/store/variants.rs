@@ -146,7 +146,12 @@ pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
 
 /// The offset of the response's head in a variant's head; `None` if the variant has other values.
 pub(crate) fn head_start(head: &[u8], values: &[u8]) -> Option<usize> {
-    let (length, rest) = head.split_first_chunk::<LENGTH_BYTES>()?;
-    let found = rest.get(..usize::from(u16::from_le_bytes(*length)))?;
+    let found = values_of(head)?;
     (found == values).then_some(LENGTH_BYTES + found.len())
+}
+
+/// The values at the start of a variant's head; `None` if the head is too short for them.
+pub(crate) fn values_of(head: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = head.split_first_chunk::<LENGTH_BYTES>()?;
+    rest.get(..usize::from(u16::from_le_bytes(*length)))
 }

@@ -5,6 +5,7 @@ mod counts;
 mod damage;
 mod document;
 mod load;
+mod past_purge;
 mod promises;
 mod reader;
 mod select;

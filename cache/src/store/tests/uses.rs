@@ -65,6 +65,32 @@ fn a_record_counts_as_used_when_it_is_sent_but_not_when_it_is_only_found() {
     assert_eq!((uses(&worker, &fragment), uses(&worker, KEY)), (1, 1));
 }
 
+#[test]
+fn an_inspected_record_is_not_used() {
+    let (_store, worker) = open(32 << 20);
+    assert!(put(&worker, b"plain", b"old", b"body"));
+    put_variant(&worker, b"one");
+    put_variant(&worker, b"two");
+    let listed = || {
+        let mut uses = Vec::new();
+        let all = crate::Selection::within(b"");
+        worker.list(&all, None, 10, &mut |one| uses.push((one.key.to_vec(), one.uses))).unwrap();
+        uses
+    };
+    let before = (listed(), uses(&worker, b"plain"), uses(&worker, KEY));
+    assert!(matches!(worker.inspect(b"plain"), Lookup::Record(found) if found.head() == b"old"));
+    assert!(matches!(worker.inspect(b"other"), Lookup::Miss));
+    let Lookup::Base(base) = worker.inspect(KEY) else { panic!("the key has no base") };
+    assert!(base.variant(b"one").is_some() && base.variant(b"two").is_some());
+    assert_eq!((listed(), uses(&worker, b"plain"), uses(&worker, KEY)), before);
+    let mut values = Vec::new();
+    base.each_variant(&mut |variant| values.push(variant.to_vec()));
+    assert_eq!(values, [b"one", b"two"]);
+    let Lookup::Base(base) = worker.lookup(KEY) else { panic!("the key has no base") };
+    assert!(base.variant(b"two").is_some());
+    assert_ne!(listed(), before.0, "a lookup for an answer counts");
+}
+
 /// A client may send a different user agent with each request, so a new variant does not count as
 /// requested before.
 #[test]
