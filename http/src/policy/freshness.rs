@@ -24,6 +24,21 @@ pub enum LifetimeSource {
     Nothing,
 }
 
+impl LifetimeSource {
+    /// The section that gives the source its meaning; for a setting, the section that leaves the
+    /// lifetime to caches.
+    pub const fn section(self) -> &'static str {
+        match self {
+            LifetimeSource::SharedMaxAge => "RFC 9111 §5.2.2.10",
+            LifetimeSource::MaxAge => "RFC 9111 §5.2.2.1",
+            LifetimeSource::Expires => "RFC 9111 §5.3",
+            LifetimeSource::Heuristic | LifetimeSource::Setting => "RFC 9111 §4.2.2",
+            LifetimeSource::Override => "against RFC 9111 §4.2.1",
+            LifetimeSource::Nothing => "RFC 9111 §4.2.1",
+        }
+    }
+}
+
 /// The time for which a response is fresh, counted from its creation by the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreshnessLifetime {

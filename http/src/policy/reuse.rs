@@ -55,6 +55,57 @@ pub enum ReuseDecision {
     Validate(ForwardReason),
 }
 
+/// Why a stored response that matches a request needs validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValidationCause {
+    /// The response says `no-cache` (RFC 9111 §5.2.2.4).
+    NoCache,
+    /// The response is stale, and the request does not accept that (RFC 9111 §4.2).
+    Stale,
+    /// The request says `no-cache` (RFC 9111 §5.2.1.4).
+    RequestNoCache,
+    /// The response is older than the `max-age` of the request (RFC 9111 §5.2.1.1).
+    RequestMaxAge,
+    /// The response is fresh for less than the `min-fresh` of the request (RFC 9111 §5.2.1.3).
+    RequestMinFresh,
+    /// The request has Authorization, and the response does not allow sharing (RFC 9111 §3.5).
+    Authorization,
+}
+
+impl ValidationCause {
+    /// The reason for forwarding the request, as Cache-Status gives it.
+    pub const fn forward_reason(self) -> ForwardReason {
+        match self {
+            ValidationCause::NoCache | ValidationCause::Stale => ForwardReason::Stale,
+            ValidationCause::RequestNoCache
+            | ValidationCause::RequestMaxAge
+            | ValidationCause::RequestMinFresh
+            | ValidationCause::Authorization => ForwardReason::Request,
+        }
+    }
+}
+
+impl std::fmt::Display for ValidationCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ValidationCause::NoCache => "the response says no-cache (RFC 9111 §5.2.2.4)",
+            ValidationCause::Stale => "the response is stale (RFC 9111 §4.2)",
+            ValidationCause::RequestNoCache => "the request says no-cache (RFC 9111 §5.2.1.4)",
+            ValidationCause::RequestMaxAge => {
+                "the response is older than the max-age of the request (RFC 9111 §5.2.1.1)"
+            }
+            ValidationCause::RequestMinFresh => {
+                "the response is fresh for less than the min-fresh of the request \
+                 (RFC 9111 §5.2.1.3)"
+            }
+            ValidationCause::Authorization => {
+                "the request has Authorization, and the response does not allow sharing \
+                 (RFC 9111 §3.5)"
+            }
+        })
+    }
+}
+
 /// RFC 9111 §4, §5.2.1: decides whether a stored response may be served without validation.
 ///
 /// `no-store` in the request has no effect here: it forbids storing the response to that request,
@@ -63,22 +114,50 @@ pub enum ReuseDecision {
 pub fn judge(meta: &StoredMeta, request: &RequestDirectives, now: u64) -> ReuseDecision {
     let age = current_age(meta.initial_age_s, meta.response_time, now);
     let ttl = i64::from(meta.lifetime_s) - i64::from(age);
-    let is_fresh = ttl > 0;
-    if meta.no_cache || !is_fresh && !accepts_stale(meta, request, -ttl) {
-        return ReuseDecision::Validate(ForwardReason::Stale);
+    match cause_at(meta, request, (age, ttl)) {
+        Some(cause) => ReuseDecision::Validate(cause.forward_reason()),
+        None => ReuseDecision::Serve { age, ttl },
+    }
+}
+
+/// Returns why [`judge`] has a stored response validated; `None` if it may be served.
+pub fn validation_cause(
+    meta: &StoredMeta,
+    request: &RequestDirectives,
+    now: u64,
+) -> Option<ValidationCause> {
+    let age = current_age(meta.initial_age_s, meta.response_time, now);
+    let ttl = i64::from(meta.lifetime_s) - i64::from(age);
+    cause_at(meta, request, (age, ttl))
+}
+
+#[inline]
+fn cause_at(
+    meta: &StoredMeta,
+    request: &RequestDirectives,
+    (age, ttl): (u32, i64),
+) -> Option<ValidationCause> {
+    if meta.no_cache {
+        return Some(ValidationCause::NoCache);
+    }
+    if ttl <= 0 && !accepts_stale(meta, request, -ttl) {
+        return Some(ValidationCause::Stale);
     }
     if *request == RequestDirectives::EMPTY {
-        return ReuseDecision::Serve { age, ttl };
+        return None;
     }
-    let is_refused = request.no_cache
-        || request.max_age.is_some_and(|max_age| is_older(age, max_age))
-        || request.min_fresh.is_some_and(|least| ttl < i64::from(least))
+    if request.no_cache {
+        Some(ValidationCause::RequestNoCache)
+    } else if request.max_age.is_some_and(|max_age| is_older(age, max_age)) {
+        Some(ValidationCause::RequestMaxAge)
+    } else if request.min_fresh.is_some_and(|least| ttl < i64::from(least)) {
+        Some(ValidationCause::RequestMinFresh)
+    } else if request.is_authorized && !meta.permits_authorized {
         // §3.5: unless the response may be shared, the response for an authorized user may differ.
-        || request.is_authorized && !meta.permits_authorized;
-    if is_refused {
-        return ReuseDecision::Validate(ForwardReason::Request);
+        Some(ValidationCause::Authorization)
+    } else {
+        None
     }
-    ReuseDecision::Serve { age, ttl }
 }
 
 /// RFC 9111 §5.2.1.2, within §4.2.4: whether the request accepts a stale response. `staleness` is

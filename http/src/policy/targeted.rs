@@ -14,7 +14,9 @@ pub struct TargetList {
 
 /// The directives that the targeted fields of a response give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TargetedControl {
+pub struct TargetedControl<'a> {
+    /// The name of the field that gives the directives.
+    pub name: Option<&'a [u8]>,
     /// The directives of the first valid field; `None` if there is none.
     pub directives: Option<ResponseDirectives>,
     /// Whether a field that is preferred to the directives was ignored, because it is invalid.
@@ -43,7 +45,7 @@ impl TargetList {
     /// RFC 9213 §2.2: returns the directives of the first listed field that has a valid value that
     /// is not empty.
     // RFC: 9213-2.1-4, 9213-2.2-1, 9213-2.2-3, 9213-2.4-1
-    pub fn select(&self, response: Fields<'_>) -> TargetedControl {
+    pub fn select(&self, response: Fields<'_>) -> TargetedControl<'_> {
         let mut has_invalid = false;
         for name in &self.names {
             let is_named = |field_name: &[u8]| field_name.eq_ignore_ascii_case(name);
@@ -53,11 +55,11 @@ impl TargetList {
             }
             let directives = parse(lines.map(|field| field.value));
             if directives.is_some() {
-                return TargetedControl { directives, has_invalid };
+                return TargetedControl { name: Some(name), directives, has_invalid };
             }
             has_invalid = true;
         }
-        TargetedControl { directives: None, has_invalid }
+        TargetedControl { name: None, directives: None, has_invalid }
     }
 }
 

@@ -108,6 +108,25 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
     }
 }
 
+/// Iterates over the values in a secondary key of these names; `None` stands for an absent field.
+pub fn key_values<'a>(
+    names: FieldNames<'a>,
+    key: &'a [u8],
+) -> impl Iterator<Item = Option<&'a [u8]>> {
+    let mut rest = key;
+    names.iter().map(move |_| {
+        let (len, after) = rest.split_first_chunk::<LEN_BYTES>()?;
+        rest = after;
+        let len = u32::from_le_bytes(*len);
+        if len == ABSENT {
+            return None;
+        }
+        let (value, after) = rest.split_at_checked(len as usize)?;
+        rest = after;
+        Some(value)
+    })
+}
+
 /// Writes the normal form of Accept-Encoding; returns false if the request has no such field, or
 /// one without a normal form.
 fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {

@@ -1,6 +1,8 @@
 use super::{NOW, block, stored};
 use crate::policy::directives::RequestDirectives;
-use crate::policy::reuse::{ForwardReason, ReuseDecision, judge};
+use crate::policy::reuse::{
+    ForwardReason, ReuseDecision, ValidationCause, judge, validation_cause,
+};
 
 // RFC: 9111-3.5-1, 9111-4-4, 9111-4-5, 9111-4.2.4-1, 9111-4.2.4-2, 9111-5.2.2.2-1, 9111-5.2.2.2-2
 // RFC: 9111-5.2.2.4-1, 9111-5.2.2.8-1, 9111-5.2.2.10-1
@@ -126,6 +128,32 @@ fn a_stored_response_is_used_only_if_both_sides_allow_it() {
         let asked = RequestDirectives::parse(block(asked).fields());
         let now = NOW.saturating_add_signed(later);
         assert_eq!(judge(&meta, &asked, now), expected, "{name}");
+        let cause = validation_cause(&meta, &asked, now);
+        let reason = cause.map(ValidationCause::forward_reason);
+        match expected {
+            ReuseDecision::Serve { .. } => assert_eq!(reason, None, "{name}"),
+            ReuseDecision::Validate(expected) => assert_eq!(reason, Some(expected), "{name}"),
+        }
+    }
+}
+
+#[test]
+fn every_validation_has_its_cause() {
+    use ValidationCause::*;
+    for (response, asked, expected) in [
+        ("Cache-Control: no-cache, max-age=60", "", Some(NoCache)),
+        ("Cache-Control: max-age=5", "", Some(Stale)),
+        ("Cache-Control: max-age=5", "Cache-Control: max-stale=9", None),
+        ("Cache-Control: max-age=60", "Cache-Control: no-cache", Some(RequestNoCache)),
+        ("Cache-Control: max-age=60", "Cache-Control: max-age=9", Some(RequestMaxAge)),
+        ("Cache-Control: max-age=60", "Cache-Control: min-fresh=55", Some(RequestMinFresh)),
+        ("Cache-Control: max-age=60", "Authorization: x", Some(Authorization)),
+        ("Cache-Control: max-age=60", "", None),
+    ] {
+        let (meta, _) = stored(response);
+        let asked_directives = RequestDirectives::parse(block(asked).fields());
+        let cause = validation_cause(&meta, &asked_directives, NOW + 10);
+        assert_eq!(cause, expected, "{response}, {asked}");
     }
 }
 

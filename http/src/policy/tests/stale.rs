@@ -1,6 +1,6 @@
 use super::*;
 use crate::policy::directives::RequestDirectives;
-use crate::policy::stale::{StaleCause, StaleRules, may_serve_stale};
+use crate::policy::stale::{StaleCause, StaleRefusal, StaleRules, may_serve_stale, stale_limit};
 
 const NONE: StaleRules =
     StaleRules { stale_while_revalidate_s: 0, stale_if_error_s: 0, stale_if_unreachable_s: 0 };
@@ -132,4 +132,24 @@ fn the_limits_are_stored() {
     let read = StoredMeta::decode(&bytes).expect("just encoded");
     assert_eq!(read, meta);
     assert_eq!((read.stale_while_revalidate_s, read.stale_if_error_s), (Some(7), Some(0)));
+}
+
+#[test]
+fn a_response_that_is_never_served_stale_has_its_reason() {
+    use StaleRefusal::*;
+    for (response, asked, expected) in [
+        ("max-age=1, no-cache", "", Err(NoCache)),
+        ("max-age=1, must-revalidate", "", Err(Forbidden)),
+        ("s-maxage=1", "", Err(Forbidden)),
+        ("max-age=1", "Cache-Control: no-cache", Err(RequestNoCache)),
+        ("max-age=1", "Authorization: x", Err(Authorization)),
+        ("max-age=1", "Cache-Control: min-fresh=1", Err(RequestFreshness)),
+        ("max-age=1, stale-while-revalidate=7", "", Ok(7)),
+        ("max-age=1", "", Ok(20)),
+    ] {
+        let (meta, _) = stored(&format!("Cache-Control: {response}"));
+        let request = RequestDirectives::parse(block(asked).fields());
+        let limit = stale_limit(&meta, &request, &GENEROUS, StaleCause::Revalidating, NOW + 10);
+        assert_eq!(limit, expected, "{response}, {asked}");
+    }
 }

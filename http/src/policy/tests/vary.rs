@@ -1,5 +1,7 @@
 use super::block;
-use crate::policy::vary::{FieldNames, VARY_NAMES_MAX, Vary, secondary_key, vary_names};
+use crate::policy::vary::{
+    FieldNames, VARY_NAMES_MAX, Vary, key_values, secondary_key, vary_names,
+};
 
 fn names(text: &str) -> Vary {
     vary_names(block(text).fields())
@@ -150,4 +152,19 @@ fn a_key_is_appended_with_lengths_first() {
     let mut out = b"=".to_vec();
     secondary_key(names, block("A: x,y\nC:").fields(), &mut out);
     assert_eq!(out, b"=\x04\0\0\0x, y\xff\xff\xff\xff\0\0\0\0");
+}
+
+#[test]
+fn the_values_of_a_key_are_read_back() {
+    let names = FieldNames::decode(b"a,b,c").expect("sorted tokens");
+    let values = |key: &[u8]| -> Vec<_> {
+        key_values(names, key).map(|value| value.map(<[u8]>::to_vec)).collect()
+    };
+    let mut key = Vec::new();
+    secondary_key(names, block("C: 1\nA: x,y\nC: 2").fields(), &mut key);
+    let expected = [Some(&b"x, y"[..]), None, Some(b"1, 2")];
+    assert_eq!(values(&key), expected.map(|value| value.map(<[u8]>::to_vec)));
+    for len in 0..key.len() {
+        assert_eq!(values(&key[..len]).len(), 3, "a key that is cut to {len} bytes");
+    }
 }
