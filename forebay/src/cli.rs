@@ -3,6 +3,7 @@
 mod cache;
 #[cfg(test)]
 mod docs;
+mod explain;
 mod locks;
 mod rules;
 mod stored;
@@ -33,6 +34,7 @@ pub(crate) fn command() -> Command {
         .subcommand(config_command())
         .subcommand(stored::purge())
         .subcommand(stored::list())
+        .subcommand(explain::explain())
         .subcommand(stats())
         .subcommand(counters())
         .subcommand(locks::command())

@@ -7,9 +7,10 @@ use forebay_testkit::{Origin, Server};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// Pages that contain commands.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "docs/cache-tools.md",
+    "docs/explain.md",
     "docs/install.md",
     "docs/limits.md",
     "docs/lock-profiling.md",

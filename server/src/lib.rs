@@ -16,6 +16,7 @@ mod deliver;
 pub mod engine;
 pub mod event_queue;
 pub mod events;
+mod explain;
 mod fault;
 mod fetch;
 mod flow;

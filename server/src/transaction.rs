@@ -20,7 +20,7 @@ use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::{KeyText, RouteMatch, match_route, write_key};
 use crate::log::Access;
-use crate::lookup::{Hit, LookupQuery, LookupResult, lookup, lookup_stale};
+use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
 use crate::worker::Worker;
@@ -162,6 +162,7 @@ impl<'t> Transaction<'t> {
         debug_assert!(!self.key.is_empty(), "a key is written before it is looked up");
         LookupQuery {
             store: self.store(),
+            mode: LookupMode::Answer,
             is_used: self.client.worker.store_is_used(),
             is_ruled_out: self.rule_state.is_off(HttpControl::RequestCacheable),
             route: self.route().route,

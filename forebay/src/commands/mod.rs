@@ -5,6 +5,7 @@ mod cache;
 mod check;
 mod control;
 mod counters;
+mod explain;
 mod list;
 pub(crate) mod locks;
 mod rules;
@@ -29,6 +30,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("purge", args)) => control::purge(args),
         Some(("ls", args)) => list::run(args),
+        Some(("explain", args)) => explain::run(args),
         Some(("stats", args)) => stats::run(args),
         Some(("counters", args)) => counters::run(args),
         Some(("locks", args)) => locks::run(args),

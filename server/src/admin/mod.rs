@@ -5,6 +5,7 @@
 //! on this machine purge the cache (DNS rebinding, cross-site requests).
 
 mod body;
+mod explain;
 mod list;
 mod locks;
 mod metrics;

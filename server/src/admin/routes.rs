@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::body::{AdminResponse, json_answer, plain, typed};
+use super::explain::explain;
 use super::list::list;
 use super::locks;
 use super::metrics;
@@ -37,13 +38,16 @@ pub(super) async fn answer(
         (&Method::GET, "/metrics") => prometheus(control).await,
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
         (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control).await),
+        (&Method::GET, "/explain") => explain(control, request.uri().query()).await,
         (&Method::GET, "/ls") => list(control, request.uri().query()),
         (&Method::GET, "/locks") => locks::look(control),
         (&Method::POST, "/locks") => locks::switch(control, request.uri().query()),
         (&Method::POST, "/purge") => purge(control, request, active).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
-        (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/ls" | "/") => not_allowed("GET"),
+        (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/explain" | "/ls" | "/") => {
+            not_allowed("GET")
+        }
         (_, "/purge" | "/reload") => not_allowed("POST"),
         (_, "/locks") => not_allowed("GET, POST"),
         _ => plain(StatusCode::NOT_FOUND, "no such path; GET / lists all of them\n"),
@@ -61,6 +65,7 @@ const INDEX: &str = "GET  /healthz  answers 200 while every worker runs, 503 whi
 GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
 GET  /rules    counts and cost of each header rule, as JSON
+GET  /explain  how ?url= would be answered, also with ?method=, ?header= (a line each), ?json
 GET  /ls       stored responses, a JSON object on each line
 GET  /locks    state of the lock profile
 POST /locks    switches the lock profile: ?on, ?off or ?reset; ?on&sample=100 records 1 in 100

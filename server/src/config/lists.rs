@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_http::fields::{Field, FieldId, FieldSet};
+use forebay_http::policy::exchange::CacheRules;
 use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::stale::StaleRules;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
@@ -13,6 +14,7 @@ use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;
 use super::table::RouteSettings;
 use super::units::parse_duration;
+use super::value::SetCookie;
 use crate::limits::{
     ADDRESS_RANGES_MAX, FIELD_NAMES_MAX, STATUS_FRESHNESS_S_MAX, TARGETED_FIELDS_MAX,
 };
@@ -300,6 +302,22 @@ impl RouteSettings {
             stale_while_revalidate_s: self.stale_while_revalidate_s,
             stale_if_error_s: self.stale_if_error_s,
             stale_if_unreachable_s: self.stale_if_unreachable_s,
+        }
+    }
+
+    /// The settings for storing and freshness. `has_cookie` says whether the request has a cookie.
+    pub(crate) fn cache_rules(&self, has_cookie: bool) -> CacheRules<'_> {
+        CacheRules {
+            targets: &self.targeted_cache_control,
+            // A cookie suggests that the response is for one client, so the heuristic does not
+            // apply.
+            heuristic_percent: if has_cookie { 0 } else { self.heuristic_percent },
+            heuristic_s_max: self.heuristic_s_max,
+            heuristic_error_s_max: self.heuristic_error_s_max,
+            override_freshness_s: self.override_freshness_s,
+            status_freshness: &self.status_freshness,
+            default_freshness_s: self.default_freshness_s,
+            set_cookie_is_storable: self.set_cookie != SetCookie::Refuse,
         }
     }
 

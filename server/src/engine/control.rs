@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_cache::{Selection, Store, StoreWorker};
+use forebay_rules::apply::RequestText;
 use forebay_shm::{CounterError, CounterFile, CounterSlot, DirGuard};
 use forebay_sync::profile::with_known_stack;
 use tokio::net::UnixListener;
@@ -27,6 +28,7 @@ use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::event_queue;
 use crate::events::Event;
+use crate::explain::Explanation;
 use crate::fetch::Hosts;
 use crate::key::DamagedKey;
 use crate::limits::{
@@ -128,6 +130,14 @@ impl Control {
         let (reports, stuck) =
             self.workers.ask(|tell| WorkerCommand::CountRules { tell }).wait().await;
         (RuleReport::sum(reports), stuck)
+    }
+
+    /// Returns how a worker would answer a request now; `None` if no worker replies.
+    pub(crate) async fn explain(&self, request: RequestText) -> Option<Explanation> {
+        let request = Box::new(request);
+        let command = |tell| WorkerCommand::Explain { request, tell };
+        let (explanations, _) = self.workers.ask_one(command).wait().await;
+        explanations.into_iter().next()
     }
 
     /// Adds `amount` to a counter in the control thread's slot.

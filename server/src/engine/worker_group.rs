@@ -70,6 +70,18 @@ impl WorkerGroup {
         self.send(|_, reply, is_stuck| (!is_stuck).then(|| command(reply)))
     }
 
+    /// Sends the command that `command` makes to the first worker that is not stuck.
+    pub(super) fn ask_one<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> WorkerCommand,
+    ) -> Replies<T> {
+        let mut command = Some(command);
+        self.send(|_, reply, is_stuck| {
+            let command = if is_stuck { None } else { command.take() };
+            command.map(|command| command(reply))
+        })
+    }
+
     fn send<T>(
         &self,
         mut command: impl FnMut(&WorkerThread, oneshot::Sender<T>, bool) -> Option<WorkerCommand>,

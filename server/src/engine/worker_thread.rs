@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use forebay_cache::Store;
+use forebay_rules::apply::RequestText;
 use forebay_shm::CounterSlot;
 use forebay_sync::profile::with_known_stack;
 use forebay_sync::{LockClass, Mutex};
@@ -24,6 +25,7 @@ use crate::config::Config;
 use crate::connection;
 use crate::counters::Histogram;
 use crate::events::Event;
+use crate::explain::{Explanation, explain};
 use crate::fetch::Hosts;
 use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
@@ -40,6 +42,8 @@ pub(crate) enum WorkerCommand {
     TakeSettings { settings: Arc<SettingsSlot>, done: oneshot::Sender<()> },
     /// Report the counts of the header rules on `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
+    /// Explain on `tell` how the request would be answered.
+    Explain { request: Box<RequestText>, tell: oneshot::Sender<Explanation> },
     /// Start or stop answering from the store; `done` is signalled afterwards.
     UseStore { is_used: bool, done: oneshot::Sender<()> },
     /// Stop accepting, and finish requests in flight until `deadline_ms`.
@@ -260,6 +264,9 @@ pub(crate) async fn work(
             WorkerCommand::CountRules { tell } => {
                 // The control thread may have given up waiting.
                 let _ = tell.send(RuleReport::new(&worker.config()));
+            }
+            WorkerCommand::Explain { request, tell } => {
+                let _ = tell.send(explain(&worker, &request));
             }
             WorkerCommand::UseStore { is_used, done } => {
                 worker.use_store(is_used);

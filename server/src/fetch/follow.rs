@@ -9,8 +9,9 @@ use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 
+use super::join::reason_of;
 use super::lead::FailureCode;
-use super::resolve::{origin_pool, reason_of};
+use super::resolve::origin_pool;
 use crate::clock;
 use crate::fault::Fault;
 use crate::lookup::{Hit, stored_meta, validated};

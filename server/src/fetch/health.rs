@@ -43,11 +43,16 @@ impl OriginHealth {
     /// Lets the caller probe an origin that is down; `None` if it is too early, or another request
     /// does.
     pub(super) fn probe(self: &Rc<Self>) -> Option<ProbeGuard> {
-        let is_due = clock::monotonic_ms() >= self.next_probe_ms.get();
-        if !is_due || self.is_probed.replace(true) {
+        if !self.is_probe_due() {
             return None;
         }
+        self.is_probed.set(true);
         Some(ProbeGuard(Rc::clone(self)))
+    }
+
+    /// Whether [`probe`](Self::probe) would let its caller probe the origin.
+    pub(super) fn is_probe_due(&self) -> bool {
+        clock::monotonic_ms() >= self.next_probe_ms.get() && !self.is_probed.get()
     }
 }
 

@@ -13,16 +13,17 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use forebay_cache::{CollapseResult, DeclineReason, Follower, JoinPolicy, JoinTerms, Leader};
+use forebay_cache::{CollapseResult, Follower, Leader};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::meta::StoredMeta;
-use forebay_http::policy::reason::{Detail, Reason};
+use forebay_http::policy::reason::Reason;
 use tokio::sync::oneshot;
 
 use super::abandoned::run_while_wanted;
 use super::condition;
 use super::follow::{FollowedFetch, follow, own_response};
+use super::join::{JoinContext, JoinKey, declined_detail};
 use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
@@ -32,7 +33,7 @@ use super::validate::{confirmed, validate};
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::{FAILED_FETCHES_MAX, FOLLOW_STALLED_MS, JOINS_MAX};
+use crate::limits::{FAILED_FETCHES_MAX, JOINS_MAX};
 use crate::lookup::{ForwardPlan, LookupResult, Stale};
 use crate::response::{ConfirmedResponse, Response, StreamedResponse};
 use crate::transaction::Transaction;
@@ -99,8 +100,7 @@ async fn collapse<'t>(
         match join(transaction, &plan) {
             CollapseResult::Declined(declined) => {
                 worker.count(Counter::HitsForMiss);
-                let cause = reason_of(declined.reason);
-                status.detail = Some(Detail::caused(Reason::Declined, cause));
+                status.detail = Some(declined_detail(declined.reason));
                 break;
             }
             CollapseResult::Stored => match transaction.look_up() {
@@ -162,14 +162,6 @@ async fn collapse<'t>(
     Ok(None)
 }
 
-/// Returns the reason for which a response was not stored.
-pub(super) fn reason_of(declined: DeclineReason) -> Option<Reason> {
-    match declined {
-        DeclineReason::TooLarge => Some(Reason::TooLarge),
-        DeclineReason::Code(code) => Reason::from_code(code),
-    }
-}
-
 /// Records that the request was answered by the fetch of another one.
 fn note_collapsed(
     transaction: &mut Transaction<'_>,
@@ -203,26 +195,10 @@ pub(super) fn origin_pool(transaction: &Transaction<'_>) -> Rc<OriginPool> {
 }
 
 pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {
-    let variant = plan.varies.then_some(&**transaction.variant);
-    let known = plan.stale.as_ref().map(|stale| stale.known);
-    let terms = JoinTerms {
-        now_ms: clock::monotonic_ms(),
-        policy: join_policy(transaction, plan),
-        declined_ms: u64::from(transaction.route().route.settings.hit_for_miss_ms),
-        stalled_ms: FOLLOW_STALLED_MS,
-        share: transaction.config.sites.share_of(transaction.route().route.number),
-        has_turn: origin_pool(transaction).has_turn(transaction.client.network()),
-    };
-    transaction.store().collapse(transaction.key, variant, known, terms)
-}
-
-fn join_policy(transaction: &Transaction<'_>, plan: &ForwardPlan) -> JoinPolicy {
-    let permits_authorized = |stale: &Stale| stale.meta.permits_authorized;
-    let is_authorized = transaction.request.directives.is_authorized;
-    match is_authorized && !plan.stale.as_ref().is_some_and(permits_authorized) {
-        true => JoinPolicy::Arrived,
-        false => JoinPolicy::Any,
-    }
+    let (worker, network) = (transaction.worker(), transaction.client.network());
+    let context = JoinContext::new(worker, transaction.config, transaction.route(), network);
+    let key = JoinKey { primary: transaction.key, variant: transaction.variant };
+    context.join(key, &transaction.request.directives, plan)
 }
 
 /// Collects what a fetch for this request needs.

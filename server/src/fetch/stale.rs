@@ -25,6 +25,39 @@ pub(crate) struct StaleHit<'t> {
     pub(crate) cause: StaleCause,
 }
 
+/// Decides whether a stale response answers a request without waiting for the origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StalePlan {
+    is_down: bool,
+    fills: bool,
+    only_if_cached: bool,
+}
+
+impl StalePlan {
+    /// `is_down` says whether the last attempt to reach the origin has failed, and `fills` whether
+    /// a response to the request may be stored.
+    pub(crate) fn new(is_down: bool, fills: bool, only_if_cached: bool) -> StalePlan {
+        StalePlan { is_down, fills, only_if_cached }
+    }
+
+    /// The causes for which a stale response may answer, in the order in which they are tried.
+    pub(crate) fn causes(self) -> impl Iterator<Item = StaleCause> {
+        let causes =
+            [(StaleCause::Revalidating, self.validates()), (StaleCause::Unreachable, self.is_down)];
+        causes.into_iter().filter(|(_, applies)| *applies).map(|(cause, _)| cause)
+    }
+
+    /// Whether the stale response that answers is validated in the background.
+    pub(crate) fn validates(self) -> bool {
+        self.fills && !self.only_if_cached
+    }
+
+    /// Whether the request finds out whether an origin that is down is back, if that is due.
+    pub(crate) fn may_probe(self) -> bool {
+        !self.fills && !self.only_if_cached
+    }
+}
+
 /// Returns the stale response that answers the request without waiting for the origin, and has it
 /// validated in the background; `None` if the request has to wait for the origin. `fills` says
 /// whether a response to this request may be stored; otherwise the request validates nothing, but
@@ -35,17 +68,15 @@ pub(crate) fn stale_at_once<'t>(
     fills: bool,
 ) -> Option<StaleHit<'t>> {
     let health = Rc::clone(&origin_pool(transaction).health);
-    let is_down = health.is_down();
-    let asks = !transaction.request.directives.only_if_cached;
-    let validates = fills && asks;
-    let causes = [(StaleCause::Revalidating, validates), (StaleCause::Unreachable, is_down)];
-    let stale = causes.into_iter().filter(|(_, applies)| *applies).find_map(|(cause, _)| {
+    let only_if_cached = transaction.request.directives.only_if_cached;
+    let plan = StalePlan::new(health.is_down(), fills, only_if_cached);
+    let stale = plan.causes().find_map(|cause| {
         let hit = transaction.look_up_stale(cause)?;
         Some(StaleHit { hit, cause })
     })?;
-    if validates {
+    if plan.validates() {
         validate_in_background(transaction, &stale.hit);
-    } else if asks && health.probe().is_some() {
+    } else if plan.may_probe() && health.probe().is_some() {
         return None;
     }
     Some(stale)

@@ -28,7 +28,11 @@ pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-pub(super) fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static str> {
+/// Splits an `http` URL into its authority and its path with query.
+///
+/// # Errors
+/// A sentence that names the malformed part of the URL.
+pub(crate) fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static str> {
     let rest = strip_scheme(url).ok_or("a URL begins with http://")?;
     let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));

@@ -9,7 +9,9 @@ use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
 
 use super::bypass::bypass;
-use super::{ForwardPlan, Hit, LookupQuery, LookupResult, SelectedPart, StoredResponse};
+use super::{
+    ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, SelectedPart, StoredResponse,
+};
 use crate::parse::Request;
 
 /// Looks a request up; `variant` receives its secondary key if the resource has variants.
@@ -92,7 +94,23 @@ pub(crate) fn validated<'w>(
     Some(Hit { stored, part, age, ttl })
 }
 
-impl LookupQuery<'_> {
+impl<'w> LookupQuery<'w> {
+    /// Looks up the records of the key.
+    #[inline]
+    pub(crate) fn find(&self) -> Lookup<'w> {
+        match self.mode {
+            LookupMode::Answer => self.store.lookup(self.key),
+            LookupMode::Inspect => self.store.inspect(self.key),
+        }
+    }
+
+    /// Removes a record that is of no use.
+    fn forget(&self, variant: Option<&[u8]>, version: RecordVersion) {
+        if self.mode == LookupMode::Answer {
+            self.store.forget(self.key, variant, version);
+        }
+    }
+
     /// Selects the part of a stored response that answers the request. Returns `None` if a fragment
     /// of that part is no longer in the store; then the whole response is removed, because it would
     /// be of no use to the next request either.
@@ -107,7 +125,7 @@ impl LookupQuery<'_> {
             && !request.form.head_only
             && !self.store.has_fragments(&long, part.bytes(long.bytes()))
         {
-            self.store.forget(self.key, variant, stored.found.version());
+            self.forget(variant, stored.found.version());
             return None;
         }
         Some(part)
@@ -120,7 +138,7 @@ fn select<'w>(
     fields: Fields<'_>,
     variant: &mut Vec<u8>,
 ) -> Result<StoredResponse<'w>, ForwardReason> {
-    let found = match query.store.lookup(query.key) {
+    let found = match query.find() {
         Lookup::Miss => return Err(ForwardReason::UriMiss),
         Lookup::Record(found) => found,
         Lookup::Base(base) => {
@@ -133,7 +151,7 @@ fn select<'w>(
     StoredResponse::new(found).ok_or_else(|| {
         // Another version of the server wrote the record. It is removed, so that a new record can
         // be stored.
-        query.store.forget(query.key, (!variant.is_empty()).then_some(&*variant), known);
+        query.forget((!variant.is_empty()).then_some(&*variant), known);
         ForwardReason::Miss
     })
 }

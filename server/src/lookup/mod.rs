@@ -49,9 +49,19 @@ pub(crate) struct ForwardPlan {
     pub(crate) stale: Option<Stale>,
 }
 
+/// Whether a lookup is for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookupMode {
+    /// A stored response counts as used, and one that is of no use is removed.
+    Answer,
+    /// The store is not changed.
+    Inspect,
+}
+
 /// The input of a lookup: the store, the key, the route and the time.
 pub(crate) struct LookupQuery<'a> {
     pub(crate) store: &'a StoreWorker,
+    pub(crate) mode: LookupMode,
     /// Whether requests are answered from the store.
     pub(crate) is_used: bool,
     /// Whether rules keep the request from being answered from the store.

@@ -40,6 +40,11 @@ impl<'w> StoredResponse<'w> {
         stored_block(self.found.head(), &self.meta)
     }
 
+    /// All stored field lines: first those that no client gets, then those that are sent.
+    pub(crate) fn lines(&self) -> &[u8] {
+        self.found.head().get(STORED_META_BYTES..).unwrap_or_default()
+    }
+
     /// Copies the parts that validation needs.
     pub(crate) fn to_stale(&self) -> Stale {
         Stale {

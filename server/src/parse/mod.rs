@@ -5,5 +5,5 @@ mod next;
 mod request;
 
 pub(crate) use body::{BodyPart, RequestBody};
-pub(crate) use next::next_head;
+pub(crate) use next::{head_limits, next_head};
 pub(crate) use request::{Request, ResponseForm, explicit_port};

@@ -42,7 +42,8 @@ pub(crate) async fn next_head(
     }
 }
 
-fn head_limits(settings: &ServerSettings) -> HeadLimits {
+/// Returns the limits of a request head.
+pub(crate) fn head_limits(settings: &ServerSettings) -> HeadLimits {
     HeadLimits {
         head_bytes_max: settings.head_bytes_max,
         field_count_max: settings.field_count_max,

@@ -77,9 +77,12 @@ impl HookContext<'_> {
         let mut context = message.run_context(&self.view, carried, &world);
         let program = &self.rules.program;
         let mut meter = Meter::new(&self.config.rule_counters, self.rules.first);
-        let effects = match meter.samples(hook) {
-            false => program.run(hook, &mut context, texts, &mut meter),
-            true => program.run(hook, &mut context, texts, &mut meter.timed()),
+        let effects = if self.rule_state.is_inspecting() {
+            program.run(hook, &mut context, texts, &mut ())
+        } else if meter.samples(hook) {
+            program.run(hook, &mut context, texts, &mut meter.timed())
+        } else {
+            program.run(hook, &mut context, texts, &mut meter)
         };
         self.rule_state.transaction.set(transaction);
         self.rule_state.session.set(session);
@@ -176,6 +179,8 @@ impl RuleEnvironment for World<'_> {
     }
 
     fn count(&self, counter: u32) {
-        self.0.config.rule_counters.count(self.0.rules, counter);
+        if !self.0.rule_state.is_inspecting() {
+            self.0.config.rule_counters.count(self.0.rules, counter);
+        }
     }
 }

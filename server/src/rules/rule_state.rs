@@ -38,9 +38,33 @@ pub(super) struct RequestFacts {
     pub(super) transaction_count: u64,
     /// The number of this request, which no other request of this process has.
     pub(super) number: u64,
+    /// Whether no client made the request: its rules are run to see their effects, and not counted.
+    pub(super) is_inspecting: bool,
 }
 
 impl RuleState {
+    /// Creates the state of a request that no client has made: it is only explained.
+    pub(crate) fn inspecting(client: IpAddr) -> RuleState {
+        RuleState {
+            transaction: Cell::default(),
+            session: Cell::default(),
+            cache: Cell::default(),
+            outbound: Cell::default(),
+            facts: RequestFacts {
+                client: SocketAddr::new(client, 0),
+                local: None,
+                transaction_count: 1,
+                number: 0,
+                is_inspecting: true,
+            },
+        }
+    }
+
+    /// Whether the request is only explained.
+    pub(super) fn is_inspecting(&self) -> bool {
+        self.facts.is_inspecting
+    }
+
     /// Creates the state of a request that has just arrived.
     pub(crate) fn new(client: &Client, has_rules: bool) -> RuleState {
         RuleState {
@@ -53,6 +77,7 @@ impl RuleState {
                 local: if has_rules { client.local() } else { None },
                 transaction_count: client.request_count(),
                 number: client.worker.request_number(),
+                is_inspecting: false,
             },
         }
     }

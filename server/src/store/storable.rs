@@ -81,19 +81,7 @@ impl StoreContext<'_> {
     }
 
     fn cache_rules(&self) -> CacheRules<'_> {
-        let settings = self.settings();
-        // A cookie suggests that the response is for one client, so the heuristic does not apply.
-        let has_cookie = self.request.fields.contains(FieldId::Cookie);
-        CacheRules {
-            targets: &settings.targeted_cache_control,
-            heuristic_percent: if has_cookie { 0 } else { settings.heuristic_percent },
-            heuristic_s_max: settings.heuristic_s_max,
-            heuristic_error_s_max: settings.heuristic_error_s_max,
-            override_freshness_s: settings.override_freshness_s,
-            status_freshness: &settings.status_freshness,
-            default_freshness_s: settings.default_freshness_s,
-            set_cookie_is_storable: settings.set_cookie != SetCookie::Refuse,
-        }
+        self.settings().cache_rules(self.request.fields.contains(FieldId::Cookie))
     }
 
     /// Returns the header lines of a response that only the client that caused the fetch gets.

@@ -1,0 +1,135 @@
+//! `GET /explain`: how a request would be answered now, and why.
+
+use std::rc::Rc;
+
+use forebay_http::authority::Authority;
+use forebay_http::edit::FieldName;
+use forebay_rules::apply::{ApplyError, RequestText};
+use http::StatusCode;
+use serde_json::json;
+
+use super::body::{AdminResponse, json_answer, plain, typed};
+use super::query::{AdminQuery, QueryError};
+use crate::config::ServerSettings;
+use crate::engine::Control;
+use crate::key::split_url;
+use crate::parse::head_limits;
+use crate::terminal::escaped_json;
+
+const KNOWN: &[&str] = &["url", "method", "header", "json"];
+
+pub(super) async fn explain(control: &Rc<Control>, query: Option<&str>) -> AdminResponse {
+    let read = AdminQuery::parse(query, KNOWN).and_then(|query| {
+        let request = control.with_config(|config| request_of(&query, &config.server))?;
+        Ok((request, query.is_set("json")?))
+    });
+    let (request, is_json) = match read {
+        Ok(read) => read,
+        Err(bad) => return json_answer(StatusCode::BAD_REQUEST, &bad.to_json()),
+    };
+    match control.explain(request).await {
+        None => {
+            let text = "no worker has replied: all of them are stuck or the server stops";
+            json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }))
+        }
+        Some(explanation) if is_json => {
+            let text = escaped_json(&explanation.to_json().to_string()) + "\n";
+            typed(StatusCode::OK, "application/json", text.into())
+        }
+        Some(explanation) => plain(StatusCode::OK, explanation.to_string()),
+    }
+}
+
+/// Makes the head of the request that the query describes. A Host field in `header` replaces the
+/// host of the URL, as with curl.
+fn request_of(query: &AdminQuery, settings: &ServerSettings) -> Result<RequestText, QueryError> {
+    let url = query.text("url").ok_or_else(|| QueryError::new("url", "give a URL"))?;
+    let (authority, path_query) =
+        split_url(url.as_bytes()).map_err(|text| QueryError::new("url", text))?;
+    let method = query.text("method").unwrap_or("GET");
+    if !is_token(method) {
+        return Err(QueryError::new("method", "this is no method of HTTP"));
+    }
+    let (mut lines, mut has_host) = (Vec::new(), false);
+    for line in query.text("header").unwrap_or_default().lines() {
+        let name = line.split_once(':').map(|(name, _)| name).filter(|name| is_token(name));
+        let Some(name) = name else {
+            let text = format!("write NAME: VALUE, not {line:?}");
+            return Err(QueryError::new("header", text));
+        };
+        has_host |= name.eq_ignore_ascii_case("host");
+        lines.extend_from_slice(line.as_bytes());
+        lines.extend_from_slice(b"\r\n");
+    }
+    let mut text = [method.as_bytes(), b" ", path_query, b" HTTP/1.1\r\n"].concat();
+    if !has_host {
+        text.extend_from_slice(format!("Host: {}\r\n", host_of(authority)).as_bytes());
+    }
+    text.extend_from_slice(&lines);
+    text.extend_from_slice(b"\r\n");
+    RequestText::parse(text, &head_limits(settings)).map_err(|error| {
+        let reason = match error {
+            ApplyError::Request(Some(error)) => error.reason(),
+            _ => "the fields are not the fields of one request",
+        };
+        QueryError::new("header", reason)
+    })
+}
+
+fn host_of(authority: Authority<'_>) -> String {
+    let host = String::from_utf8_lossy(authority.host);
+    match authority.port {
+        Some(port) => format!("{host}:{port}"),
+        None => host.into_owned(),
+    }
+}
+
+/// Whether a text is a token, as the names of fields and methods are.
+fn is_token(text: &str) -> bool {
+    FieldName::parse(text.as_bytes()).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn request(query: &str) -> Result<String, QueryError> {
+        let site = "[[site]]\nname = 'a'\nnames = ['a.org']\norigin = 'http://o'\n";
+        let config = Config::from_toml(site, "f.toml").expect("it is right");
+        let query = AdminQuery::parse(Some(query), KNOWN)?;
+        let request = request_of(&query, &config.server)?;
+        Ok(String::from_utf8_lossy(request.bytes()).into_owned())
+    }
+
+    #[test]
+    fn a_query_becomes_the_head_of_a_request() {
+        for (query, expected) in [
+            ("url=http://A.org", "GET / HTTP/1.1\r\nHost: A.org\r\n\r\n"),
+            ("url=http://a.org:80/x?y&method=HEAD", "HEAD /x?y HTTP/1.1\r\nHost: a.org:80\r\n\r\n"),
+            (
+                "url=http://127.0.0.1:8080/&header=host:+a.org%0AAccept:+b",
+                "GET / HTTP/1.1\r\nhost: a.org\r\nAccept: b\r\n\r\n",
+            ),
+        ] {
+            assert_eq!(request(query).as_deref(), Ok(expected), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_url_method_or_field_is_named() {
+        for (query, argument, part) in [
+            ("", "url", "give a URL"),
+            ("url=a.org", "url", "begins with http://"),
+            ("url=http://a.org/%20", "url", "path"),
+            ("url=http://a.org&method=G+T", "method", "no method"),
+            ("url=http://a.org&header=Accept", "header", "NAME: VALUE, not \"Accept\""),
+            ("url=http://a.org&header=A+b:+c", "header", "NAME: VALUE"),
+            ("url=http://a.org&header=A:+%01", "header", "control character"),
+            ("url=http://a.org&from=b", "from", "no such parameter"),
+        ] {
+            let bad = request(query).expect_err(query);
+            assert!(bad.argument == argument && bad.text.contains(part), "{query}: {bad:?}");
+        }
+    }
+}

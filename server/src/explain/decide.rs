@@ -1,0 +1,311 @@
+//! The steps of an explanation, in the order of `flow.rs`.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
+use forebay_cache::JoinPreview;
+use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
+use forebay_http::policy::meta::StoredMeta;
+use forebay_http::policy::range::RangeDecision;
+use forebay_http::policy::reason::{Detail, Reason};
+use forebay_http::policy::stale::{StaleCause, may_serve_stale, stale_limit};
+use forebay_http::request::RequestHead;
+use forebay_rules::apply::{RequestText, RuledRequest};
+use forebay_rules::ast::{Hook, HttpControl};
+
+use super::facts::{
+    AnswerKind, Explanation, KeyFacts, RequestLine, SiteFacts, StaleUse, StepFacts, Verdict,
+};
+use super::stored::stored_facts;
+use crate::accept::ClientNetwork;
+use crate::clock;
+use crate::config::{Config, HostPattern, Site};
+use crate::fault::Fault;
+use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail};
+use crate::key::{
+    KeyText, LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route,
+    write_key,
+};
+use crate::limits::JOINS_MAX;
+use crate::lookup::{
+    ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, SelectedPart, lookup, lookup_stale,
+};
+use crate::parse::{Request, explicit_port};
+use crate::rules::{HookContext, RuleState, view_of};
+use crate::worker::Worker;
+
+/// The client address that rules see in an explanation.
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Explains how this worker would answer a request now.
+pub(crate) fn explain(worker: &Rc<Worker>, request: &RequestText) -> Explanation {
+    let config = worker.config();
+    let head = request.head();
+    let mut steps = StepFacts::default();
+    let rule_state = RuleState::inspecting(CLIENT);
+    let explainer = Explainer { worker, config: &config, rule_state: &rule_state };
+    let verdict = explainer.run(head, &mut steps).unwrap_or_else(|fault| {
+        if fault == Fault::NoSite {
+            steps.other_sites = first_sites(&config);
+        }
+        Verdict { kind: refused(fault), cache_status: None }
+    });
+    Explanation { request: request_line(head), steps, verdict }
+}
+
+/// Returns the names and hosts of the first sites.
+fn first_sites(config: &Config) -> Vec<String> {
+    let hosts = |site: &Site| {
+        let names: Vec<_> = site.names.iter().map(HostPattern::to_string).collect();
+        format!("{}: {}", site.name, names.join(", "))
+    };
+    config.sites.iter().take(SITES_SHOWN_MAX).map(hosts).collect()
+}
+
+/// The number of sites that are shown if none serves the request.
+const SITES_SHOWN_MAX: usize = 20;
+
+fn refused(fault: Fault) -> AnswerKind {
+    AnswerKind::Refused { status: fault.status(), reason: fault.reason() }
+}
+
+fn request_line(head: RequestHead<'_>) -> RequestLine {
+    let method = String::from_utf8_lossy(head.method().as_bytes()).into_owned();
+    let url = Request::check(head).map(|request| url_of(&request)).unwrap_or_default();
+    RequestLine { method, url }
+}
+
+/// Returns the URL of a request, with the host as it was sent.
+fn url_of(request: &Request<'_>) -> String {
+    let authority = request.target.authority;
+    let host = authority.map_or(String::new(), |authority| {
+        let port = authority.port.map_or(String::new(), |port| format!(":{port}"));
+        format!("{}{port}", authority.host.escape_ascii())
+    });
+    format!("http://{host}{}", request.target.path_query.escape_ascii())
+}
+
+/// Explains the steps of one request.
+struct Explainer<'a> {
+    worker: &'a Rc<Worker>,
+    config: &'a Rc<Config>,
+    rule_state: &'a RuleState,
+}
+
+impl Explainer<'_> {
+    /// Runs the steps of a request, and notes them in `out`.
+    ///
+    /// # Errors
+    /// The request would be refused before the cache is used.
+    fn run(&self, head: RequestHead<'_>, out: &mut StepFacts) -> Result<Verdict, Fault> {
+        let local = |text| Verdict { kind: AnswerKind::Local(text), cache_status: None };
+        let received = Request::check(head)?;
+        if is_loop(&received, &self.worker.via) {
+            return Err(Fault::Loop);
+        }
+        let (mut early, mut late, mut key) = Default::default();
+        let hook = (Hook::ReadRequest, None);
+        let Some(request) = self.run_rules(hook, (received, &received), &mut early, out)? else {
+            return Ok(local("a header rule answers the request"));
+        };
+        let route = match_route(self.config, &request, &mut key)?;
+        let context = self.join_context(route);
+        out.site = Some(SiteFacts {
+            site: route.site.name.clone(),
+            origin: route.site.origin.authority.clone(),
+            path_prefix: route.route.path_prefix.clone(),
+            origin_is_down: context.origin_is_down(),
+        });
+        let hook = (Hook::Remap, Some(route));
+        let Some(mut request) = self.run_rules(hook, (request, &received), &mut late, out)? else {
+            return Ok(local("a header rule answers the request"));
+        };
+        check_content(route, &request)?;
+        if route.route.settings.ignore_client_no_cache {
+            request.directives = request.directives.accepting_fresh();
+        }
+        let asked = local_request(route, &request);
+        if asked == Some(LocalRequest::Options) {
+            return Ok(local("OPTIONS with Max-Forwards: 0 is answered by this server"));
+        }
+        write_key(&mut key, route.site, request.target.authority, request.target.path_query);
+        out.key = key_facts(&key, &request);
+        if asked == Some(LocalRequest::Purge) {
+            return Ok(local("PURGE removes the stored responses of the URL"));
+        }
+        Ok(self.run_cache(&context, &request, &key, out))
+    }
+
+    fn join_context<'a>(&'a self, route: RouteMatch<'a>) -> JoinContext<'a> {
+        let network = ClientNetwork::of(CLIENT, self.config.server.ipv6_network_bits);
+        JoinContext::new(self.worker, self.config, route, network)
+    }
+
+    /// Runs the rules of a hook; `None` if they answer the request themselves.
+    ///
+    /// # Errors
+    /// [`Fault::Rules`]: the result is not a request.
+    fn run_rules<'t>(
+        &self,
+        (hook, route): (Hook, Option<RouteMatch<'_>>),
+        (request, received): (Request<'t>, &Request<'_>),
+        into: &'t mut RequestText,
+        out: &mut StepFacts,
+    ) -> Result<Option<Request<'t>>, Fault> {
+        let view = view_of(&request, received);
+        let context =
+            HookContext::new(self.worker, None, self.config, route, self.rule_state, view);
+        out.rules.ran |= context.has(hook);
+        let head = match context.run_on_request(hook, request.form.version, into)? {
+            RuledRequest::Same => return Ok(Some(request)),
+            RuledRequest::Answer(_) => return Ok(None),
+            RuledRequest::Changed(head) => head,
+        };
+        let changed = Request::check(head).map_err(|_| Fault::Rules)?;
+        let (before, after) = (url_of(&request), url_of(&changed));
+        if before != after {
+            out.rules.url = Some(after);
+        }
+        let lines = |request: &Request<'_>| {
+            let fields = request.head.fields().iter();
+            fields.map(|field| (field.name.to_vec(), field.value.to_vec())).collect::<Vec<_>>()
+        };
+        out.rules.changes_fields |= lines(&request) != lines(&changed);
+        Ok(Some(Request { form: request.form, ..changed }))
+    }
+
+    /// Decides how a request with this key is answered.
+    fn run_cache(
+        &self,
+        context: &JoinContext<'_>,
+        request: &Request<'_>,
+        key: &[u8],
+        out: &mut StepFacts,
+    ) -> Verdict {
+        let query = LookupQuery {
+            store: &self.worker.store,
+            mode: LookupMode::Inspect,
+            is_used: self.worker.store_is_used(),
+            is_ruled_out: self.rule_state.is_off(HttpControl::RequestCacheable),
+            route: context.route.route,
+            key,
+            now: clock::unix_seconds(),
+        };
+        let stored = stored_facts(&query, request);
+        if let Some(selected) = &stored.selected {
+            out.stale_uses = stale_uses(&query, request, &selected.meta);
+        }
+        out.stored = Some(stored);
+        let mut variant = Vec::new();
+        // The store may change between the lookup and the look at the fetches.
+        for _ in 0..JOINS_MAX {
+            let plan = match lookup(&query, request, &mut variant) {
+                LookupResult::Forward(plan) => plan,
+                LookupResult::Hit(hit) => {
+                    let detail = hit.stored.meta.detail();
+                    let status = CacheStatus { detail, ..CacheStatus::hit(hit.ttl) };
+                    return self.verdict(AnswerKind::Hit { status: status_of(&hit) }, status);
+                }
+            };
+            if let Some(verdict) = self.forward(context, (&query, request, &mut variant), &plan) {
+                return verdict;
+            }
+        }
+        let detail = Detail::from(Reason::NotShared);
+        let status = CacheStatus { detail: Some(detail), ..CacheStatus::UNUSED };
+        self.verdict(AnswerKind::Pass(Some(detail)), status)
+    }
+
+    /// Decides how a request is answered that is not a hit; `None` if the store has changed since
+    /// the lookup.
+    fn forward(
+        &self,
+        context: &JoinContext<'_>,
+        (query, request, variant): (&LookupQuery<'_>, &Request<'_>, &mut Vec<u8>),
+        plan: &ForwardPlan,
+    ) -> Option<Verdict> {
+        let only_if_cached = request.directives.only_if_cached;
+        if plan.is_stale {
+            let stale = StalePlan::new(context.origin_is_down(), plan.fills, only_if_cached);
+            let found = stale
+                .causes()
+                .find_map(|cause| Some((cause, lookup_stale(query, request, variant, cause)?.ttl)));
+            if let Some((cause, ttl)) = found
+                && !(stale.may_probe() && context.would_probe())
+            {
+                let detail = Some(cause.reason().into());
+                let status = CacheStatus { detail, ..CacheStatus::hit(ttl) };
+                return Some(self.verdict(AnswerKind::Stale(cause), status));
+            }
+        }
+        let status = CacheStatus { detail: plan.detail, ..CacheStatus::forwarded(plan.reason) };
+        if only_if_cached {
+            let detail = Some(Reason::OnlyIfCached.into());
+            let status = CacheStatus { outcome: CacheOutcome::NotForwarded, detail, ..status };
+            return Some(self.verdict(refused(Fault::OnlyIfCached), status));
+        }
+        if !plan.fills {
+            return Some(self.verdict(AnswerKind::Pass(plan.detail), status));
+        }
+        let key = JoinKey { primary: query.key, variant };
+        Some(match context.preview(key, &request.directives, plan) {
+            JoinPreview::Changed => return None,
+            JoinPreview::Follow => {
+                self.verdict(AnswerKind::Follow, CacheStatus { collapsed: true, ..status })
+            }
+            JoinPreview::Declined(declined) => {
+                let detail = Some(declined_detail(declined.reason));
+                let left_ms = declined.until_ms.saturating_sub(clock::monotonic_ms());
+                self.verdict(AnswerKind::Declined { left_ms }, CacheStatus { detail, ..status })
+            }
+            JoinPreview::Lead => {
+                let validates = plan.stale.as_ref().is_some_and(|stale| stale.meta.can_validate());
+                let kind = if validates { AnswerKind::Validate } else { AnswerKind::Fetch };
+                self.verdict(kind, status)
+            }
+        })
+    }
+
+    fn verdict(&self, kind: AnswerKind, status: CacheStatus) -> Verdict {
+        let mut text = Vec::new();
+        status.write(&self.config.server.cache_name, &mut text);
+        Verdict { kind, cache_status: Some(String::from_utf8_lossy(&text).into_owned()) }
+    }
+}
+
+/// Returns the status with which a stored response answers.
+fn status_of(hit: &Hit<'_>) -> u16 {
+    match hit.part {
+        SelectedPart::NotModified => 304,
+        SelectedPart::Body(RangeDecision::Whole) => hit.stored.meta.status,
+        SelectedPart::Body(RangeDecision::Part { .. }) => 206,
+        SelectedPart::Body(RangeDecision::Unsatisfiable) => 416,
+    }
+}
+
+/// Returns the key as text, and the differences between its URL and that of the request.
+fn key_facts(key: &[u8], request: &Request<'_>) -> Option<KeyFacts> {
+    let authority = request.target.authority;
+    let has_upper = authority.is_some_and(|one| one.host.iter().any(u8::is_ascii_uppercase));
+    let is_default =
+        authority.is_some_and(|one| one.port.is_some() && explicit_port(one).is_none());
+    let changes = [
+        (authority.is_none(), "the request has no host, so the key has the origin's"),
+        (has_upper, "the host is in lower case"),
+        (is_default, "the port 80 is left out"),
+    ];
+    let changes = changes.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text);
+    Some(KeyFacts { key: KeyText::of(key)?, changes: changes.collect() })
+}
+
+fn stale_uses(query: &LookupQuery<'_>, request: &Request<'_>, meta: &StoredMeta) -> Vec<StaleUse> {
+    let rules = query.route.settings.stale_rules();
+    let directives = &request.directives;
+    let causes = [StaleCause::Revalidating, StaleCause::Error, StaleCause::Unreachable];
+    let uses = causes.into_iter().map(|cause| StaleUse {
+        cause,
+        limit: stale_limit(meta, directives, &rules, cause, query.now),
+        is_permitted: may_serve_stale(meta, directives, &rules, cause, query.now),
+    });
+    uses.collect()
+}

@@ -1,0 +1,207 @@
+//! The parts of an explanation.
+
+use forebay_http::policy::freshness::FreshnessLifetime;
+use forebay_http::policy::meta::StoredMeta;
+use forebay_http::policy::reason::Detail;
+use forebay_http::policy::reuse::ValidationCause;
+use forebay_http::policy::stale::{StaleCause, StaleRefusal};
+
+use crate::key::KeyText;
+
+/// How a request would be answered now.
+#[derive(Debug)]
+pub(crate) struct Explanation {
+    pub(crate) request: RequestLine,
+    pub(crate) steps: StepFacts,
+    pub(crate) verdict: Verdict,
+}
+
+/// The steps up to the verdict. A step that the request does not reach is `None`.
+#[derive(Debug, Default)]
+pub(crate) struct StepFacts {
+    pub(crate) rules: RuleFacts,
+    pub(crate) site: Option<SiteFacts>,
+    /// The first sites and their hosts, if none of the sites serves the request.
+    pub(crate) other_sites: Vec<String>,
+    pub(crate) key: Option<KeyFacts>,
+    pub(crate) stored: Option<StoredFacts>,
+    /// The stored response, served stale: for each cause, whether that is permitted.
+    pub(crate) stale_uses: Vec<StaleUse>,
+}
+
+/// The request.
+#[derive(Debug)]
+pub(crate) struct RequestLine {
+    pub(crate) method: String,
+    pub(crate) url: String,
+}
+
+/// The effect of the header rules that run before the lookup.
+#[derive(Debug, Default)]
+pub(crate) struct RuleFacts {
+    /// Whether any rules ran.
+    pub(crate) ran: bool,
+    /// The URL that the rules made of the requested one.
+    pub(crate) url: Option<String>,
+    /// Whether the rules changed fields of the request.
+    pub(crate) changes_fields: bool,
+}
+
+/// The site and the route of the request.
+#[derive(Debug)]
+pub(crate) struct SiteFacts {
+    pub(crate) site: String,
+    pub(crate) origin: String,
+    /// The prefix of the route.
+    pub(crate) path_prefix: String,
+    /// Whether this worker could not connect to the origin when it last tried.
+    pub(crate) origin_is_down: bool,
+}
+
+/// The key of the request.
+#[derive(Debug)]
+pub(crate) struct KeyFacts {
+    pub(crate) key: KeyText,
+    /// The differences between the URL of the request and that of the key.
+    pub(crate) changes: Vec<&'static str>,
+}
+
+/// The stored responses of the key.
+#[derive(Debug)]
+pub(crate) struct StoredFacts {
+    /// The fields by which the stored responses vary; `None` if there is no variant.
+    pub(crate) vary: Option<VaryFacts>,
+    /// The response that the request selects.
+    pub(crate) selected: Option<ResponseFacts>,
+    /// The last known purge that covers the key.
+    pub(crate) purge: Option<PurgeFacts>,
+}
+
+/// The variants of a key.
+#[derive(Debug)]
+pub(crate) struct VaryFacts {
+    pub(crate) names: Vec<String>,
+    /// The normalised values of the request, one for each name.
+    pub(crate) request: Vec<Option<String>>,
+    pub(crate) variants: Vec<VariantFacts>,
+}
+
+impl VaryFacts {
+    /// Returns the names of the fields in which a variant differs from the request.
+    pub(crate) fn differing(&self, variant: &VariantFacts) -> Vec<&str> {
+        let values = self.request.iter().zip(&variant.values);
+        let names = self.names.iter().zip(values);
+        let differing = names.filter(|(_, (request, stored))| request != stored);
+        differing.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// A stored variant.
+#[derive(Debug)]
+pub(crate) struct VariantFacts {
+    /// The normalised values of the request that it was stored for, one for each name.
+    pub(crate) values: Vec<Option<String>>,
+}
+
+/// A stored response that matches the request.
+#[derive(Debug)]
+pub(crate) struct ResponseFacts {
+    pub(crate) meta: StoredMeta,
+    pub(crate) body_bytes: u64,
+    pub(crate) etag: Option<String>,
+    pub(crate) tags: Vec<String>,
+    /// Whether a soft purge has made it stale.
+    pub(crate) is_soft: bool,
+    pub(crate) lifetime: LifetimeFacts,
+    pub(crate) age_s: u32,
+    /// Why it needs validation before this request may use it.
+    pub(crate) validation: Option<ValidationCause>,
+}
+
+impl ResponseFacts {
+    /// The seconds of freshness that are left; negative if it is stale.
+    pub(crate) fn fresh_s(&self) -> i64 {
+        i64::from(self.meta.lifetime_s) - i64::from(self.age_s)
+    }
+}
+
+/// The freshness lifetime of a stored response, and its source.
+#[derive(Debug)]
+pub(crate) struct LifetimeFacts {
+    /// The lifetime that its fields have with the present settings.
+    pub(crate) present: FreshnessLifetime,
+    /// The calculation of the present lifetime.
+    pub(crate) sum: String,
+    /// Whether the stored lifetime is the present one. Otherwise the settings have changed since
+    /// the response was stored, or the stored fields no longer show its source.
+    pub(crate) is_present: bool,
+}
+
+/// Whether a stale response may be served for one cause.
+#[derive(Debug)]
+pub(crate) struct StaleUse {
+    pub(crate) cause: StaleCause,
+    /// The largest staleness in seconds; or why the response is never served stale for this cause.
+    pub(crate) limit: Result<u32, StaleRefusal>,
+    /// Whether it could be served now.
+    pub(crate) is_permitted: bool,
+}
+
+/// A purge that covers a key.
+#[derive(Debug)]
+pub(crate) struct PurgeFacts {
+    /// The URLs that the purge covered.
+    pub(crate) covered: String,
+    /// Number of later purges.
+    pub(crate) later: u64,
+}
+
+/// The answer that the request would get.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) kind: AnswerKind,
+    /// The value of Cache-Status, without members that only the origin's answer decides; `None` if
+    /// the cache would not be used.
+    pub(crate) cache_status: Option<String>,
+}
+
+/// How the request would be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerKind {
+    /// The request is refused.
+    Refused { status: u16, reason: &'static str },
+    /// This server answers without the cache.
+    Local(&'static str),
+    /// A stored response answers, with this status.
+    Hit { status: u16 },
+    /// A stale stored response answers.
+    Stale(StaleCause),
+    /// The stored response is validated with the origin.
+    Validate,
+    /// The response is fetched and stored if its fields permit it.
+    Fetch,
+    /// The request waits for the fetch of another request.
+    Follow,
+    /// The request is passed to the origin by itself, because the response to an earlier fetch was
+    /// not stored.
+    Declined { left_ms: u64 },
+    /// The request is passed to the origin, and the response is not stored.
+    Pass(Option<Detail>),
+}
+
+impl AnswerKind {
+    /// The word for the kind.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            AnswerKind::Refused { .. } => "refused",
+            AnswerKind::Local(_) => "local",
+            AnswerKind::Hit { .. } => "hit",
+            AnswerKind::Stale(_) => "stale",
+            AnswerKind::Validate => "validate",
+            AnswerKind::Fetch => "miss",
+            AnswerKind::Follow => "collapsed",
+            AnswerKind::Declined { .. } => "declined",
+            AnswerKind::Pass(_) => "pass",
+        }
+    }
+}

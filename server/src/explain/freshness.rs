@@ -1,0 +1,80 @@
+//! The freshness lifetime of a stored response: its source and its calculation.
+
+use forebay_http::fields::FieldBlock;
+use forebay_http::policy::exchange::{CacheRules, OriginResponse};
+use forebay_http::policy::freshness::{FreshnessLifetime, LifetimeSource, freshness_lifetime};
+use forebay_http::policy::meta::StoredMeta;
+
+use super::facts::LifetimeFacts;
+use crate::config::RouteSettings;
+use crate::lookup::StoredResponse;
+
+/// Calculates the lifetime of a stored response again, with the settings of its route. The rules
+/// depend on whether the request had a cookie, which is not stored, so both are tried.
+pub(super) fn lifetime_facts(
+    stored: &StoredResponse<'_>,
+    settings: &RouteSettings,
+) -> LifetimeFacts {
+    let meta = &stored.meta;
+    let block = FieldBlock::parse(stored.lines()).unwrap_or_default();
+    let targets = &settings.targeted_cache_control;
+    let response = OriginResponse::new(meta.status, block.fields(), targets);
+    let lifetime_by = |has_cookie: bool| {
+        let rules = settings.cache_rules(has_cookie);
+        let rules = if meta.sets_cookie { rules.for_cookie_setting() } else { rules };
+        (freshness_lifetime(&response, &rules, meta.response_time), rules)
+    };
+    let is_stored = |lifetime: FreshnessLifetime| lifetime.seconds == meta.lifetime_s;
+    let (mut present, mut rules) = lifetime_by(false);
+    let with_cookie = lifetime_by(true);
+    if !is_stored(present) && is_stored(with_cookie.0) {
+        (present, rules) = with_cookie;
+    }
+    let field = targets.select(block.fields()).name;
+    let field = field.map_or("Cache-Control".into(), String::from_utf8_lossy);
+    LifetimeFacts {
+        present,
+        sum: sum(present, meta, &rules, &field),
+        is_present: is_stored(present),
+    }
+}
+
+/// Returns the calculation of a lifetime as text.
+fn sum(
+    lifetime: FreshnessLifetime,
+    meta: &StoredMeta,
+    rules: &CacheRules<'_>,
+    field: &str,
+) -> String {
+    let seconds = lifetime.seconds;
+    match lifetime.source {
+        LifetimeSource::SharedMaxAge => format!("s-maxage={seconds} in {field}"),
+        LifetimeSource::MaxAge => format!("max-age={seconds} in {field}"),
+        LifetimeSource::Expires if seconds == 0 => "Expires is invalid or not after Date".into(),
+        LifetimeSource::Expires => format!("Expires is {seconds} s after Date"),
+        LifetimeSource::Heuristic => {
+            let unchanged_s = meta.date.saturating_sub(meta.last_modified.unwrap_or(meta.date));
+            let percent = rules.heuristic_percent;
+            let share = unchanged_s.saturating_mul(percent.into()) / 100;
+            let limit = match share > seconds.into() {
+                true => ", limited by heuristic_s_max or heuristic_error_s_max",
+                false => "",
+            };
+            format!("{percent} % of the {unchanged_s} s from Last-Modified to Date{limit}")
+        }
+        LifetimeSource::Setting => match rules.status_freshness.of(meta.status) {
+            Some(_) => format!("status_freshness of the route for {}", meta.status),
+            None if seconds < rules.default_freshness_s => {
+                "default_freshness_s of the route, limited by heuristic_error_s_max".into()
+            }
+            None => "default_freshness_s of the route".into(),
+        },
+        LifetimeSource::Override => "override_freshness_s of the route".into(),
+        LifetimeSource::Nothing if meta.sets_cookie => {
+            "the response sets a cookie, and gives no explicit lifetime".into()
+        }
+        LifetimeSource::Nothing => {
+            "no explicit lifetime, and neither a setting nor the heuristic gives one".into()
+        }
+    }
+}

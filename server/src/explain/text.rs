@@ -1,0 +1,228 @@
+//! An explanation as text: a label and a line for each step, and further lines below it.
+
+use std::fmt::{self, Display, Write};
+
+use forebay_http::policy::stale::StaleCause;
+
+use super::facts::{
+    AnswerKind, Explanation, LifetimeFacts, ResponseFacts, StaleUse, StoredFacts, VaryFacts,
+};
+use crate::terminal::escaped_line;
+
+/// The column in which the text of a step begins.
+const INDENT: usize = 12;
+
+/// The lines of an explanation.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    /// Writes a line that begins with the name of a step; an empty name continues the step.
+    fn add(&mut self, step: &str, text: impl Display) {
+        let text = escaped_line(&text.to_string());
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "{step:INDENT$}{text}");
+    }
+}
+
+impl Display for Explanation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Lines::default();
+        lines.add("request", format_args!("{} {}", self.request.method, self.request.url));
+        self.write_site(&mut lines);
+        if let Some(stored) = &self.steps.stored {
+            write_stored(&mut lines, stored);
+        }
+        if let Some(selected) =
+            self.steps.stored.as_ref().and_then(|stored| stored.selected.as_ref())
+        {
+            write_freshness(&mut lines, selected);
+            write_stale_uses(&mut lines, &self.steps.stale_uses, selected);
+        }
+        self.write_verdict(&mut lines);
+        out.write_str(&lines.0)
+    }
+}
+
+impl Explanation {
+    fn write_site(&self, lines: &mut Lines) {
+        if let Some(site) = &self.steps.site {
+            lines.add("site", format_args!("{}, origin {}", site.site, site.origin));
+            if site.origin_is_down {
+                lines.add("", "the last attempt to connect to the origin failed");
+            }
+            lines.add("route", &site.path_prefix);
+        }
+        if !self.steps.other_sites.is_empty() {
+            lines.add("sites", "none serves this host");
+            self.steps.other_sites.iter().for_each(|site| lines.add("", site));
+        }
+        let rules = &self.steps.rules;
+        match (rules.ran, &rules.url) {
+            (false, _) => lines.add("rules", "no rules run before the lookup"),
+            (true, Some(url)) => lines.add("rules", format_args!("they change the URL to {url}")),
+            (true, None) => lines.add("rules", "they do not change the URL"),
+        }
+        if rules.changes_fields {
+            lines.add("", "they change fields of the request");
+        }
+        if let Some(key) = &self.steps.key {
+            lines.add("key", format_args!("{} in site {}", key.key.url, key.key.site));
+            key.changes.iter().for_each(|change| lines.add("", change));
+        }
+    }
+
+    fn write_verdict(&self, lines: &mut Lines) {
+        let verdict = &self.verdict;
+        let selected = self.steps.stored.as_ref().and_then(|stored| stored.selected.as_ref());
+        lines.add("verdict", format_args!("{}: {}", verdict.kind.word(), verdict.kind));
+        if let (AnswerKind::Validate, Some(selected)) = (verdict.kind, selected) {
+            lines.add("", reason_to_validate(selected));
+        }
+        if let Some(status) = &verdict.cache_status {
+            lines.add("", format_args!("Cache-Status: {status}"));
+        }
+    }
+}
+
+fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
+    if let Some(vary) = &stored.vary {
+        write_variants(lines, vary);
+    }
+    match &stored.selected {
+        None if stored.vary.is_some() => lines.add("stored", "no variant for this request"),
+        None => lines.add("stored", "nothing"),
+        Some(selected) => {
+            let (status, bytes) = (selected.meta.status, selected.body_bytes);
+            let etag = selected.etag.as_ref().map_or(String::new(), |tag| format!(", ETag {tag}"));
+            lines.add("stored", format_args!("status {status}, {bytes} bytes{etag}"));
+            if !selected.tags.is_empty() {
+                lines.add("", format_args!("tags: {}", selected.tags.join(" ")));
+            }
+        }
+    }
+    if let Some(purge) = &stored.purge {
+        let covered = &purge.covered;
+        lines.add("purge", format_args!("the last one that may cover the key was of {covered}"));
+        if purge.later > 0 {
+            lines.add("", format_args!("purges of other keys since: {}", purge.later));
+        }
+    }
+}
+
+fn write_variants(lines: &mut Lines, vary: &VaryFacts) {
+    let count = vary.variants.len();
+    lines.add("variants", format_args!("{count} stored, which vary by {}", vary.names.join(", ")));
+    let values = |values: &[Option<String>]| {
+        let pairs = vary.names.iter().zip(values);
+        let texts = pairs.map(|(name, value)| match value {
+            Some(value) => format!("{name}: {value}"),
+            None => format!("no {name}"),
+        });
+        texts.collect::<Vec<_>>().join("; ")
+    };
+    lines.add("", format_args!("this request, normalised: {}", values(&vary.request)));
+    for variant in &vary.variants {
+        let differing = vary.differing(variant);
+        let text = match differing.is_empty() {
+            true => "selected".to_owned(),
+            false => format!("differs in {}", differing.join(", ")),
+        };
+        lines.add("", format_args!("stored: {} ({text})", values(&variant.values)));
+    }
+}
+
+fn write_freshness(lines: &mut Lines, selected: &ResponseFacts) {
+    let (meta, LifetimeFacts { present, sum, is_present }) = (&selected.meta, &selected.lifetime);
+    let section = present.source.section();
+    match is_present {
+        true => lines.add("lifetime", format_args!("{} s: {sum} ({section})", meta.lifetime_s)),
+        false => {
+            let text = "calculated with other settings when the response was stored or validated";
+            lines.add("lifetime", format_args!("{} s: {text}", meta.lifetime_s));
+            lines.add("", format_args!("now it would be {} s: {sum} ({section})", present.seconds));
+        }
+    }
+    let (age, initial) = (selected.age_s, meta.initial_age_s);
+    let resident = age.saturating_sub(initial);
+    lines.add(
+        "age",
+        format_args!("{age} s = {initial} s on arrival + {resident} s stored (RFC 9111 §4.2.3)"),
+    );
+    let fresh_s = selected.fresh_s();
+    let sum = format!("{} - {age} = {fresh_s}", meta.lifetime_s);
+    match fresh_s > 0 {
+        true => lines.add("fresh", format_args!("{sum} s left (RFC 9111 §4.2)")),
+        false => lines.add("stale", format_args!("{sum} s left (RFC 9111 §4.2)")),
+    }
+    if selected.is_soft {
+        lines.add("", "a soft purge has made the response stale before its time");
+    }
+    if !selected.meta.can_validate() {
+        lines.add("", "the origin cannot confirm it: it has no ETag and no Last-Modified");
+    }
+}
+
+fn write_stale_uses(lines: &mut Lines, uses: &[StaleUse], selected: &ResponseFacts) {
+    let staleness = (-selected.fresh_s()).max(0);
+    let mut label = "if stale";
+    for one in uses {
+        let when = match one.cause {
+            StaleCause::Revalidating => "while it is validated in the background",
+            StaleCause::Error => "if the origin answers with an error",
+            StaleCause::Unreachable => "if the origin cannot be reached",
+        };
+        let text = match one.limit {
+            Err(refusal) => format!("not served {when}: {refusal}"),
+            Ok(0) => format!("not served {when}: neither origin nor settings allow it"),
+            Ok(limit) if one.is_permitted => format!("served for {limit} s {when}"),
+            Ok(limit) => {
+                format!("no longer served {when}: stale for {staleness} s, the limit is {limit} s")
+            }
+        };
+        lines.add(label, format_args!("{text} ({})", one.cause.section()));
+        label = "";
+    }
+}
+
+fn reason_to_validate(selected: &ResponseFacts) -> String {
+    match selected.validation {
+        Some(cause) => cause.to_string(),
+        None => "a soft purge has made the stored response stale".to_owned(),
+    }
+}
+
+impl Display for AnswerKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnswerKind::Refused { status, reason } => write!(out, "{status}, {reason}"),
+            AnswerKind::Local(text) => out.write_str(text),
+            AnswerKind::Hit { status } => write!(out, "the stored response answers with {status}"),
+            AnswerKind::Stale(StaleCause::Revalidating) => out.write_str(
+                "the stale response answers, and is validated in the background (RFC 5861 §3)",
+            ),
+            AnswerKind::Stale(_) => out.write_str(
+                "the stale response answers, because the origin cannot be reached \
+                 (RFC 9111 §4.2.4)",
+            ),
+            AnswerKind::Validate => {
+                out.write_str("the origin is asked whether the stored response is still valid")
+            }
+            AnswerKind::Fetch => {
+                out.write_str("the origin is asked; the answer is stored if its fields allow it")
+            }
+            AnswerKind::Follow => out.write_str("another request is fetching it; this one waits"),
+            AnswerKind::Declined { left_ms } => write!(
+                out,
+                "the origin is asked for this request alone, because an answer was not stored; \
+                 {left_ms} ms until requests share fetches again"
+            ),
+            AnswerKind::Pass(Some(detail)) => {
+                write!(out, "the origin is asked, and the answer is not stored ({detail})")
+            }
+            AnswerKind::Pass(None) => {
+                out.write_str("the origin is asked, and the answer not stored")
+            }
+        }
+    }
+}

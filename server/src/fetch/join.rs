@@ -1,0 +1,114 @@
+//! Joining the fetches of a key: the terms of a request, and a preview of the result.
+
+use std::rc::Rc;
+
+use forebay_cache::{CollapseResult, DeclineReason, JoinPolicy, JoinPreview, JoinTerms};
+use forebay_http::policy::directives::RequestDirectives;
+use forebay_http::policy::reason::{Detail, Reason};
+
+use super::origins::OriginPool;
+use crate::accept::ClientNetwork;
+use crate::clock;
+use crate::config::Config;
+use crate::key::RouteMatch;
+use crate::limits::FOLLOW_STALLED_MS;
+use crate::lookup::{ForwardPlan, Stale};
+use crate::worker::Worker;
+
+/// The parts of a request's surroundings that decide how it joins the fetches of its key.
+pub(crate) struct JoinContext<'a> {
+    pub(crate) route: RouteMatch<'a>,
+    worker: &'a Worker,
+    config: &'a Config,
+    network: ClientNetwork,
+    pool: Rc<OriginPool>,
+}
+
+/// The key of a request that joins a fetch.
+#[derive(Clone, Copy)]
+pub(crate) struct JoinKey<'a> {
+    pub(crate) primary: &'a [u8],
+    /// The secondary key; used if the resource is known to have variants.
+    pub(crate) variant: &'a [u8],
+}
+
+impl<'a> JoinContext<'a> {
+    pub(crate) fn new(
+        worker: &'a Worker,
+        config: &'a Config,
+        route: RouteMatch<'a>,
+        network: ClientNetwork,
+    ) -> JoinContext<'a> {
+        let pool = worker.origins.pool(&route.site.origin, &config.server);
+        JoinContext { route, worker, config, network, pool }
+    }
+
+    /// Leads a fetch or follows one, if that is possible.
+    pub(super) fn join(
+        &self,
+        key: JoinKey<'_>,
+        directives: &RequestDirectives,
+        plan: &ForwardPlan,
+    ) -> CollapseResult {
+        let variant = plan.varies.then_some(key.variant);
+        let known = plan.stale.as_ref().map(|stale| stale.known);
+        let terms = self.terms(directives, plan);
+        self.worker.store.collapse(key.primary, variant, known, terms)
+    }
+
+    /// Returns the result that [`join`](Self::join) would have.
+    pub(crate) fn preview(
+        &self,
+        key: JoinKey<'_>,
+        directives: &RequestDirectives,
+        plan: &ForwardPlan,
+    ) -> JoinPreview {
+        let variant = plan.varies.then_some(key.variant);
+        let known = plan.stale.as_ref().map(|stale| stale.known);
+        let terms = self.terms(directives, plan);
+        self.worker.store.preview_collapse(key.primary, variant, known, terms)
+    }
+
+    fn terms(&self, directives: &RequestDirectives, plan: &ForwardPlan) -> JoinTerms {
+        let route = self.route.route;
+        JoinTerms {
+            now_ms: clock::monotonic_ms(),
+            policy: join_policy(directives, plan),
+            declined_ms: u64::from(route.settings.hit_for_miss_ms),
+            stalled_ms: FOLLOW_STALLED_MS,
+            share: self.config.sites.share_of(route.number),
+            has_turn: self.pool.has_turn(self.network),
+        }
+    }
+
+    /// Whether the last attempt to connect to the origin has failed, as this worker knows it.
+    pub(crate) fn origin_is_down(&self) -> bool {
+        self.pool.health.is_down()
+    }
+
+    /// Whether a request would find out now whether an origin that is down is back.
+    pub(crate) fn would_probe(&self) -> bool {
+        self.pool.health.is_probe_due()
+    }
+}
+
+fn join_policy(directives: &RequestDirectives, plan: &ForwardPlan) -> JoinPolicy {
+    let permits_authorized = |stale: &Stale| stale.meta.permits_authorized;
+    match directives.is_authorized && !plan.stale.as_ref().is_some_and(permits_authorized) {
+        true => JoinPolicy::Arrived,
+        false => JoinPolicy::Any,
+    }
+}
+
+/// Returns the reason for which a response was not stored.
+pub(super) fn reason_of(declined: DeclineReason) -> Option<Reason> {
+    match declined {
+        DeclineReason::TooLarge => Some(Reason::TooLarge),
+        DeclineReason::Code(code) => Reason::from_code(code),
+    }
+}
+
+/// Returns the detail of a request for a key that is declined.
+pub(crate) fn declined_detail(declined: DeclineReason) -> Detail {
+    Detail::caused(Reason::Declined, reason_of(declined))
+}
