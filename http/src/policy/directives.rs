@@ -249,7 +249,12 @@ impl<'a> Directive<'a> {
 pub(crate) fn parse_delta(argument: &[u8]) -> Option<u32> {
     let inner = argument.strip_prefix(b"\"");
     let inner = inner.and_then(|rest| rest.strip_suffix(b"\""));
-    let seconds = lists::saturating_decimal(inner.unwrap_or(argument))?;
+    parse_seconds(inner.unwrap_or(argument))
+}
+
+/// Parses delta-seconds (RFC 9111 §1.2.2).
+pub(crate) fn parse_seconds(text: &[u8]) -> Option<u32> {
+    let seconds = lists::saturating_decimal(text)?;
     Some(u32::try_from(seconds).map_or(DELTA_S_MAX, |seconds| seconds.min(DELTA_S_MAX)))
 }
 

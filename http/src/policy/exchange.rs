@@ -3,7 +3,7 @@
 
 use crate::date::parse_date;
 use crate::fields::{FieldId, Fields};
-use crate::policy::directives::{RequestDirectives, ResponseDirectives, parse_delta};
+use crate::policy::directives::{RequestDirectives, ResponseDirectives, parse_seconds};
 use crate::policy::freshness::StatusFreshness;
 use crate::policy::lists;
 use crate::policy::targeted::TargetList;
@@ -75,7 +75,7 @@ impl ResponseTiming {
         ResponseTiming {
             request_time,
             response_time,
-            age_value: first.and_then(parse_delta).unwrap_or(0),
+            age_value: first.and_then(parse_seconds).unwrap_or(0),
         }
     }
 }

@@ -267,6 +267,7 @@ fn age_on_arrival_is_the_larger_of_date_and_age() {
         ("a signed Age is ignored", "Age: +7".into(), 0, 0),
         ("an Age with letters is ignored", "Age: 7a".into(), 0, 0),
         ("an empty Age is ignored", "Age:".into(), 0, 0),
+        ("a quoted Age is ignored", "Age: \"7\"".into(), 0, 0),
         ("an Age without end is the largest", "Age: 99999999999999999999".into(), 9, DELTA_S_MAX),
     ];
     for (name, text, delay, expected) in cases {
