@@ -1,5 +1,5 @@
-//! Caching over real sockets. `vectors/caching.txt` lists small conversations between a client, the
-//! server and an origin.
+//! Caching over real sockets. `vectors/caching.txt` and the files of `vectors/caching/` list small
+//! conversations between a client, the server and an origin.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,13 +11,31 @@ use forebay_testkit::message::Head;
 use forebay_testkit::vectors::{self, Vector};
 use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerBuilder};
 
+/// The levels of a scenario.
+const LEVELS: [&str; 4] = ["MUST", "SHOULD", "MAY", "OWN"];
+
 /// The number of scenarios that run at the same time.
 const SHARES: usize = 4;
 
+/// The files of scenarios. `vectors/caching.txt` describes their form.
+const FILES: &[(&str, &str)] = &[
+    ("caching.txt", include_str!("vectors/caching.txt")),
+    ("storing.txt", include_str!("vectors/caching/storing.txt")),
+    ("freshness.txt", include_str!("vectors/caching/freshness.txt")),
+    ("request-directives.txt", include_str!("vectors/caching/request-directives.txt")),
+    ("response-directives.txt", include_str!("vectors/caching/response-directives.txt")),
+    ("validation.txt", include_str!("vectors/caching/validation.txt")),
+    ("conditions.txt", include_str!("vectors/caching/conditions.txt")),
+    ("invalidation.txt", include_str!("vectors/caching/invalidation.txt")),
+    ("ranges.txt", include_str!("vectors/caching/ranges.txt")),
+    ("stale.txt", include_str!("vectors/caching/stale.txt")),
+    ("vary.txt", include_str!("vectors/caching/vary.txt")),
+];
+
 #[test]
 fn every_conversation_goes_as_its_scenario_says() {
-    let text = include_str!("vectors/caching.txt");
-    let scenarios = vectors::parse(text, "<>=@!").expect("the file is well-formed");
+    let scenarios = scenarios();
+    assert!(scenarios.len() >= 400, "only {} scenarios", scenarios.len());
     let origin = origin_of(&scenarios);
     let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(&origin);
     let targets = "Own-Cache-Control,CDN-Cache-Control,Surrogate-Control";
@@ -45,6 +63,20 @@ fn every_conversation_goes_as_its_scenario_says() {
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
     assert_eq!(origin.faults(), Vec::<String>::new());
     assert!(server.stat("targeted_invalid_total") >= 2.0);
+}
+
+/// Returns the scenarios of all files. Each has a level, and a name that no other has.
+fn scenarios() -> Vec<Vector> {
+    let mut scenarios = Vec::new();
+    for (file, text) in FILES {
+        for mut scenario in vectors::parse(text, "%<>=@!").expect(file) {
+            let is_level = |text: &str| LEVELS.contains(&text.split(' ').next().unwrap_or(text));
+            assert!(scenario.all('%').any(is_level), "{file}: {}: no level", scenario.title());
+            scenario.name = format!("{file}: {}", scenario.name);
+            scenarios.push(scenario);
+        }
+    }
+    scenarios
 }
 
 /// A running scenario.
@@ -154,9 +186,7 @@ impl<'a> Conversation<'a> {
     /// Returns the requests of this scenario that the origin received.
     fn seen(&self) -> Vec<Request> {
         let prefix = format!("{}/", self.base);
-        let mut seen = self.origin.requests();
-        seen.retain(|request| request.target.starts_with(&prefix));
-        seen
+        self.origin.requests_below(&prefix)
     }
 
     fn with_base(&self, target: &str) -> String {
@@ -207,9 +237,9 @@ fn with_dates(text: &str) -> Result<String, String> {
 
 /// Whether the head has the field `Name: value`, or, for `!Name`, has no such field.
 fn has_field(head: &Head, expectation: &str) -> bool {
-    match (expectation.strip_prefix('!'), expectation.split_once(": ")) {
+    match (expectation.strip_prefix('!'), expectation.split_once(':')) {
         (Some(name), _) => !head.has(name),
-        (None, Some((name, value))) => head.all(name).any(|other| other == value),
+        (None, Some((name, value))) => head.all(name).any(|other| other == value.trim_start()),
         (None, None) => false,
     }
 }
@@ -221,21 +251,21 @@ fn base_of(number: usize) -> String {
 /// Starts an origin that gives each scenario's answers in order. The first segment of the target
 /// names the scenario.
 fn origin_of(scenarios: &[Vector]) -> Origin {
-    let answers: HashMap<String, (AtomicUsize, Vec<Parts>)> = scenarios
+    let answers: HashMap<String, (AtomicUsize, Vec<String>)> = scenarios
         .iter()
         .enumerate()
         .map(|(number, scenario)| {
-            let base = base_of(number);
-            let parse = |text| Parts::parse(text, &base).expect("the file is well-formed");
-            let answers = scenario.all('<').map(parse).collect();
-            (base, (AtomicUsize::new(0), answers))
+            let answers = scenario.all('<').map(String::from).collect();
+            (base_of(number), (AtomicUsize::new(0), answers))
         })
         .collect();
     Origin::start(move |request| {
         let base = request.target.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         let (turn, answers) = &answers[&base];
         let turn = turn.fetch_add(1, Relaxed);
-        script_of(&answers[turn.min(answers.len() - 1)], &request.method)
+        // The answer is parsed when it is sent, so that its dates count from this moment.
+        let answer = Parts::parse(&answers[turn.min(answers.len() - 1)], &base);
+        script_of(&answer.expect("the file is well-formed"), &request.method)
     })
 }
 

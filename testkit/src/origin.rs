@@ -117,6 +117,12 @@ impl Origin {
         locked(&self.shared.record).requests.clone()
     }
 
+    /// Returns the requests whose target begins with `prefix`.
+    pub fn requests_below(&self, prefix: &str) -> Vec<Request> {
+        let record = locked(&self.shared.record);
+        record.requests.iter().filter(|seen| seen.target.starts_with(prefix)).cloned().collect()
+    }
+
     /// The number of requests so far.
     pub fn request_count(&self) -> usize {
         locked(&self.shared.record).requests.len()
