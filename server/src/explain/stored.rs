@@ -65,7 +65,9 @@ fn response_facts(
 fn purge_facts(query: &LookupQuery<'_>) -> Option<PurgeFacts> {
     let past = query.store.last_purge(query.key)?;
     let covered = match past.covered {
-        CoveredKeys::Key => "this URL".to_owned(),
+        CoveredKeys::Key => {
+            "this URL, or an invalidation by an unsafe request (RFC 9111 §4.4)".to_owned()
+        }
         CoveredKeys::Prefix(prefix) => within(&prefix),
         CoveredKeys::Tagged(prefix) if prefix.is_empty() => "certain tags".to_owned(),
         CoveredKeys::Tagged(prefix) => format!("certain tags, in {}", within(&prefix)),
