@@ -25,6 +25,7 @@ macro_rules! field_ids {
 
 field_ids! {
     AcceptEncoding = "accept-encoding",
+    AcceptLanguage = "accept-language",
     AcceptRanges = "accept-ranges",
     Age = "age",
     Authorization = "authorization",

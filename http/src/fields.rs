@@ -198,6 +198,19 @@ impl FieldBlock {
         self.bytes
     }
 
+    /// Removes all lines, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.lines.clear();
+        self.seen = FieldSet::EMPTY;
+    }
+
+    /// Frees memory of a block beyond this size.
+    pub fn shrink_to(&mut self, bytes_max: usize) {
+        self.bytes.shrink_to(bytes_max);
+        self.lines.shrink_to(bytes_max / size_of::<FieldLine>());
+    }
+
     /// Whether the block has no lines.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()

@@ -231,6 +231,11 @@ impl<'a> RequestHead<'a> {
     pub fn fields(self) -> Fields<'a> {
         self.fields
     }
+
+    /// Returns the head with other field lines.
+    pub fn with_fields(self, fields: Fields<'a>) -> RequestHead<'a> {
+        RequestHead { fields, ..self }
+    }
 }
 
 #[cfg(test)]

@@ -6,18 +6,31 @@
 
 use std::cmp::Ordering;
 
-use crate::bytes::{is_token, trim_space};
+use crate::bytes::is_token;
+use crate::fields::{FieldId, Fields};
 use crate::policy::lists;
+use crate::policy::weight::{WHOLE, split_weight};
 
 /// Most codings that are normalised. Browsers list four or five; a field with more is compared as
 /// it was sent.
 const CODINGS_MAX: usize = 16;
 
-/// The weight 1, in thousandths.
-const WHOLE: u16 = 1000;
+/// Appends the normal form of the request's Accept-Encoding. Returns false if the request has no
+/// such field, or one without a normal form.
+pub fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
+    let mut lines = request.all(FieldId::AcceptEncoding).peekable();
+    if lines.peek().is_none() {
+        return false;
+    }
+    let list = CodingList::parse(lines);
+    list.is_some_and(|list| {
+        list.write(out);
+        true
+    })
+}
 
 /// The codings of one request, sorted.
-pub(super) struct CodingList<'a> {
+struct CodingList<'a> {
     codings: [Coding<'a>; CODINGS_MAX],
     count: usize,
 }
@@ -32,7 +45,7 @@ struct Coding<'a> {
 impl<'a> CodingList<'a> {
     /// Parses the lines of the field. `None` if a member is malformed, if a coding is listed twice,
     /// or if there are too many: then different recipients may read the field differently.
-    pub(super) fn parse(lines: impl Iterator<Item = &'a [u8]>) -> Option<CodingList<'a>> {
+    fn parse(lines: impl Iterator<Item = &'a [u8]>) -> Option<CodingList<'a>> {
         let mut list =
             CodingList { codings: [Coding { name: b"", weight: 0 }; CODINGS_MAX], count: 0 };
         for member in lines.flat_map(lists::members) {
@@ -46,7 +59,7 @@ impl<'a> CodingList<'a> {
     }
 
     /// Appends the normal form.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut Vec<u8>) {
         let codings = self.codings.get(..self.count).unwrap_or_default();
         for (index, coding) in codings.iter().enumerate() {
             if index > 0 {
@@ -59,14 +72,8 @@ impl<'a> CodingList<'a> {
 
 impl<'a> Coding<'a> {
     fn parse(member: &'a [u8]) -> Option<Coding<'a>> {
-        let Some(semicolon) = member.iter().position(|byte| *byte == b';') else {
-            return is_token(member).then_some(Coding { name: member, weight: WHOLE });
-        };
-        let (name, rest) = member.split_at_checked(semicolon)?;
-        let name = trim_space(name);
-        let weight = trim_space(rest.get(1..)?);
-        let weight = weight.strip_prefix(b"q=").or_else(|| weight.strip_prefix(b"Q="))?;
-        is_token(name).then_some(Coding { name, weight: parse_weight(weight)? })
+        let (name, weight) = split_weight(member)?;
+        is_token(name).then_some(Coding { name, weight })
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -79,27 +86,6 @@ impl<'a> Coding<'a> {
             out.push(b'0' + (self.weight / divisor % 10) as u8);
         }
     }
-}
-
-/// Parses a weight into thousandths (RFC 9110 §12.4.2): `0`, `1`, or either with a point and up to
-/// three digits.
-fn parse_weight(text: &[u8]) -> Option<u16> {
-    let (whole, digits) = match text {
-        [b'0'] => (0, &b""[..]),
-        [b'1'] => (WHOLE, &b""[..]),
-        [b'0', b'.', digits @ ..] => (0, digits),
-        [b'1', b'.', digits @ ..] => (WHOLE, digits),
-        _ => return None,
-    };
-    if digits.len() > 3 || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let thousandths = digits
-        .iter()
-        .zip([100, 10, 1])
-        .fold(0, |sum, (digit, unit)| sum + u16::from(digit - b'0') * unit);
-    let weight = whole + thousandths;
-    (weight <= WHOLE).then_some(weight)
 }
 
 /// Compares two codings without regard to case.

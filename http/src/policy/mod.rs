@@ -21,7 +21,9 @@
 //! | whether a stale response answers a request | lookup, fetch | [`stale`] |
 //! | 304 to the client, 304 from the origin | deliver, store | [`conditional`], [`update`] |
 //! | part of the body to send | deliver | [`range`] |
-//! | names of the request's cookies | lookup | [`cookies`] |
+//! | names of the request's cookies, and the cookies that are kept | key, lookup | [`cookies`] |
+//! | normal form of the query | key | [`query`] |
+//! | normal forms of Accept-Encoding and Accept-Language | key, lookup, fetch | [`accept_encoding`], [`accept_language`] |
 //! | variant to use | lookup, store | [`vary`] |
 //! | URIs that an unsafe request invalidates | store | [`invalidate`] |
 //! | tags of a response, and tags that it invalidates | store | [`tags`] |
@@ -29,6 +31,8 @@
 //! | words for reasons | lookup, store, fetch | [`reason`] |
 #![deny(clippy::indexing_slicing)]
 
+pub mod accept_encoding;
+pub mod accept_language;
 pub mod cache_status;
 pub mod conditional;
 pub mod cookies;
@@ -38,6 +42,7 @@ pub mod exchange;
 pub mod freshness;
 pub mod invalidate;
 pub mod meta;
+pub mod query;
 pub mod range;
 pub mod reason;
 pub mod reuse;
@@ -48,9 +53,9 @@ pub mod targeted;
 pub mod update;
 pub mod vary;
 
-mod accept_encoding;
 mod lists;
 mod structured;
+mod weight;
 
 #[cfg(test)]
 #[allow(

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::bytes::is_token;
 use crate::fields::{FieldId, Fields};
-use crate::policy::accept_encoding::CodingList;
+use crate::policy::accept_encoding::write_accept_encoding;
 use crate::policy::lists;
 
 /// Largest number of names in Vary. A response that varies by more fields is not stored: it would
@@ -124,20 +124,6 @@ pub fn key_values<'a>(
         let (value, after) = rest.split_at_checked(len as usize)?;
         rest = after;
         Some(value)
-    })
-}
-
-/// Writes the normal form of Accept-Encoding; returns false if the request has no such field, or
-/// one without a normal form.
-fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
-    let mut lines = request.all(FieldId::AcceptEncoding).peekable();
-    if lines.peek().is_none() {
-        return false;
-    }
-    let list = CodingList::parse(lines);
-    list.is_some_and(|list| {
-        list.write(out);
-        true
     })
 }
 

@@ -7,13 +7,16 @@ use crate::policy::freshness::StatusFreshness;
 use crate::policy::meta::StoredMeta;
 use crate::policy::targeted::TargetList;
 
+mod accept_language;
 mod cache_status;
 mod conditional;
+mod cookies;
 mod directives;
 mod freshness;
 mod invalidate;
 mod meta;
 mod oracle;
+mod query;
 mod range;
 mod reuse;
 mod stale;

@@ -1,0 +1,61 @@
+//! The normal form of a query, in which equivalent URLs are equal.
+//!
+//! RFC 3986 §3.4 leaves the form of a query to the origin, so a query is normalised only if the
+//! operator says how. It is read as parameters separated by `&`; the name of a parameter ends
+//! before its first `=`. Nothing is decoded, and letters keep their case: `a`, `A` and `%61` are
+//! three names.
+
+/// Most parameters that are sorted. Forms and search pages have a few dozen; the order of more
+/// parameters stays as it is.
+pub const SORTED_PARAMETERS_MAX: usize = 128;
+
+/// Appends path and query with the parameters whose names `keeps` accepts; if `is_sorted` is set,
+/// in the order of the bytes of their names. Parameters of the same name stay in their order.
+///
+/// Empty parameters, as in `a&&b`, are removed, and so is a `?` that no parameter follows.
+pub fn write_normal_query(
+    path_query: &[u8],
+    is_sorted: bool,
+    keeps: impl Fn(&[u8]) -> bool,
+    out: &mut Vec<u8>,
+) {
+    let query_at = path_query.iter().position(|byte| *byte == b'?');
+    let (path, query) =
+        path_query.split_at_checked(query_at.unwrap_or(path_query.len())).unwrap_or_default();
+    out.extend_from_slice(path);
+    let kept = query.get(1..).unwrap_or_default().split(|byte| *byte == b'&');
+    let kept = kept.filter(|parameter| !parameter.is_empty() && keeps(name_of(parameter)));
+    let mut buffer = [&b""[..]; SORTED_PARAMETERS_MAX];
+    match is_sorted.then(|| collect(kept.clone(), &mut buffer)).flatten() {
+        Some(parameters) => {
+            // Of two parameters with the same name, the first in the query has the lower address.
+            parameters.sort_unstable_by_key(|parameter| (name_of(parameter), parameter.as_ptr()));
+            write_parameters(parameters.iter().copied(), out);
+        }
+        None => write_parameters(kept, out),
+    }
+}
+
+/// Collects the parameters; `None` if they are too many.
+fn collect<'b, 'a>(
+    parameters: impl Iterator<Item = &'a [u8]>,
+    buffer: &'b mut [&'a [u8]; SORTED_PARAMETERS_MAX],
+) -> Option<&'b mut [&'a [u8]]> {
+    let mut count = 0;
+    for parameter in parameters {
+        *buffer.get_mut(count)? = parameter;
+        count += 1;
+    }
+    buffer.get_mut(..count)
+}
+
+fn write_parameters<'a>(parameters: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    for (index, parameter) in parameters.enumerate() {
+        out.push(if index == 0 { b'?' } else { b'&' });
+        out.extend_from_slice(parameter);
+    }
+}
+
+fn name_of(parameter: &[u8]) -> &[u8] {
+    parameter.split(|byte| *byte == b'=').next().unwrap_or_default()
+}
