@@ -37,10 +37,10 @@ pub(super) async fn play(run: &Run, act: &Act) {
             let session = Session { run, end: &end, worker: *worker, act: act.number };
             session.play(asks, *is_pipelined, *reading).await;
         }
-        ActKind::Purge { worker, url, is_soft, by_tag } => {
+        ActKind::Purge { worker, url, is_soft, by_tag, spelling } => {
             let end = connect(run, act, *worker);
             let session = Session { run, end: &end, worker: *worker, act: act.number };
-            session.purge(*url, *is_soft, *by_tag).await;
+            session.purge((*url, spelling.query), *is_soft, *by_tag).await;
         }
         ActKind::Silence { worker, bytes } => {
             silence(run, &connect(run, act, *worker), *bytes).await
@@ -347,12 +347,11 @@ impl Session<'_> {
     async fn send(&self, ask: &Ask, sent: &RefCell<Vec<SentRequest>>) -> bool {
         let run = self.run;
         let kind = kind_of(ask.url);
+        let (method, query) = (ask.method(), ask.spelling.query);
         let version = if ask.is_http_10 { "1.0" } else { "1.1" };
-        let mut head = format!("{} /u{} HTTP/{version}\r\n", ask.method(), ask.url);
+        let mut head = format!("{method} /u{}{query} HTTP/{version}\r\n", ask.url);
         head += "Host: a.test\r\n";
-        if !ask.language.is_empty() {
-            head += &format!("Accept-Language: {}\r\n", ask.language);
-        }
+        head += &ask.spelling.lines(ask.language);
         let language = if kind.varies { ask.language } else { "" };
         let version = run.world.borrow().version(ask.url);
         let has = Content { url: ask.url, version, language };
@@ -420,14 +419,14 @@ impl Session<'_> {
         }
     }
 
-    async fn purge(&self, url: usize, is_soft: bool, by_tag: bool) {
+    async fn purge(&self, (url, query): (usize, &str), is_soft: bool, by_tag: bool) {
         let run = self.run;
         let (began_ms, worker) = (run.now_ms(), self.worker);
         let is_purged = |other: &usize| *other == url || by_tag && tag_of(*other) == tag_of(url);
         let purged = (0..URL_COUNT).filter(is_purged);
         let change = |url| (url, run.world.borrow_mut().change(url, began_ms));
         let versions: Vec<(usize, usize)> = purged.map(change).collect();
-        let mut head = format!("PURGE /u{url} HTTP/1.1\r\nHost: a.test\r\n");
+        let mut head = format!("PURGE /u{url}{query} HTTP/1.1\r\nHost: a.test\r\n");
         if is_soft {
             head += "Fastly-Soft-Purge: 1\r\n";
         }

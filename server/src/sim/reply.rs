@@ -62,6 +62,9 @@ impl OriginReply {
             _ => return None,
         };
         let asked = request.head.field("accept-language").unwrap_or_default();
+        if request.method != "POST" && !LANGUAGES.contains(&asked) {
+            return None;
+        }
         let language = LANGUAGES.iter().find(|language| kind.varies && **language == asked);
         let content = Content { url, version, language: language.copied().unwrap_or_default() };
         let (language, tag) = (content.language, tag_of(url));
@@ -146,7 +149,13 @@ fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
     (first <= last).then_some((first, last))
 }
 
-/// Returns the number of the requested URL.
+/// Returns the number of the requested URL; `None` if a request whose response may be shared is not
+/// in its normal form.
 pub(super) fn url_of(request: &Request) -> Option<usize> {
-    request.target.strip_prefix("/u")?.parse().ok().filter(|url| *url < URL_COUNT)
+    let (path, is_normal) = match request.target.split_once('?') {
+        Some((path, _)) => (path, false),
+        None => (request.target.as_str(), !request.head.has("cookie")),
+    };
+    let url = path.strip_prefix("/u")?.parse().ok()?;
+    (url < URL_COUNT && (is_normal || request.method == "POST")).then_some(url)
 }

@@ -2,7 +2,7 @@
 
 use super::attack::Attack;
 use super::rng::Rng;
-use super::world::{LANGUAGES, URL_COUNT};
+use super::world::{LANGUAGES, SPELLINGS, Spelling, URL_COUNT};
 
 /// The acts of a run, and its conditions.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(super) enum ActKind {
     /// The origin changes a resource.
     Change { url: usize },
     /// The origin changes the URL, or all URLs with its tag; then a client purges them.
-    Purge { worker: usize, url: usize, is_soft: bool, by_tag: bool },
+    Purge { worker: usize, url: usize, is_soft: bool, by_tag: bool, spelling: Spelling },
     /// The origin changes every resource; then an operator purges all of them.
     PurgeAll { is_soft: bool },
     /// A client sends a part of a request, and then nothing more.
@@ -58,6 +58,7 @@ pub(super) struct Ask {
     pub(super) url: usize,
     pub(super) is_head: bool,
     pub(super) language: &'static str,
+    pub(super) spelling: Spelling,
     /// Whether the request has `If-None-Match`, with the entity tag of the current version.
     pub(super) is_conditional: bool,
     pub(super) range: Option<(usize, usize)>,
@@ -177,7 +178,8 @@ impl ActKind {
             0..6 => ActKind::Change { url: url(rng) },
             6..12 => {
                 let (is_soft, by_tag) = (rng.percent(30), rng.percent(40));
-                ActKind::Purge { worker, url: url(rng), is_soft, by_tag }
+                let spelling = rng.pick(SPELLINGS);
+                ActKind::Purge { worker, url: url(rng), is_soft, by_tag, spelling }
             }
             12..13 => ActKind::PurgeAll { is_soft: rng.percent(30) },
             13..17 => {
@@ -223,6 +225,7 @@ impl Ask {
             url,
             is_head: false,
             language,
+            spelling: SPELLINGS[0],
             is_conditional: false,
             range: None,
             no_cache: false,
@@ -242,7 +245,7 @@ impl Ask {
         };
         let (is_chunked, expects_continue) = (rng.percent(40), rng.percent(25));
         let body = PostBody { bytes, is_chunked, expects_continue, break_off };
-        Ask { post: Some(body), ..Ask::plain(url, "") }
+        Ask { post: Some(body), spelling: rng.pick(SPELLINGS), ..Ask::plain(url, "") }
     }
 
     pub(super) fn method(&self) -> &'static str {
@@ -273,6 +276,7 @@ impl Ask {
             url: url(rng),
             is_head: rng.percent(5),
             language: rng.pick(LANGUAGES),
+            spelling: rng.pick(SPELLINGS),
             is_conditional: rng.percent(15),
             range: rng.percent(12).then_some((first, last)),
             no_cache: rng.percent(8),

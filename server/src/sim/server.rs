@@ -274,6 +274,9 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          origin_idle_ms_max = \"3s\"\n\
          origin_pool_idle_ms_max = \"4s\"\n\
          purge_from = [\"10.0.0.0/8\"]\n\
+         drop_query = [\"utm_*\"]\n\
+         keep_cookies = []\n\
+         languages = [\"de\", \"en\", \"fr\"]\n\
          stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\
          heuristic_percent = {HEURISTIC_PERCENT}\n\
          heuristic_error_s_max = {ERROR_S}\n\

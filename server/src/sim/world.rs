@@ -130,6 +130,41 @@ pub(super) fn tag_of(url: usize) -> String {
 /// Languages that a client may request; the empty text stands for a request without a language.
 pub(super) const LANGUAGES: &[&str] = &["de", "en", "fr", ""];
 
+/// The forms in which a client sends a request, all of which have the same normal form: the query,
+/// a language range of the wanted language, and a cookie.
+pub(super) const SPELLINGS: &[Spelling] = &[
+    Spelling { query: "", ranges: ("", ""), cookie: "" },
+    Spelling { query: "", ranges: ("", ""), cookie: "" },
+    Spelling { query: "?", ranges: ("x-a, ", "-CH"), cookie: "" },
+    Spelling { query: "?utm_a=1", ranges: ("", ";q=0.3"), cookie: "visit=1" },
+    Spelling { query: "?&utm_b&", ranges: ("it;q=0.9, ", ";q=0.2"), cookie: "visit=2; seen" },
+];
+
+/// A form of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spelling {
+    pub(super) query: &'static str,
+    /// The text before and after the language.
+    pub(super) ranges: (&'static str, &'static str),
+    pub(super) cookie: &'static str,
+}
+
+impl Spelling {
+    /// Returns the field lines for a language.
+    pub(super) fn lines(&self, language: &str) -> String {
+        let (before, after) = self.ranges;
+        let mut lines = match language {
+            "" if before.is_empty() => String::new(),
+            "" => format!("Accept-Language: {before}*\r\n"),
+            _ => format!("Accept-Language: {before}{language}{after}\r\n"),
+        };
+        if !self.cookie.is_empty() {
+            lines += &format!("Cookie: {}\r\n", self.cookie);
+        }
+        lines
+    }
+}
+
 /// The content of one version and variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
