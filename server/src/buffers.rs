@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use forebay_http::request::RequestParts;
 use forebay_rules::apply::RequestText;
 
+use crate::key::NormalText;
 use crate::limits::{BODY_INPUT_BYTES_MIN, BUFFER_BYTES_KEPT_MAX, BUFFERS_POOLED_MAX, INPUT_BYTES};
 use crate::send_queue::SendQueue;
 
@@ -34,6 +35,8 @@ pub(crate) struct TransactionBuffers {
     pub(crate) pre_remap: RequestText,
     /// The text of the request, if rules of the hook `Remap` changed it.
     pub(crate) post_remap: RequestText,
+    /// The parts of the request that were normalised.
+    pub(crate) normal: NormalText,
 }
 
 impl Buffers {
@@ -59,6 +62,7 @@ impl TransactionBuffers {
         }
         self.pre_remap.reset(BUFFER_BYTES_KEPT_MAX);
         self.post_remap.reset(BUFFER_BYTES_KEPT_MAX);
+        self.normal.reset(BUFFER_BYTES_KEPT_MAX);
     }
 }
 

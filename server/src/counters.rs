@@ -174,6 +174,9 @@ counters! {
     FillsTooSlow, Counter, "fills_too_slow_total",
         "Responses not stored because they arrived slower than `fill_rate_min`, or for longer than \
          `fill_ms_max`.";
+    RequestsNormalised, Counter, "requests_normalised_total",
+        "Requests changed by `sort_query`, `keep_query`, `drop_query`, `keep_cookies` or \
+         `languages`.";
     UnkeyedFieldsRemoved, Counter, "unkeyed_fields_removed_total",
         "Fetches that did not forward a field of the client's request because of `unkeyed_fields`.";
     SetCookieStripped, Counter, "set_cookie_stripped_total",

@@ -149,6 +149,7 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     if local == Some(LocalRequest::Options) {
         return Ok(SyntheticResponse::Options.into());
     }
+    transaction.normalise();
     transaction.write_key();
     if local == Some(LocalRequest::Purge) {
         let asked = PurgeRequest {
@@ -156,7 +157,6 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
             client: transaction.client.peer.ip(),
             route,
             request: &transaction.request,
-            key: transaction.key,
         };
         let purged = Box::pin(purge(asked)).await?;
         return Ok(SyntheticResponse::Purged(purged).into());

@@ -74,6 +74,9 @@ pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
 /// Field names in one setting: each field of a request to the origin is compared with all of them.
 pub(crate) const FIELD_NAMES_MAX: usize = 64;
 
+/// Languages of a route. Each language range of a request is compared with all of them.
+pub(crate) const LANGUAGES_MAX: usize = 64;
+
 /// Routes of one site. Every request is compared with them until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 

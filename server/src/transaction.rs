@@ -15,12 +15,13 @@ use forebay_rules::ast::{Hook, HttpControl};
 use crate::accept::Client;
 use crate::buffers::{BodyInput, TransactionBuffers};
 use crate::clock;
-use crate::config::{Config, RuleSet};
+use crate::config::{Config, Route, RuleSet};
+use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
-use crate::key::{KeyText, RouteMatch, match_route, write_key};
+use crate::key::{KeyText, NormalText, RouteMatch, match_route, write_key};
 use crate::log::Access;
-use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, lookup, lookup_stale};
+use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
 use crate::worker::Worker;
@@ -31,7 +32,7 @@ pub(crate) struct Transaction<'t> {
     pub(crate) config: &'t Rc<Config>,
     /// The request as the client sent it.
     received: &'t Request<'t>,
-    /// The request after changes by rules.
+    /// The request after changes by rules, and in its normal form once that is known.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
     /// The key; empty until it is written.
@@ -55,6 +56,7 @@ struct UnusedBuffers<'t> {
     key: Option<&'t mut Vec<u8>>,
     pre_remap: Option<&'t mut RequestText>,
     post_remap: Option<&'t mut RequestText>,
+    normal: Option<&'t mut NormalText>,
     body: Option<BodyInput<'t>>,
 }
 
@@ -76,7 +78,7 @@ impl<'t> Transaction<'t> {
     #[inline]
     pub(crate) fn begin(start: TransactionStart<'t>) -> Transaction<'t> {
         let TransactionStart { client, config, received, body, buffers, interim, log } = start;
-        let TransactionBuffers { key, variant, tag, pre_remap, post_remap } = buffers;
+        let TransactionBuffers { key, variant, tag, pre_remap, post_remap, normal } = buffers;
         Transaction {
             client,
             config,
@@ -94,6 +96,7 @@ impl<'t> Transaction<'t> {
                 key: Some(key),
                 pre_remap: Some(pre_remap),
                 post_remap: Some(post_remap),
+                normal: Some(normal),
                 body: Some(body),
             },
             interim,
@@ -130,12 +133,32 @@ impl<'t> Transaction<'t> {
         Ok(route)
     }
 
+    /// Puts the request into the normal form of its route. A request that bypasses the cache is
+    /// forwarded as it is.
+    pub(crate) fn normalise(&mut self) {
+        let text = self.unused.normal.take().expect("a request is normalised once");
+        let (route, is_ruled_out) = (self.route().route, self.is_ruled_out());
+        if let Some(normal) = normal_request(text, &self.request, route, is_ruled_out) {
+            self.request = normal;
+            self.worker().count(Counter::RequestsNormalised);
+        }
+    }
+
+    /// Whether rules keep the request from being answered from the store.
+    fn is_ruled_out(&self) -> bool {
+        self.rule_state.is_off(HttpControl::RequestCacheable)
+    }
+
     /// Writes the key of the request.
     pub(crate) fn write_key(&mut self) {
-        let site = self.route().site;
         let buffer = self.unused.key.take().expect("the key of a request is written once");
         let target = &self.request.target;
-        write_key(buffer, site, target.authority, target.path_query);
+        write_key(
+            buffer,
+            self.route.expect("routing comes before the key"),
+            target.authority,
+            target.path_query,
+        );
         self.key = buffer;
     }
 
@@ -164,7 +187,7 @@ impl<'t> Transaction<'t> {
             store: self.store(),
             mode: LookupMode::Answer,
             is_used: self.client.worker.store_is_used(),
-            is_ruled_out: self.rule_state.is_off(HttpControl::RequestCacheable),
+            is_ruled_out: self.is_ruled_out(),
             route: self.route().route,
             key: self.key,
             now: clock::unix_seconds(),
@@ -243,4 +266,17 @@ impl<'t> Transaction<'t> {
             false => (head.status, None),
         }
     }
+}
+
+/// Returns the normal form of a request; `None` if the request has it, or bypasses the cache.
+/// `is_ruled_out` says that rules keep the request from being answered from the store.
+pub(crate) fn normal_request<'a>(
+    text: &'a mut NormalText,
+    request: &Request<'a>,
+    route: &Route,
+    is_ruled_out: bool,
+) -> Option<Request<'a>> {
+    let settings = &route.settings;
+    let is_normalised = settings.normalises() && !is_ruled_out && bypass(request, route).is_none();
+    if is_normalised { text.normalise(request, settings) } else { None }
 }

@@ -35,9 +35,10 @@ pub fn preferred_language<'l>(request: Fields<'_>, languages: &'l [Box<str>]) ->
 fn look_up<'l>(range: &[u8], languages: &'l [Box<str>]) -> Option<&'l str> {
     let mut range = Some(range).filter(|range| range.len() <= RANGE_BYTES_MAX);
     while let Some(tag) = range {
-        let is_it = |language: &&Box<str>| language.as_bytes().eq_ignore_ascii_case(tag);
-        if let Some(language) = languages.iter().find(is_it) {
-            return Some(language);
+        let mut languages = languages.iter().map(AsRef::<str>::as_ref);
+        let found = languages.find(|language| language.as_bytes().eq_ignore_ascii_case(tag));
+        if found.is_some() {
+            return found;
         }
         range = shorten(tag);
     }

@@ -23,7 +23,8 @@
 //! | part of the body to send | deliver | [`range`] |
 //! | names of the request's cookies, and the cookies that are kept | key, lookup | [`cookies`] |
 //! | normal form of the query | key | [`query`] |
-//! | normal forms of Accept-Encoding and Accept-Language | key, lookup, fetch | [`accept_encoding`], [`accept_language`] |
+//! | normal form of Accept-Language | key | [`accept_language`] |
+//! | normal form of Accept-Encoding | lookup, fetch | [`accept_encoding`] |
 //! | variant to use | lookup, store | [`vary`] |
 //! | URIs that an unsafe request invalidates | store | [`invalidate`] |
 //! | tags of a response, and tags that it invalidates | store | [`tags`] |

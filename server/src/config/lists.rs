@@ -1,5 +1,7 @@
 //! Types of settings that are a list: addresses, and names of fields.
 
+mod normal_forms;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_http::fields::{Field, FieldId, FieldSet};
@@ -10,6 +12,7 @@ use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
 use http::HeaderName;
 
+pub(super) use self::normal_forms::{LanguageList, ParameterNames};
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;
 use super::table::RouteSettings;
@@ -146,8 +149,8 @@ impl Readable for FieldNameList {
     }
 }
 
-/// A list of names of cookies or fields, each of which may end in `*` for every name that begins
-/// so.
+/// A list of names of cookies, fields or parameters, each of which may end in `*` for every name
+/// that begins so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamePatterns(Vec<NamePattern>);
 
@@ -183,9 +186,13 @@ impl NamePatterns {
     }
 }
 
-impl Readable for NamePatterns {
-    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
-        let texts = setting.texts(raw)?;
+impl NamePatterns {
+    /// Reads patterns; `is_name` is the syntax of a name, or of its beginning.
+    pub(super) fn of(
+        texts: Vec<&str>,
+        setting: &Setting,
+        is_name: impl Fn(&str) -> bool,
+    ) -> Result<NamePatterns, ValueProblem> {
         if texts.len() > FIELD_NAMES_MAX {
             return Err(setting.problem(format_args!("has more than {FIELD_NAMES_MAX} elements")));
         }
@@ -198,12 +205,19 @@ impl Readable for NamePatterns {
             if name.contains('*') {
                 return Err(problem.hint("a * can only be the end of a name"));
             }
-            match HeaderName::try_from(name) {
-                Ok(_) => Ok(NamePattern { text: name.into(), is_prefix }),
-                Err(_) => Err(problem.hint("write a name, or its beginning and a *")),
+            match is_name(name) {
+                true => Ok(NamePattern { text: name.into(), is_prefix }),
+                false => Err(problem.hint("write a name, or its beginning and a *")),
             }
         };
         Ok(NamePatterns(texts.into_iter().map(pattern).collect::<Result<_, _>>()?))
+    }
+}
+
+impl Readable for NamePatterns {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let is_name = |name: &str| HeaderName::try_from(name).is_ok();
+        NamePatterns::of(setting.texts(raw)?, setting, is_name)
     }
 }
 

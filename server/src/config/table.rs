@@ -7,7 +7,9 @@ use forebay_http::policy::cache_status::CacheName;
 use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;
 
-use super::lists::{AddressList, FieldNameList, NamePatterns, TagFields};
+use super::lists::{
+    AddressList, FieldNameList, LanguageList, NamePatterns, ParameterNames, TagFields,
+};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir,
@@ -549,6 +551,53 @@ settings! {
         kind: SettingKind::Texts { expected: "an array of names, such as [\"X-Preview\"]" },
         reloads: true,
         reason: "As `bypass_cookies`, for requests that are marked in another way.",
+    }
+    sort_query: bool = "false" {
+        doc: "Whether the parameters of the query are sorted by their names, in the key and in \
+            the request to the origin. Parameters of the same name keep their order. See \
+            [sites.md](sites.md#requests-that-mean-the-same).",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Some origins give the order of parameters a meaning.",
+    }
+    keep_query: ParameterNames = "*" {
+        doc: "Names of query parameters that are kept; the others are removed from the key and \
+            from the request to the origin. A name may end in `*`.",
+        kind: SettingKind::Texts { expected: "an array of names, such as [\"id\", \"page\"]" },
+        reloads: true,
+        reason: "Only the operator knows which parameters the origin reads. Every other one makes \
+            a key of its own, which any client can use to fill the cache.",
+    }
+    drop_query: ParameterNames = "" {
+        doc: "Names of query parameters that are removed in the same way, even if `keep_query` \
+            has them. A name may end in `*`.",
+        kind: SettingKind::Texts {
+            expected: "an array of names, such as [\"utm_*\", \"fbclid\"]",
+        },
+        reloads: true,
+        reason: "Parameters for counting visitors in the browser make no difference to the origin. \
+            An origin that counts them itself would lose them.",
+    }
+    keep_cookies: ParameterNames = "*" {
+        doc: "Names of cookies that are kept; the others are removed before variants are compared, \
+            and from the request to the origin. A name may end in `*`. A request with one of \
+            `bypass_cookies` keeps all its cookies.",
+        kind: SettingKind::Texts { expected: "an array of names, such as [\"lang\", \"theme\"]" },
+        reloads: true,
+        reason: "With `Vary: Cookie`, the cookies that scripts set for counting visitors give each \
+            visitor a variant of its own. An origin that needs a cookie must get it.",
+    }
+    languages: LanguageList = "" {
+        doc: "Languages of the origin's responses: `Accept-Language` of a request is replaced by \
+            the language of the list that suits it best (RFC 4647 §3.4), and removed if none does, \
+            before variants are compared and in the request to the origin. If empty, it stays as \
+            it is.",
+        kind: SettingKind::Texts {
+            expected: "an array of language tags, such as [\"en\", \"pt-BR\"]",
+        },
+        reloads: true,
+        reason: "Browsers send hundreds of different lists of languages, and each would have a \
+            variant of its own. Only the operator knows the languages of the origin.",
     }
     ignore_client_no_cache: bool = "false" {
         doc: "Whether `no-cache`, `max-age`, `min-fresh` and `Pragma` of requests are ignored, so \

@@ -23,8 +23,8 @@ use crate::config::{Config, HostPattern, Site};
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail};
 use crate::key::{
-    KeyText, LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route,
-    write_key,
+    KeyText, LocalRequest, NormalText, RouteMatch, check_content, is_loop, local_request,
+    match_route, write_key,
 };
 use crate::limits::JOINS_MAX;
 use crate::lookup::{
@@ -32,6 +32,7 @@ use crate::lookup::{
 };
 use crate::parse::{Request, explicit_port};
 use crate::rules::{HookContext, RuleState, view_of};
+use crate::transaction::normal_request;
 use crate::worker::Worker;
 
 /// The client address that rules see in an explanation.
@@ -104,6 +105,7 @@ impl Explainer<'_> {
             return Err(Fault::Loop);
         }
         let (mut early, mut late, mut key) = Default::default();
+        let mut normal = NormalText::default();
         let hook = (Hook::ReadRequest, None);
         let Some(request) = self.run_rules(hook, (received, &received), &mut early, out)? else {
             return Ok(local("a header rule answers the request"));
@@ -128,7 +130,11 @@ impl Explainer<'_> {
         if asked == Some(LocalRequest::Options) {
             return Ok(local("OPTIONS with Max-Forwards: 0 is answered by this server"));
         }
-        write_key(&mut key, route.site, request.target.authority, request.target.path_query);
+        let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
+        if let Some(form) = normal_request(&mut normal, &request, route.route, is_ruled_out) {
+            request = form;
+        }
+        write_key(&mut key, route, request.target.authority, request.target.path_query);
         out.key = key_facts(&key, &request);
         if asked == Some(LocalRequest::Purge) {
             return Ok(local("PURGE removes the stored responses of the URL"));

@@ -4,6 +4,7 @@ use forebay_http::authority::Authority;
 use forebay_http::error::RequestError;
 use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet, Fields};
 use forebay_http::hop::HopFields;
+use forebay_http::policy::accept_encoding::write_accept_encoding;
 use forebay_rules::ast::Hook;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
@@ -158,8 +159,17 @@ impl Outbound<'_> {
         // This does not fail: `OutboundLine::new` has checked that Connection does not name too
         // many fields.
         let hop = HopFields::of(fields).unwrap_or_default();
-        let mut removes_unkeyed = false;
-        for field in fields.iter().filter(|field| self.forwards(field)) {
+        let codings = self.normal_codings();
+        let (mut removes_unkeyed, mut has_codings) = (false, false);
+        for mut field in fields.iter().filter(|field| self.forwards(field)) {
+            if field.id == FieldId::AcceptEncoding
+                && let Some(codings) = &codings
+            {
+                if has_codings {
+                    continue;
+                }
+                (field.value, has_codings) = (codings, true);
+            }
             let is_unkeyed = self.is_unkeyed(&field);
             // Fields that rules have set are always forwarded: a client cannot remove them.
             if !hop.contains(field) && !is_unkeyed || self.hook.sets(&field) {
@@ -177,6 +187,14 @@ impl Outbound<'_> {
         self.append_max_forwards(&mut headers);
         self.append_path(&mut headers);
         headers
+    }
+
+    /// Returns the normal form of Accept-Encoding, if the response may be shared with requests with
+    /// equivalent fields: the response must not depend on which of them comes first.
+    fn normal_codings(&self) -> Option<Vec<u8>> {
+        let mut codings = Vec::new();
+        let has_form = self.is_shared() && write_accept_encoding(self.message.fields, &mut codings);
+        has_form.then_some(codings)
     }
 
     /// Decrements Max-Forwards, if this is an OPTIONS request that has the field (RFC 9110 §7.6.2).
@@ -214,9 +232,14 @@ impl Outbound<'_> {
     /// Whether the field must not be forwarded, because the response may be shared and the field is
     /// not in the key.
     fn is_unkeyed(&self, field: &Field<'_>) -> bool {
-        let is_shared = !matches!(self.purpose, Purpose::PassThrough);
         let route = self.hook.route.map(|route| route.route);
-        is_shared && route.is_some_and(|route| route.settings.unkeyed_fields.contains(field.name))
+        self.is_shared()
+            && route.is_some_and(|route| route.settings.unkeyed_fields.contains(field.name))
+    }
+
+    /// Whether the response may be stored, or belongs to a stored response.
+    fn is_shared(&self) -> bool {
+        !matches!(self.purpose, Purpose::PassThrough)
     }
 
     /// Appends the fields that describe the way of the request: `Via` (RFC 9110 §7.6.3),

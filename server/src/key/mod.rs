@@ -2,16 +2,18 @@
 //!
 //! A key is `site NUL scheme NUL host NUL path`. The host's labels are reversed, so that a domain
 //! and its subdomains are neighbours in key order: `shop NUL http NUL org.example.www:8080 NUL
-//! /a?b`. The same normalised host and the same unchanged path are forwarded: nothing is stored
-//! under a key that the origin did not see.
+//! /a?b`. The same normalised host, the same unchanged path and the same normalised query are
+//! forwarded: nothing is stored under a key that the origin did not see.
 
+mod normal;
 mod route;
 mod select;
 mod text;
 mod url;
 
+pub(crate) use normal::NormalText;
 pub(crate) use route::{
-    LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route,
+    LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route, route_of_url,
 };
 pub(crate) use select::{host_prefixes, site_prefix, site_prefixes, url_keys, url_prefixes};
 pub(crate) use text::DamagedKey;
@@ -28,22 +30,49 @@ use crate::parse::explicit_port;
 // RFC: 9111-4-1
 pub(crate) fn write_key(
     key: &mut Vec<u8>,
-    site: &Site,
+    route: RouteMatch<'_>,
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    // A request without a host (HTTP/1.0) is forwarded with the origin's own authority, so it has
-    // the key of a request with that authority.
-    let authority = authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()));
-    write_key_of(key, &site.name, authority, path_query);
+    write_host_of(key, &route.site.name, authority_of(route.site, authority));
+    route.route.settings.write_path_query(path_query, key);
 }
 
+/// Returns the keys of all stored responses of a URL: its key, and the key that it has without a
+/// normal form, under which a response was stored if the settings have changed since.
+pub(crate) fn resource_keys(
+    route: RouteMatch<'_>,
+    authority: Option<Authority<'_>>,
+    path_query: &[u8],
+) -> Vec<Vec<u8>> {
+    let (mut key, mut literal) = (Vec::new(), Vec::new());
+    write_key(&mut key, route, authority, path_query);
+    let authority = authority_of(route.site, authority);
+    write_key_of(&mut literal, &route.site.name, authority, path_query);
+    let mut keys = vec![key, literal];
+    keys.dedup();
+    keys
+}
+
+/// A request without a host (HTTP/1.0) is forwarded with the origin's own authority, so it has the
+/// key of a request with that authority.
+fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<Authority<'a>> {
+    authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()))
+}
+
+/// Writes a key without a normal form of the query.
 fn write_key_of(
     key: &mut Vec<u8>,
     site_name: &str,
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
+    write_host_of(key, site_name, authority);
+    key.extend_from_slice(path_query);
+}
+
+/// Writes the beginning of a key, up to the path.
+fn write_host_of(key: &mut Vec<u8>, site_name: &str, authority: Option<Authority<'_>>) {
     key.clear();
     key.extend_from_slice(site_name.as_bytes());
     key.extend_from_slice(b"\0http\0");
@@ -51,7 +80,6 @@ fn write_key_of(
         write_authority(key, authority);
     }
     key.push(0);
-    key.extend_from_slice(path_query);
 }
 
 fn write_authority(key: &mut Vec<u8>, authority: Authority<'_>) {

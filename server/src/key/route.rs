@@ -80,6 +80,20 @@ fn route_of_readings<'a>(
     Ok(site.route(buffer))
 }
 
+/// Returns the route of a URL of a site.
+pub(crate) fn route_of_url<'a>(site: &'a Site, path_query: &[u8]) -> RouteMatch<'a> {
+    let path = path_of(path_query);
+    let mut normal = Vec::new();
+    let route = match is_plain(path) {
+        true => site.route(path),
+        false => {
+            normal_form(path, &mut normal);
+            site.route(&normal)
+        }
+    };
+    RouteMatch { site, route }
+}
+
 fn path_of(path_query: &[u8]) -> &[u8] {
     let end = path_query.iter().position(|byte| *byte == b'?');
     path_query.get(..end.unwrap_or(path_query.len())).unwrap_or_default()

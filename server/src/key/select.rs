@@ -10,7 +10,9 @@ use forebay_rules::ast::Hook;
 
 use super::text::is_address;
 use super::url::split_url;
-use super::{write_authority, write_key_of, write_reversed_host};
+use super::{
+    RouteMatch, resource_keys, route_of_url, write_authority, write_key_of, write_reversed_host,
+};
 use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
 
@@ -50,28 +52,57 @@ pub(crate) fn host_prefixes(config: &Config, host: &str, site: Option<&str>) -> 
     limited(prefixes.collect())
 }
 
-/// Returns the key prefixes of all stored responses whose URLs begin with `url`.
+/// Returns the key prefixes of all stored responses whose URLs, with normalised queries, begin with
+/// `url`.
 ///
 /// # Errors
 /// See [`host_prefixes`].
 pub(crate) fn url_prefixes(config: &Config, url: &[u8], site: Option<&str>) -> KeyPrefixes {
-    limited(url_keys(config, url, site)?)
-}
-
-/// Returns the keys of a URL: one for each site that could have stored its responses.
-///
-/// # Errors
-/// See [`host_prefixes`].
-pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> KeyPrefixes {
-    let (authority, path_query) = split_url(url)?;
-    let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
-    let sites = sites(config, &HostPattern::Exact(host), site)?;
-    let keys = sites.iter().map(|site| {
+    let UrlOfSites { authority, path_query, sites } = UrlOfSites::parse(config, url, site)?;
+    let prefixes = sites.iter().map(|site| {
         let mut key = Vec::new();
         write_key_of(&mut key, &site.name, Some(authority), path_query);
         key
     });
-    Ok(keys.collect())
+    limited(prefixes.collect())
+}
+
+/// Returns the keys of a URL on each site that could have stored its responses.
+///
+/// # Errors
+/// See [`host_prefixes`].
+pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> KeyPrefixes {
+    let UrlOfSites { authority, path_query, sites } = UrlOfSites::parse(config, url, site)?;
+    let mut keys = Vec::new();
+    for site in sites {
+        let routes = match changes_urls(config, site) {
+            // A rule may have led any path here.
+            true => site.routes().iter().map(|route| RouteMatch { site, route }).collect(),
+            false => vec![route_of_url(site, path_query)],
+        };
+        for route in routes {
+            keys.extend(resource_keys(route, Some(authority), path_query));
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}
+
+/// A URL, and the sites that could have stored its responses.
+struct UrlOfSites<'a> {
+    authority: Authority<'a>,
+    path_query: &'a [u8],
+    sites: Vec<&'a Site>,
+}
+
+impl<'a> UrlOfSites<'a> {
+    fn parse(config: &'a Config, url: &'a [u8], site: Option<&str>) -> Result<Self, &'static str> {
+        let (authority, path_query) = split_url(url)?;
+        let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
+        let sites = sites(config, &HostPattern::Exact(host), site)?;
+        Ok(UrlOfSites { authority, path_query, sites })
+    }
 }
 
 fn limited(mut prefixes: Vec<Vec<u8>>) -> KeyPrefixes {
@@ -101,15 +132,15 @@ fn sites<'c>(
         return Ok(vec![named(config, name)?]);
     }
     let could = |site: &&Site| {
-        site.names.iter().any(|name| name.meets(hosts)) || changes_hosts(config, site)
+        site.names.iter().any(|name| name.meets(hosts)) || changes_urls(config, site)
     };
     let sites: Vec<_> = config.sites.iter().filter(could).collect();
     if sites.is_empty() { Err("no site serves this host") } else { Ok(sites) }
 }
 
-/// Whether rules can store the site's responses under any host: rules of the hook `Remap` run after
-/// routing, and can change the host.
-fn changes_hosts(config: &Config, site: &Site) -> bool {
+/// Whether rules can store the site's responses under any URL: rules of the hook `Remap` run after
+/// routing, and can change host, path and query.
+fn changes_urls(config: &Config, site: &Site) -> bool {
     site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
 }
 

@@ -2,7 +2,7 @@
 
 use forebay_http::authority::Authority;
 
-use super::{write_key, write_key_of};
+use super::{route_of_url, write_key, write_key_of};
 use crate::config::Config;
 
 /// Writes into `key` the key under which the site that serves an `http` URL stores its response, if
@@ -13,7 +13,7 @@ use crate::config::Config;
 pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
     let (authority, path_query) = split_url(url)?;
     let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
-    write_key(key, site, Some(authority), path_query);
+    write_key(key, route_of_url(site, path_query), Some(authority), path_query);
     Ok(())
 }
 

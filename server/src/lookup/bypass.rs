@@ -13,7 +13,7 @@ use crate::parse::Request;
 
 /// Returns the reason that no stored response can answer the request; `None` if one can.
 // RFC: 9111-4-2, 9111-4-7, 9110-13.2.1-3, 9110-13.2.1-4
-pub(super) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardReason, Reason)> {
+pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardReason, Reason)> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
         return Some((ForwardReason::Method, Reason::Method));
     }

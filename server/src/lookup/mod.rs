@@ -5,6 +5,7 @@ mod find;
 mod selected_part;
 mod stored;
 
+pub(crate) use bypass::bypass;
 pub(crate) use find::{lookup, lookup_stale, validated};
 pub(crate) use selected_part::SelectedPart;
 pub use stored::write_stored_head;

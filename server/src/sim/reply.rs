@@ -71,7 +71,7 @@ impl OriginReply {
         let mut head =
             format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
         head += &freshness(url);
-        if let Some(cookie) = request.head.field("cookie") {
+        if let Some(cookie) = request.head.field("cookie").filter(|cookie| is_own(cookie)) {
             head += &match kind {
                 UrlKind { sets_cookie: true, .. } => format!("Set-Cookie: {cookie}\r\n"),
                 UrlKind { is_heuristic: true, .. } => format!("X-Page-Of: {cookie}\r\n"),
@@ -154,8 +154,13 @@ fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
 pub(super) fn url_of(request: &Request) -> Option<usize> {
     let (path, is_normal) = match request.target.split_once('?') {
         Some((path, _)) => (path, false),
-        None => (request.target.as_str(), !request.head.has("cookie")),
+        None => (request.target.as_str(), request.head.all("cookie").all(is_own)),
     };
     let url = path.strip_prefix("/u")?.parse().ok()?;
     (url < URL_COUNT && (is_normal || request.method == "POST")).then_some(url)
+}
+
+/// Whether a Cookie field has only the cookie of one client, which the settings keep.
+fn is_own(cookie: &str) -> bool {
+    cookie.starts_with("client=") && !cookie.contains(';')
 }

@@ -275,7 +275,7 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          origin_pool_idle_ms_max = \"4s\"\n\
          purge_from = [\"10.0.0.0/8\"]\n\
          drop_query = [\"utm_*\"]\n\
-         keep_cookies = []\n\
+         keep_cookies = [\"client\"]\n\
          languages = [\"de\", \"en\", \"fr\"]\n\
          stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\
          heuristic_percent = {HEURISTIC_PERCENT}\n\

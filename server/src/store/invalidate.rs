@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::key::{RouteMatch, write_key};
+use crate::key::{RouteMatch, resource_keys, route_of_url, write_key};
 use crate::limits::{
     INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX, INVALIDATED_GROUPS_MAX,
 };
@@ -86,7 +86,7 @@ impl UnsafeTarget {
         // A group that is no valid tag is in no stored response.
         groups.retain(|group| TagExpr::any_of([&**group]).is_ok());
         let mut within = Vec::new();
-        write_key(&mut within, route.site, self.host.as_deref().and_then(Authority::parse), b"");
+        write_key(&mut within, route, self.host.as_deref().and_then(Authority::parse), b"");
         if groups.len() > INVALIDATED_GROUPS_MAX {
             // With too many groups, the whole origin is invalidated, because invalidating too much
             // is safer than too little.
@@ -103,17 +103,14 @@ impl UnsafeTarget {
     /// Returns the keys of the target and of the URLs that the response names.
     fn keys(&self, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Vec<u8>> {
         let authority = self.host.as_deref().and_then(Authority::parse);
-        let mut keys = Vec::new();
-        let mut add = |path_query: &[u8]| {
-            let mut key = Vec::new();
-            write_key(&mut key, route.site, authority, path_query);
-            keys.push(key);
-        };
-        add(&self.path_query);
+        let mut keys = resource_keys(route, authority, &self.path_query);
         if let Some(authority) = authority {
             let path_query = &self.path_query;
             let target = TargetUri { scheme: Scheme::Http, authority, path_query };
-            invalidated_targets(target, fields).for_each(|path| add(&path));
+            for path_query in invalidated_targets(target, fields) {
+                let route = route_of_url(route.site, &path_query);
+                keys.extend(resource_keys(route, Some(authority), &path_query));
+            }
         }
         keys
     }

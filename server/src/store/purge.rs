@@ -16,7 +16,7 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::key::{RouteMatch, site_prefix};
+use crate::key::{RouteMatch, resource_keys, site_prefix};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
 use crate::purger::PurgeWork;
@@ -28,7 +28,6 @@ pub(crate) struct PurgeRequest<'a> {
     pub(crate) client: IpAddr,
     pub(crate) route: RouteMatch<'a>,
     pub(crate) request: &'a Request<'a>,
-    pub(crate) key: &'a [u8],
 }
 
 /// Removes the responses that a PURGE request names.
@@ -37,7 +36,7 @@ pub(crate) struct PurgeRequest<'a> {
 /// The client may not purge here, the tags of the request are not usable, a process with another
 /// store is taking over, or other purges take too long.
 pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault> {
-    let PurgeRequest { worker, client, route, request, key } = asked;
+    let PurgeRequest { worker, client, route, request } = asked;
     let settings = &route.route.settings;
     if !settings.purge_from.contains(client) {
         return Err(Fault::PurgeForbidden);
@@ -54,13 +53,18 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
     worker.count(Counter::PurgeRequests);
     let is_soft = is_soft(request);
     let Some(tags) = expression else {
-        let purged = purge_patiently(worker, key, is_soft).await.map_err(|PurgeBusy| {
-            worker.count(Counter::PurgesBusy);
-            worker.event(Event::PurgeBusy, &key.escape_ascii());
-            Fault::PurgeBusy
-        })?;
-        worker.count_many(Counter::Purged, purged.records);
-        return Ok(purged);
+        let mut all = PurgeResult::default();
+        for key in resource_keys(route, request.target.authority, request.target.path_query) {
+            let purged = purge_patiently(worker, &key, is_soft).await.map_err(|PurgeBusy| {
+                worker.count(Counter::PurgesBusy);
+                worker.event(Event::PurgeBusy, &key.escape_ascii());
+                Fault::PurgeBusy
+            })?;
+            worker.count_many(Counter::Purged, purged.records);
+            all.records += purged.records;
+            all.flights += purged.flights;
+        }
+        return Ok(all);
     };
     let selection = Selection { within: site_prefix(&route.site.name), tags: Some(tags) };
     let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };

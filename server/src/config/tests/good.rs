@@ -8,7 +8,7 @@ use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::tags::TAG_FIELDS;
 use forebay_http::policy::targeted::TargetList;
 
-use super::super::lists::NamePatterns;
+use super::super::lists::{LanguageList, NamePatterns, ParameterNames};
 use super::super::setting::RawValue;
 use super::super::table::{self, Settings};
 use super::super::*;
@@ -68,6 +68,7 @@ fn defaults_are_the_ones_that_are_documented() {
     assert_eq!(server.origin_excess, OriginExcess::Close);
     assert!(server.connections_per_address_max >= 1024);
     let route = RouteSettings::default();
+    assert!(route.keep_query.is_all() && route.keep_cookies.is_all() && !route.normalises());
     assert!(TAG_FIELDS.iter().all(|id| route.tag_fields.set().contains(*id)));
     assert_eq!(
         RouteSettings::default(),
@@ -79,6 +80,11 @@ fn defaults_are_the_ones_that_are_documented() {
             bypass_cookies: NamePatterns::default(),
             bypass_fields: NamePatterns::default(),
             ignore_client_no_cache: false,
+            sort_query: false,
+            keep_query: route.keep_query.clone(),
+            drop_query: ParameterNames::default(),
+            keep_cookies: route.keep_cookies.clone(),
+            languages: LanguageList::default(),
             heuristic_percent: 10,
             heuristic_s_max: 3_600,
             heuristic_error_s_max: 60,

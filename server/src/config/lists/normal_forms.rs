@@ -1,0 +1,104 @@
+//! Settings that define the normal form of a request: names of parameters and cookies, languages.
+
+use forebay_http::policy::query::write_normal_query;
+
+use super::NamePatterns;
+use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
+use crate::config::table::RouteSettings;
+use crate::limits::LANGUAGES_MAX;
+
+/// Names of query parameters or cookies. Each may end in `*` for every name that begins so; `*`
+/// alone covers all names. Names are compared byte by byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParameterNames {
+    names: NamePatterns,
+    /// Whether the list covers all names.
+    is_all: bool,
+}
+
+impl ParameterNames {
+    /// Whether the list covers the name.
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.is_all || self.names.has_cookie(name)
+    }
+
+    /// Whether the list covers all names.
+    pub fn is_all(&self) -> bool {
+        self.is_all
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.is_all && self.names.is_empty()
+    }
+}
+
+impl Readable for ParameterNames {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let texts = setting.texts(raw)?;
+        let is_name = |name: &str| {
+            let ends_name = |byte: u8| matches!(byte, b'&' | b'=' | b';' | b'#' | b'?' | b'"');
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && !ends_name(byte))
+        };
+        let is_all = texts.contains(&"*");
+        let named: Vec<_> = texts.into_iter().filter(|text| *text != "*").collect();
+        if is_all && !named.is_empty() {
+            return Err(setting
+                .problem("has more elements beside \"*\"")
+                .hint("\"*\" covers all names; leave the others out"));
+        }
+        Ok(ParameterNames { names: NamePatterns::of(named, setting, is_name)?, is_all })
+    }
+}
+
+/// The languages of a route, as tags of RFC 5646.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LanguageList(Vec<Box<str>>);
+
+impl LanguageList {
+    /// The tags, as they were configured.
+    pub fn tags(&self) -> &[Box<str>] {
+        &self.0
+    }
+}
+
+impl Readable for LanguageList {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let texts = setting.texts(raw)?;
+        if texts.len() > LANGUAGES_MAX {
+            return Err(setting.problem(format_args!("has more than {LANGUAGES_MAX} elements")));
+        }
+        let is_subtag = |subtag: &str| {
+            matches!(subtag.len(), 1..=8) && subtag.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        for (index, text) in texts.iter().enumerate() {
+            let problem = setting.problem(format_args!("cannot contain {text:?}"));
+            if !text.split('-').all(is_subtag) {
+                return Err(problem.hint("write a language tag, such as \"de\" or \"pt-BR\""));
+            }
+            if texts.iter().take(index).any(|earlier| earlier.eq_ignore_ascii_case(text)) {
+                return Err(problem.hint("the language is already in the list"));
+            }
+        }
+        Ok(LanguageList(texts.into_iter().map(Box::from).collect()))
+    }
+}
+
+impl RouteSettings {
+    /// Whether a request may differ from its normal form.
+    pub(crate) fn normalises(&self) -> bool {
+        self.normalises_query() || !self.keep_cookies.is_all || !self.languages.0.is_empty()
+    }
+
+    /// Appends path and query in the normal form.
+    pub(crate) fn write_path_query(&self, path_query: &[u8], out: &mut Vec<u8>) {
+        if !self.normalises_query() {
+            return out.extend_from_slice(path_query);
+        }
+        let keeps = |name: &[u8]| self.keep_query.contains(name) && !self.drop_query.contains(name);
+        write_normal_query(path_query, self.sort_query, keeps, out);
+    }
+
+    fn normalises_query(&self) -> bool {
+        self.sort_query || !self.keep_query.is_all || !self.drop_query.is_empty()
+    }
+}
