@@ -102,6 +102,12 @@ impl StoreContext<'_> {
         own
     }
 
+    /// Whether the response may be for one client: its request had a cookie, and it has no lifetime.
+    /// Then the origin is always asked before it is used, even if the origin cannot be reached.
+    fn may_be_personal(&self, meta: &StoredMeta) -> bool {
+        meta.lifetime_s == 0 && self.request.fields.contains(FieldId::Cookie)
+    }
+
     /// Makes the record of a response.
     ///
     /// # Errors
@@ -126,6 +132,7 @@ impl StoreContext<'_> {
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let mut meta = StoredMeta::new(status, &stored, timing, &rules);
         (meta.body_bytes, meta.sets_cookie) = (length, sets_cookie);
+        meta.forbids_stale |= self.may_be_personal(&meta);
         let (head, times) = (stored_head(&meta, &stored), times(&meta));
         Ok(NewRecord { head, tags, base: self.base(block), times })
     }
@@ -155,6 +162,7 @@ impl StoreContext<'_> {
         let block = stored_lines(&merged, timing, self.settings());
         let mut meta = StoredMeta::new(status, &block, timing, &rules);
         (meta.body_bytes, meta.sets_cookie) = (stale.meta.body_bytes, sets_cookie);
+        meta.forbids_stale |= self.may_be_personal(&meta);
         let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
         let (head, times) = (stored_head(&meta, &block), times(&meta));
         Some(MergedHead { head, tags, times, refused: checked.err() })
