@@ -102,8 +102,8 @@ impl StoreContext<'_> {
         own
     }
 
-    /// Whether the response may be for one client: its request had a cookie, and it has no lifetime.
-    /// Then the origin is always asked before it is used, even if the origin cannot be reached.
+    /// Whether the response may be for one client: its request had a cookie, and it has no
+    /// lifetime. Then it is never used without validation, even if the origin cannot be reached.
     fn may_be_personal(&self, meta: &StoredMeta) -> bool {
         meta.lifetime_s == 0 && self.request.fields.contains(FieldId::Cookie)
     }
