@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::paths::TOO_LONG_CHUNK;
-use super::poison;
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::WireEnd;
+use super::{beside, poison};
 
 /// Number of hostile clients in an attack: so many that a client that waits behind all of them for
 /// a connection to the origin gets none in time.
@@ -24,6 +24,10 @@ pub(super) const CONNECTIONS_MAX: u64 = 450;
 
 /// Number of hostile clients with idle connections: more than a worker takes.
 const IDLE_COUNT: u64 = CONNECTIONS_MAX + 150;
+
+/// Number of clients that ask for [`OWN`] or for [`UNSTORABLE`]: few enough for all of them to have a connection to the
+/// origin at once.
+const OWN_COUNT: u64 = 40;
 
 /// The largest number of fetches of a network that go on although their clients have left.
 pub(super) const ABANDONED_MAX: usize = 8;
@@ -56,13 +60,22 @@ pub(super) const UNREAD: &str = "/attack/unread";
 /// The targets below [`TARGET`] whose responses are long, and whose clients leave.
 pub(super) const ABANDONED: &str = "/attack/abandoned";
 
-/// The site whose pages hostile clients invalidate, and the targets of their requests.
+/// A site that only hostile clients use, the targets of their invalidations, and its long pages,
+/// which the origin drips.
 pub(super) const BUSY_HOST: &str = "busy.test";
 pub(super) const POSTED: &str = "/attack/posted";
+pub(super) const DRIPPED: &str = "/attack/dripped";
 
 /// A site without invalidations, and a page of it.
 pub(super) const QUIET_HOST: &str = "quiet.test";
 pub(super) const QUIET: &str = "/attack/quiet";
+
+/// Pages of the quiet site: one that the origin sends late to requests with Authorization, one that
+/// cannot be stored, one to which it never responds, and one with variants.
+pub(super) const OWN: &str = "/attack/own";
+pub(super) const UNSTORABLE: &str = "/attack/unstorable";
+pub(super) const FAILING: &str = "/attack/failing";
+pub(super) const VARIED: &str = "/attack/varied";
 
 /// How late the origin answers these requests.
 pub(super) const LATE_MS: u64 = 2_000;
@@ -102,11 +115,21 @@ pub(super) enum Attack {
     Contents,
     /// Requests that invalidate pages of one site.
     Purges,
+    /// Requests for long pages of one site, which its origin drips.
+    Drips,
+    /// Requests with Authorization for a page that other clients get at once.
+    Own,
+    /// Requests for a page that cannot be stored, which the origin sends late.
+    Unstorable,
+    /// Requests for a page whose origin fails.
+    Failures,
+    /// Requests for variants of a page, one of which another client uses.
+    Variants,
 }
 
 impl Attack {
     pub(super) fn of(rng: &mut Rng, url: usize) -> Attack {
-        match rng.below(13) {
+        match rng.below(18) {
             0 => Attack::Heads,
             1 => Attack::Uploads,
             2 => Attack::Continues,
@@ -119,12 +142,21 @@ impl Attack {
             9 => Attack::Fields { url },
             10 => Attack::Contents,
             11 => Attack::Purges,
+            12 => Attack::Drips,
+            13 => Attack::Own,
+            14 => Attack::Failures,
+            15 => Attack::Variants,
+            16 => Attack::Unstorable,
             _ => Attack::Authorized { url },
         }
     }
 
     fn client_count(self) -> u64 {
-        if self == Attack::Idle { IDLE_COUNT } else { CLIENT_COUNT }
+        match self {
+            Attack::Idle => IDLE_COUNT,
+            Attack::Own | Attack::Unstorable => OWN_COUNT,
+            _ => CLIENT_COUNT,
+        }
     }
 }
 
@@ -217,7 +249,12 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
         Attack::Paths => poison::paths(run, end, number).await,
         Attack::Fields { url } => poison::fields(run, end, url, number).await,
         Attack::Contents => poison::contents(run, end, number).await,
-        Attack::Purges => poison::purges(run, end, number).await,
+        Attack::Purges => beside::purges(run, end, number).await,
+        Attack::Drips => beside::drips(run, end, number).await,
+        Attack::Own => beside::own(run, end, number).await,
+        Attack::Unstorable => beside::unstorable(run, end).await,
+        Attack::Failures => beside::failures(run, end).await,
+        Attack::Variants => beside::variants(run, end, number).await,
     }
 }
 

@@ -1,14 +1,16 @@
 //! The origin's responses to hostile clients.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::time::Duration;
 
 use forebay_testkit::Request;
 use tokio::time::sleep;
 
-use super::attack::{ABANDONED, ABANDONED_MAX, LATE_MS, POSTED, QUIET, TARGET, UNREAD};
-use super::paths::CONTENT_UNREAD;
+use super::attack::{
+    ABANDONED, ABANDONED_MAX, DRIPPED, FAILING, LATE_MS, OWN, POSTED, QUIET, TARGET, UNREAD, VARIED,
+};
+use super::paths::{CONTENT_UNREAD, FAILED_FETCHES};
 use super::run::Run;
 use super::wire::WireEnd;
 
@@ -18,6 +20,14 @@ const PIECES: (usize, u64) = (10, 300);
 /// Time within which the server must have stopped the fetches that clients abandoned beyond the
 /// limit.
 const ABANDONED_MS: u64 = 1_000;
+
+/// Length of a response for [`DRIPPED`]: so long that a few of them fill the memory for responses
+/// that arrive.
+const DRIPPED_BYTES: usize = 200_000;
+
+/// The largest number of requests for [`FAILING`] that the origin gets: three that others wait for,
+/// and a few that go by themselves.
+const FAILING_MAX: u64 = 12;
 
 /// Whether only a hostile client asks for the target.
 pub(super) fn is_hostile(request: &Request) -> bool {
@@ -42,15 +52,24 @@ pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::
         send_slowly(run, end, request).await?;
         return Ok(true);
     }
-    let is_late = is_hostile && !target.starts_with(POSTED);
+    if target.starts_with(DRIPPED) {
+        return drip(end).await;
+    }
+    let is_prompt = |page: &&str| target.starts_with(*page);
+    let is_late = is_hostile && ![POSTED, OWN, VARIED].iter().any(is_prompt);
     if is_late || request.head.has("authorization") {
         sleep(Duration::from_millis(LATE_MS)).await;
     }
+    if target.starts_with(FAILING) {
+        return Err(run.attacked.fail(run));
+    }
     if is_hostile {
         // Spellings of a closed path are recognised by their last letters.
-        let is_storable = target.contains("losed") || target.starts_with(QUIET);
-        let control = if is_storable { "max-age=60" } else { "no-store" };
-        let head = format!("HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 4");
+        let is_storable = target.contains("losed") || [QUIET, OWN, VARIED].iter().any(is_prompt);
+        let control = if is_storable { "max-age=600" } else { "no-store" };
+        let vary = if target.starts_with(VARIED) { "Vary: X-Kind\r\n" } else { "" };
+        let head =
+            format!("HTTP/1.1 200 OK\r\n{vary}Cache-Control: {control}\r\nContent-Length: 4");
         let body = if request.method == "HEAD" { "" } else { "late" };
         end.write(format!("{head}\r\n\r\n{body}").as_bytes()).await?;
     }
@@ -61,14 +80,14 @@ pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::
 /// from one network.
 async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<()> {
     let network = request.head.field("x-forwarded-for").unwrap_or_default();
-    let _sending = run.abandoned.begin(network, run.now_ms());
+    let _sending = run.attacked.begin(network, run.now_ms());
     let (count, pause_ms) = PIECES;
     let head = format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: {count}");
     end.write(format!("{head}\r\n\r\n").as_bytes()).await?;
     for _ in 0..count {
         sleep(Duration::from_millis(pause_ms)).await;
         end.write(b"x").await?;
-        let old_count = run.abandoned.count_old(network, run.now_ms());
+        let old_count = run.attacked.count_old(network, run.now_ms());
         if old_count > ABANDONED_MAX {
             run.fail(format!("{old_count} fetches go on although their clients have left"));
         }
@@ -76,35 +95,62 @@ async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<
     Ok(())
 }
 
-/// The responses for [`ABANDONED`] that the origin is sending: the network of each client, and the
-/// time at which the response began.
+/// Sends a long response, a byte now and then, until the server ends the connection.
+async fn drip(end: &WireEnd) -> io::Result<bool> {
+    let head =
+        format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {DRIPPED_BYTES}");
+    end.write(format!("{head}\r\n\r\n").as_bytes()).await?;
+    for _ in 0..DRIPPED_BYTES {
+        sleep(Duration::from_millis(PIECES.1)).await;
+        end.write(b"x").await?;
+    }
+    Ok(true)
+}
+
+/// The log of the origin's responses to hostile clients.
 #[derive(Default)]
-pub(super) struct AbandonedLog(RefCell<Vec<(String, u64)>>);
+pub(super) struct AttackedLog {
+    /// The responses for [`ABANDONED`] that the origin is sending: the network of each client, and
+    /// the time at which the response began.
+    abandoned: RefCell<Vec<(String, u64)>>,
+    /// Number of requests for [`FAILING`].
+    failed_count: Cell<u64>,
+}
 
 /// Removes an entry of the log when the response ends.
 struct SlowResponseGuard<'a> {
-    log: &'a AbandonedLog,
+    log: &'a AttackedLog,
     entry: (String, u64),
 }
 
-impl AbandonedLog {
+impl AttackedLog {
+    /// Counts a request for [`FAILING`], and returns the error that ends its connection.
+    fn fail(&self, run: &Run) -> io::Error {
+        run.paths.count(FAILED_FETCHES);
+        self.failed_count.update(|count| count + 1);
+        if self.failed_count.get() > FAILING_MAX {
+            run.fail(format!("the origin got {} requests for {FAILING}", self.failed_count.get()));
+        }
+        io::ErrorKind::ConnectionAborted.into()
+    }
+
     fn begin(&self, network: &str, now_ms: u64) -> SlowResponseGuard<'_> {
         let entry = (network.to_owned(), now_ms);
-        self.0.borrow_mut().push(entry.clone());
+        self.abandoned.borrow_mut().push(entry.clone());
         SlowResponseGuard { log: self, entry }
     }
 
     /// Number of responses for a network that the server should have stopped if they are too many.
     fn count_old(&self, network: &str, now_ms: u64) -> usize {
         let is_old = |began_ms: &u64| began_ms + ABANDONED_MS <= now_ms;
-        let entries = self.0.borrow();
+        let entries = self.abandoned.borrow();
         entries.iter().filter(|(other, began_ms)| other == network && is_old(began_ms)).count()
     }
 }
 
 impl Drop for SlowResponseGuard<'_> {
     fn drop(&mut self) {
-        let mut entries = self.log.0.borrow_mut();
+        let mut entries = self.log.abandoned.borrow_mut();
         if let Some(index) = entries.iter().position(|entry| *entry == self.entry) {
             entries.swap_remove(index);
         }

@@ -4,9 +4,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use forebay_cache::{CheckDepth, FindingSeverity, Store, StoreConfig};
+use forebay_shm::CounterFile;
 use tokio::time::sleep;
 
+use super::attack::CONNECTIONS_MAX;
 use super::run::Run;
+use crate::counters::Counter;
 use crate::worker::Worker;
 
 /// Time between two samples of the store's sums.
@@ -17,10 +20,23 @@ const SAMPLE_MS: u64 = 50;
 /// access log, accepting.
 const HANDLES_AT_REST: usize = 2 + 2 * 4;
 
-/// Checks the memory of the store periodically, until the task is aborted.
-pub(super) async fn watch_memory(run: Rc<Run>, store: Store, config: StoreConfig) {
+/// The budget of a worker for output that waits for clients.
+pub(super) const OUTPUT_BYTES: u64 = 1 << 20;
+
+/// The largest output that a connection queues beyond this budget: a response, mostly a short one.
+const OUTPUT_BEYOND_BYTES: u64 = 8 << 10;
+
+/// The budgets of a server's memory.
+pub(super) struct MemoryBudgets {
+    pub(super) store: StoreConfig,
+    pub(super) counters: Rc<CounterFile>,
+}
+
+/// Checks the memory of the server periodically, until the task is aborted.
+pub(super) async fn watch_memory(run: Rc<Run>, store: Store, budgets: MemoryBudgets) {
     loop {
-        check_memory(&run, &store, &config);
+        check_memory(&run, &store, &budgets.store);
+        check_output(&run, &budgets.counters);
         sleep(Duration::from_millis(SAMPLE_MS)).await;
     }
 }
@@ -32,6 +48,17 @@ fn check_memory(run: &Run, store: &Store, config: &StoreConfig) {
     let copied_is_over = stats.copied_bytes > config.copied_out_bytes_max();
     if growing_is_over || copied_is_over || stats.sum_bytes() != stats.budget_bytes {
         run.fail(format!("the store is not within its budget: {stats:?}"));
+    }
+}
+
+/// Checks that the output that waits for clients stays within the budget of each worker.
+fn check_output(run: &Run, counters: &CounterFile) {
+    let bytes_max = OUTPUT_BYTES + CONNECTIONS_MAX * OUTPUT_BEYOND_BYTES;
+    for slot in 0..counters.slot_count() {
+        let bytes = counters.slot_value(slot, Counter::OutputWaiting.index());
+        if bytes > bytes_max {
+            run.fail(format!("{bytes} bytes of a worker wait for clients"));
+        }
     }
 }
 

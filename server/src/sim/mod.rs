@@ -16,7 +16,8 @@
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
 //! | `origin.rs`, `reply.rs` | the origin's connections and faults; its responses |
 //! | `client.rs`, `answers.rs` | clients; their checks of each response |
-//! | `attack.rs`, `poison.rs` | hostile clients; those that aim at the responses of others |
+//! | `attack.rs` | hostile clients |
+//! | `poison.rs`, `beside.rs` | those that want a wrong response stored; those that hold up others |
 //! | `attacked.rs` | the origin's responses to them |
 //! | `paths.rs` | the paths that some seed must take |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
@@ -43,6 +44,7 @@
 mod answers;
 mod attack;
 mod attacked;
+mod beside;
 mod blame;
 mod checker;
 mod client;

@@ -7,29 +7,39 @@ use std::collections::BTreeMap;
 pub(super) type PathCounts = BTreeMap<&'static str, u64>;
 
 pub(super) const ANSWERED_EARLY: &str = "answered before the body ended";
-pub(super) const BUSY_SITE: &str = "stored beside purges of another site";
+pub(super) const ANSWERED_BESIDE: &str = "answered beside requests with Authorization";
 pub(super) const CONTENT_REFUSED: &str = "content of GET refused";
 pub(super) const CONTENT_UNREAD: &str = "content that the origin did not read";
 pub(super) const CUT_UNFRAMED: &str = "responses without framing cut";
+pub(super) const FAILED_FETCHES: &str = "requests to an origin that fails";
+pub(super) const HIT_BESIDE_VARIANTS: &str = "hits beside many other variants";
 pub(super) const HIT_WITHOUT_COOKIE: &str = "hits without the cookie of their response";
 pub(super) const OWN_COOKIE: &str = "cookies for their client alone";
 pub(super) const OWN_PAGE: &str = "pages for one client alone";
 pub(super) const PURGED_WHILE_FILLING: &str = "purged while filling";
+pub(super) const SIDE_BY_SIDE: &str = "requests side by side";
+pub(super) const STORED_BESIDE_DRIPS: &str = "stored beside bodies that drip";
+pub(super) const STORED_BESIDE_PURGES: &str = "stored beside purges of another site";
 pub(super) const STORED_ERROR: &str = "stored errors";
 pub(super) const TOO_LONG_CHUNK: &str = "chunks refused by their size";
 
 /// The paths that clients and the origin of the simulation count. Counters of the server count the
 /// other paths.
 const COUNTED_BY_RUN: &[&str] = &[
+    ANSWERED_BESIDE,
     ANSWERED_EARLY,
-    BUSY_SITE,
     CONTENT_REFUSED,
     CONTENT_UNREAD,
     CUT_UNFRAMED,
+    FAILED_FETCHES,
+    HIT_BESIDE_VARIANTS,
     HIT_WITHOUT_COOKIE,
     OWN_COOKIE,
     OWN_PAGE,
     PURGED_WHILE_FILLING,
+    SIDE_BY_SIDE,
+    STORED_BESIDE_DRIPS,
+    STORED_BESIDE_PURGES,
     STORED_ERROR,
     TOO_LONG_CHUNK,
 ];

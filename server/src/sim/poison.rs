@@ -1,26 +1,20 @@
-//! Hostile clients that aim at the responses of other clients: they want a response of their own
-//! making stored, or that of another client lost.
+//! Hostile clients that want a response of their own making stored, or taken for that of another
+//! request.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::attack::{
-    BUSY_HOST, CLOSED_SPELLINGS, POSTED, QUIET, QUIET_HOST, UNREAD, read_head, read_to_end, write,
-};
-use super::paths::{BUSY_SITE, CONTENT_REFUSED};
+use super::attack::{CLOSED_SPELLINGS, UNREAD, read_head, read_to_end, write};
+use super::paths::CONTENT_REFUSED;
 use super::reply::REFLECTED;
 use super::run::Run;
-use super::scenario::ActKind;
 use super::wire::WireEnd;
 use super::world::LANGUAGES;
 
 /// The time between the requests of two clients that want a page of their making stored, since the
 /// page is not always fetched.
 const FIELD_PAUSE_MS: u64 = 40;
-
-/// The time after which the purges of the busy site begin.
-const PURGES_MS: u64 = 500;
 
 /// Asks for spellings of a path that hide its route.
 pub(super) async fn paths(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
@@ -70,35 +64,4 @@ pub(super) async fn contents(run: &Run, end: &WireEnd, number: u64) -> Option<()
         }
     }
     read_to_end(run, end).await
-}
-
-/// Invalidates many pages of one site, while the first client fetches a page of another site.
-pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
-    if number == 0 {
-        return fetch_quiet(run, end).await;
-    }
-    sleep(Duration::from_millis(PURGES_MS)).await;
-    let head = format!(
-        "POST {POSTED}/{number} HTTP/1.1\r\nHost: {BUSY_HOST}\r\nContent-Length: 0\r\n\r\n"
-    );
-    write(end, head.as_bytes()).await?;
-    read_to_end(run, end).await
-}
-
-/// Checks that a page of a site without purges is stored, although it takes longer than the purges
-/// of the busy site.
-async fn fetch_quiet(run: &Run, end: &WireEnd) -> Option<()> {
-    let request = format!("GET {QUIET} HTTP/1.1\r\nHost: {QUIET_HOST}\r\n\r\n");
-    write(end, request.as_bytes()).await?;
-    read_head(run, end).await?;
-    write(end, request.as_bytes()).await?;
-    let head = read_head(run, end).await?;
-    // Such a purge concerns all sites, and the records of a lost region are lost too.
-    let is_excused = |kind: &ActKind| matches!(kind, ActKind::PurgeAll { .. });
-    if head.contains("; hit") {
-        run.paths.count(BUSY_SITE);
-    } else if !run.scenario.acts.iter().any(|act| is_excused(&act.kind)) {
-        run.fail(format!("purges of {BUSY_HOST} kept a page of {QUIET_HOST} out: {head}"));
-    }
-    Some(())
 }

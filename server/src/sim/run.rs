@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::attacked::AbandonedLog;
+use super::attacked::AttackedLog;
 use super::blame::{BlameLog, FailedRequest};
 use super::paths::{PURGED_WHILE_FILLING, PathCounts, RunPaths};
 use super::rng::Rng;
@@ -58,9 +58,11 @@ pub(super) struct Run {
     /// The URL of each response that the origin is sending.
     pub(super) arriving: RefCell<Vec<usize>>,
     pub(super) paths: RunPaths,
-    pub(super) abandoned: AbandonedLog,
+    pub(super) attacked: AttackedLog,
     /// See [`Run::pressure`].
     pub(super) read_pressure: OnceCell<Box<dyn Fn() -> u64>>,
+    /// See [`Run::reclaimed`].
+    pub(super) read_reclaimed: OnceCell<Box<dyn Fn() -> u64>>,
     origin_requests: Cell<u64>,
     pub(super) queues: Vec<PendingConnections>,
 }
@@ -101,6 +103,11 @@ impl Run {
     /// Returns how often the server has taken memory or an origin connection away from a client.
     pub(super) fn pressure(&self) -> u64 {
         self.read_pressure.get().map_or(0, |read| read())
+    }
+
+    /// Returns how many segments the store has reclaimed.
+    pub(super) fn reclaimed(&self) -> u64 {
+        self.read_reclaimed.get().map_or(0, |read| read())
     }
 
     /// Records that a purge or an unsafe request was acknowledged: from now on, each URL is served
@@ -185,8 +192,9 @@ fn new_run(scenario: &Scenario) -> Rc<Run> {
         blame: BlameLog::default(),
         arriving: RefCell::default(),
         paths: RunPaths::default(),
-        abandoned: AbandonedLog::default(),
+        attacked: AttackedLog::default(),
         read_pressure: OnceCell::new(),
+        read_reclaimed: OnceCell::new(),
         origin_requests: Cell::new(0),
         queues: (0..scenario.worker_count).map(|_| PendingConnections::default()).collect(),
     })

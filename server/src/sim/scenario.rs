@@ -126,7 +126,7 @@ impl Scenario {
             Act { at_ms, number, kind }
         });
         let mut acts: Vec<Act> = acts.collect();
-        if rng.percent(45) {
+        if rng.percent(60) {
             let worker = rng.below(worker_count as u64) as usize;
             let (url, at_ms) = (rng.pick(&hot), rng.below(span_ms));
             let attack = Attack::of(&mut rng, url);

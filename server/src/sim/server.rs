@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,10 @@ use super::attack::{
     QUIET_HOST, UNREAD,
 };
 use super::blame::Scope;
-use super::checker::{check_soundness, check_store_at_rest, check_worker_at_rest, watch_memory};
+use super::checker::{
+    MemoryBudgets, OUTPUT_BYTES, check_soundness, check_store_at_rest, check_worker_at_rest,
+    watch_memory,
+};
 use super::rng::Rng;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{ActKind, Scenario};
@@ -62,13 +66,14 @@ impl SimServer {
         seed[..8].copy_from_slice(&scenario.seed.to_le_bytes());
         forebay_shm::fix_seed_of_thread(seed);
         let store = Store::open(store_config.clone()).expect("a store");
-        let watching = watch_memory(Rc::clone(run), store.clone(), store_config);
-        let watching = tokio::task::spawn_local(watching);
         let restarts =
             scenario.acts.iter().filter(|act| matches!(act.kind, ActKind::Restart { .. }));
         let slot_count = scenario.worker_count + restarts.count() + 1;
         let counters = CounterFile::create(None, COUNTERS, slot_count).expect("memory");
         let counters = Rc::new(counters);
+        let budgets = MemoryBudgets { store: store_config, counters: Rc::clone(&counters) };
+        let watching = watch_memory(Rc::clone(run), store.clone(), budgets);
+        let watching = tokio::task::spawn_local(watching);
         let read_pressure = {
             let (store, counters) = (store.clone(), counters.clone());
             move || {
@@ -80,6 +85,8 @@ impl SimServer {
             }
         };
         let _ = run.read_pressure.set(Box::new(read_pressure));
+        let reclaiming = store.clone();
+        let _ = run.read_reclaimed.set(Box::new(move || reclaiming.stats().segments_freed));
         let (purger, inline) = InlinePurger::new();
         let purging = {
             let (store, slot) = (store.join().expect("a place"), counters.slot(0));
@@ -255,9 +262,10 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
     config(scenario.cache_bytes, idle_ms)
 }
 
-/// Returns the configuration of the site of a host.
-fn site(host: &str) -> String {
-    format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\norigin = \"http://{ORIGIN}\"\n")
+/// Returns the configuration of the site of a host. All addresses lead to the same origin, but the
+/// server does not know that.
+fn site(host: &str, origin: impl Display) -> String {
+    format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\norigin = \"http://{origin}\"\n")
 }
 
 /// Returns a configuration with short time limits, because a run lasts about a minute.
@@ -282,6 +290,7 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          heuristic_error_s_max = {ERROR_S}\n\
          connections_per_worker_max = {CONNECTIONS_MAX}\n\
          abandoned_fetches_per_network_max = {ABANDONED_MAX}\n\
+         output_bytes_max = {OUTPUT_BYTES}\n\
          {site}\
          [[site.route]]\n\
          path_prefix = \"{CLOSED}\"\n\
@@ -290,9 +299,9 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          path_prefix = \"{UNREAD}\"\n\
          content_of_get = true\n\
          {busy}{quiet}",
-        site = site("a.test"),
-        busy = site(BUSY_HOST),
-        quiet = site(QUIET_HOST),
+        site = site("a.test", ORIGIN),
+        busy = site(BUSY_HOST, "10.0.0.3"),
+        quiet = site(QUIET_HOST, "10.0.0.4"),
     );
     Config::from_toml(&text, "simulated").unwrap_or_else(|errors| panic!("{errors}"))
 }

@@ -18,7 +18,7 @@ use super::rng::Rng;
 use super::run::Run;
 use crate::transport::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
-/// The address of the only origin.
+/// The address of the only origin, as far as the server of most URLs knows.
 pub(super) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
 
 /// One direction of a connection: the bytes that are in transit.
@@ -363,7 +363,7 @@ pub(super) struct SimConnector {
 }
 
 impl Connector for SimConnector {
-    fn connect(&self, _: SocketAddr) -> Connecting {
+    fn connect(&self, server: SocketAddr) -> Connecting {
         let mut rng = self.rng.borrow_mut();
         let is_refused = rng.percent(self.run.scenario.refused_percent);
         let wire = Rng::of(&[rng.next()]);
@@ -376,7 +376,7 @@ impl Connector for SimConnector {
             }
             let local = SocketAddr::from(([10, 0, 0, 2], 1024));
             let end = origin.connect(local, wire);
-            let ends = OriginEnds { server: ORIGIN.ip(), local: local.ip() };
+            let ends = OriginEnds { server: server.ip(), local: local.ip() };
             Ok(OriginConnection { io: Box::new(OriginStream(end)), ends: Some(ends) })
         })
     }

@@ -1,0 +1,167 @@
+//! Hostile clients that hold up another client, or lose its page. In each of these attacks some
+//! clients are well-behaved, and check that they are served as if they were alone.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::attack::{
+    BUSY_HOST, DRIPPED, FAILING, LATE_MS, OWN, POSTED, QUIET, QUIET_HOST, UNSTORABLE, VARIED,
+    read_head, read_to_end, write,
+};
+use super::paths::{
+    ANSWERED_BESIDE, HIT_BESIDE_VARIANTS, SIDE_BY_SIDE, STORED_BESIDE_DRIPS, STORED_BESIDE_PURGES,
+};
+use super::run::Run;
+use super::scenario::{Act, ActKind};
+use super::wire::WireEnd;
+
+/// The time after which most hostile clients begin. The well-behaved one begins before them.
+const BEGIN_MS: u64 = 500;
+
+/// The time within which a client gets a page that the origin sends at once to those who have no
+/// Authorization: shorter than the origin takes for the others.
+const OWN_MS_MAX: u64 = 1_000;
+
+/// Number of requests of each client for a page that cannot be stored.
+const UNSTORABLE_REQUESTS: u32 = 4;
+
+/// How long after the requests with Authorization the others begin.
+const OWN_PAUSE_MS: u64 = 50;
+
+/// The time between two uses of a variant, and the number of its uses.
+const USES: (u64, u64) = (400, 25);
+
+/// The time between the requests of two clients for variants of their own.
+const VARIANT_PAUSE_MS: u64 = 20;
+
+/// The time that a purge may take.
+const PURGE_MS: u64 = 2_000;
+
+/// Invalidates many pages of one site, while the first client fetches a page of another site.
+pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    if number == 0 {
+        return fetch_quiet(run, end, STORED_BESIDE_PURGES).await;
+    }
+    sleep(Duration::from_millis(BEGIN_MS)).await;
+    let head = format!(
+        "POST {POSTED}/{number} HTTP/1.1\r\nHost: {BUSY_HOST}\r\nContent-Length: 0\r\n\r\n"
+    );
+    write(end, head.as_bytes()).await?;
+    read_to_end(run, end).await
+}
+
+/// Asks for long pages of one site, which its origin drips, while the first client fetches a page
+/// of another site.
+pub(super) async fn drips(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    if number == 0 {
+        return fetch_quiet(run, end, STORED_BESIDE_DRIPS).await;
+    }
+    sleep(Duration::from_millis(BEGIN_MS)).await;
+    write(end, get(BUSY_HOST, &format!("{DRIPPED}/{number}"), "").as_bytes()).await?;
+    read_to_end(run, end).await
+}
+
+/// Checks that a page of the quiet site is stored, although its response arrives late.
+async fn fetch_quiet(run: &Run, end: &WireEnd, path: &'static str) -> Option<()> {
+    let (request, began_ms) = (get(QUIET_HOST, QUIET, ""), run.now_ms());
+    write(end, request.as_bytes()).await?;
+    let first = read_head(run, end).await?;
+    write(end, request.as_bytes()).await?;
+    let second = read_head(run, end).await?;
+    if second.contains("; hit") {
+        run.paths.count(path);
+    } else if first.contains(" 200 ") && !is_purged_since(run, began_ms) {
+        run.fail(format!("a page of {QUIET_HOST} was not stored: {first}{second}"));
+    }
+    Some(())
+}
+
+/// Asks for a page that the origin makes late for requests with Authorization; every fourth client
+/// has none.
+pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    if !number.is_multiple_of(4) {
+        let field = format!("Authorization: {number}\r\n");
+        write(end, get(QUIET_HOST, OWN, &field).as_bytes()).await?;
+        return read_to_end(run, end).await;
+    }
+    sleep(Duration::from_millis(OWN_PAUSE_MS)).await;
+    write(end, get(QUIET_HOST, OWN, "").as_bytes()).await?;
+    match timeout(Duration::from_millis(OWN_MS_MAX), read_head(run, end)).await {
+        Ok(head) => head.map(|_| run.paths.count(ANSWERED_BESIDE)),
+        Err(_) if is_disturbed(run) => None,
+        Err(_) => {
+            run.fail(format!("{OWN} waited for a fetch with Authorization"));
+            None
+        }
+    }
+}
+
+/// Asks for a page that cannot be stored several times. Once one response has arrived, requests for
+/// it do not wait for one another.
+pub(super) async fn unstorable(run: &Run, end: &WireEnd) -> Option<()> {
+    let request = get(QUIET_HOST, UNSTORABLE, "");
+    for number in 0..UNSTORABLE_REQUESTS {
+        let began_ms = run.now_ms();
+        write(end, request.as_bytes()).await?;
+        read_head(run, end).await?;
+        if number == 0 {
+            continue;
+        }
+        run.paths.count(SIDE_BY_SIDE);
+        let waited_ms = run.now_ms() - began_ms;
+        if waited_ms > LATE_MS + OWN_MS_MAX && !is_disturbed(run) {
+            run.fail(format!("a request for {UNSTORABLE} took {waited_ms} ms"));
+        }
+    }
+    Some(())
+}
+
+/// Asks for a page whose origin ends the connection after a while. The origin counts the requests.
+pub(super) async fn failures(run: &Run, end: &WireEnd) -> Option<()> {
+    write(end, get(QUIET_HOST, FAILING, "").as_bytes()).await?;
+    read_to_end(run, end).await
+}
+
+/// Asks for many variants of a page, while the first client uses one of them again and again.
+pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    let request = get(QUIET_HOST, VARIED, &format!("X-Kind: {number}\r\n"));
+    if number > 0 {
+        sleep(Duration::from_millis(BEGIN_MS + number * VARIANT_PAUSE_MS)).await;
+        write(end, request.as_bytes()).await?;
+        return read_to_end(run, end).await;
+    }
+    let (began_ms, reclaimed, (pause_ms, use_count)) = (run.now_ms(), run.reclaimed(), USES);
+    let mut is_stored = false;
+    for _ in 0..use_count {
+        write(end, request.as_bytes()).await?;
+        let head = read_head(run, end).await?;
+        if head.contains("; hit") {
+            run.paths.count(HIT_BESIDE_VARIANTS);
+        } else if is_stored && reclaimed == run.reclaimed() && !is_purged_since(run, began_ms) {
+            run.fail(format!("a variant in use made room for others: {head}"));
+        }
+        is_stored = head.contains(" 200 ");
+        sleep(Duration::from_millis(pause_ms)).await;
+    }
+    Some(())
+}
+
+fn get(host: &str, target: &str, field: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n")
+}
+
+/// Whether an operator has purged all sites.
+fn is_purged_since(run: &Run, began_ms: u64) -> bool {
+    let during = began_ms.saturating_sub(PURGE_MS)..=run.now_ms();
+    let is_purge =
+        |act: &Act| matches!(act.kind, ActKind::PurgeAll { .. }) && during.contains(&act.at_ms);
+    run.scenario.acts.iter().any(is_purge)
+}
+
+/// Whether a connection to the origin may be refused, or a connection to a worker not be served.
+fn is_disturbed(run: &Run) -> bool {
+    let is_disturbance =
+        |act: &Act| matches!(act.kind, ActKind::Exhaust { .. } | ActKind::Restart { .. });
+    run.scenario.refused_percent > 0 || run.scenario.acts.iter().any(is_disturbance)
+}
