@@ -25,8 +25,8 @@ pub(super) const CONNECTIONS_MAX: u64 = 450;
 /// Number of hostile clients with idle connections: more than a worker takes.
 const IDLE_COUNT: u64 = CONNECTIONS_MAX + 150;
 
-/// Number of clients that ask for [`OWN`] or for [`UNSTORABLE`]: few enough for all of them to have a connection to the
-/// origin at once.
+/// Number of clients that ask for [`OWN`] or for [`UNSTORABLE`]: few enough for all of them to have
+/// a connection to the origin at once.
 const OWN_COUNT: u64 = 40;
 
 /// The largest number of fetches of a network that go on although their clients have left.

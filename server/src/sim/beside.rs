@@ -132,16 +132,18 @@ pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()
         return read_to_end(run, end).await;
     }
     let (began_ms, reclaimed, (pause_ms, use_count)) = (run.now_ms(), run.reclaimed(), USES);
-    let mut is_stored = false;
+    // A variant without a hit has no more uses than those of the others.
+    let mut is_used = false;
     for _ in 0..use_count {
         write(end, request.as_bytes()).await?;
         let head = read_head(run, end).await?;
-        if head.contains("; hit") {
+        let is_hit = head.contains("; hit");
+        if is_hit {
             run.paths.count(HIT_BESIDE_VARIANTS);
-        } else if is_stored && reclaimed == run.reclaimed() && !is_purged_since(run, began_ms) {
+        } else if is_used && reclaimed == run.reclaimed() && !is_purged_since(run, began_ms) {
             run.fail(format!("a variant in use made room for others: {head}"));
         }
-        is_stored = head.contains(" 200 ");
+        is_used = is_hit;
         sleep(Duration::from_millis(pause_ms)).await;
     }
     Some(())

@@ -17,7 +17,8 @@
 //! | `origin.rs`, `reply.rs` | the origin's connections and faults; its responses |
 //! | `client.rs`, `answers.rs` | clients; their checks of each response |
 //! | `attack.rs` | hostile clients |
-//! | `poison.rs`, `beside.rs` | those that want a wrong response stored; those that hold up others |
+//! | `poison.rs` | those that want a wrong response stored |
+//! | `beside.rs` | those that hold up other clients |
 //! | `attacked.rs` | the origin's responses to them |
 //! | `paths.rs` | the paths that some seed must take |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
