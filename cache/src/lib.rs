@@ -61,10 +61,10 @@ pub use flight::{
 #[cfg(not(loom))]
 pub use store::{
     BaseRecord, BodyHandle, CollapseResult, ConfigError, ConnectionTag, CoveredKeys, Fill,
-    IndexedRecord, KeyIndexDamaged, KeyIndexReport, Leader, ListedResource, LongBody, Lookup,
-    OpenError, PastPurge, PhaseCounts, PurgeBusy, PurgeResult, RecordTimes, RecordVersion, Revoked,
-    Selection, SelectionSize, SendGuard, Stats, Store, StoreConfig, StoreWorker, StoredBody,
-    StoredRecord, WalkProgress,
+    FragmentReader, IndexedRecord, KeyIndexDamaged, KeyIndexReport, Leader, ListedResource,
+    LongBody, Lookup, OpenError, PastPurge, PhaseCounts, PurgeBusy, PurgeResult, RecordTimes,
+    RecordVersion, Revoked, Selection, SelectionSize, SendGuard, Stats, Store, StoreConfig,
+    StoreWorker, StoredBody, StoredRecord, WalkProgress,
 };
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]

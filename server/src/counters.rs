@@ -150,6 +150,16 @@ counters! {
     HitsContinued, Counter, "hits_continued_total",
         "Hits whose remaining bytes came from the origin because parts of the stored body had been \
             evicted.";
+    PartsFetched, Counter, "parts_fetched_total",
+        "Parts of responses that the origin sent for range requests, or because they had been \
+            evicted.";
+    PartsRefused, Counter, "parts_refused_total",
+        "Answers to requests for a part of a stored response that were not this part of this \
+            version.";
+    PartsStored, Counter, "parts_stored_total",
+        "Parts of responses that were stored beside other parts.";
+    PartsNotStored, Counter, "parts_not_stored_total",
+        "Parts of responses that arrived and found no room in the store.";
     HitsCut, Counter, "hits_cut_total",
         "Hits cut off because the cache reclaimed the response while it was being sent.";
     Misses, Counter, "misses_total",
@@ -297,6 +307,8 @@ counters! {
     NoFreshness, "no-freshness", "reason_no_freshness_total";
     Tags, "tags", "reason_tags_total";
     RuledOut, "ruled-out", "reason_ruled_out_total";
+    ContentRange, "content-range", "reason_content_range_total";
+    NoStrongTag, "no-strong-tag", "reason_no_strong_tag_total";
     TooLarge, "too-large", "reason_too_large_total";
     NoRoom, "no-room", "reason_no_room_total";
     OriginFailed, "origin-failed", "reason_origin_failed_total";

@@ -274,6 +274,10 @@ pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
 /// Interim responses (1xx) that are forwarded for one request; further ones are dropped.
 pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
 
+/// Times that a missing fragment is fetched for one request before the rest of its response is
+/// requested for it alone.
+pub(crate) const FRAGMENT_TRIES_MAX: usize = 2;
+
 /// Times that one request asks to lead or to follow a fetch before it is passed through. It asks
 /// again after a fetch that failed, for its variant, and if the variant was replaced since.
 pub(crate) const JOINS_MAX: usize = 5;

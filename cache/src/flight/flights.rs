@@ -60,6 +60,8 @@ pub(crate) struct FlightKey<'a> {
     pub(crate) primary: &'a [u8],
     /// The values that select a variant, if the names are known.
     pub(crate) variant: Option<&'a [u8]>,
+    /// Whether a part of the response is fetched, and not the whole response.
+    pub(crate) is_part: bool,
 }
 
 /// The flights that a caller follows.
@@ -92,6 +94,9 @@ pub struct JoinTerms {
     /// Whether the caller may ask the origin at once. Then it does not follow a leader that waits
     /// for its turn, and leads instead.
     pub has_turn: bool,
+    /// Whether the caller needs a part of the response only. Such callers do not share flights, nor
+    /// declined keys, with callers that need the whole response.
+    pub is_part: bool,
 }
 
 impl JoinTerms {
@@ -104,6 +109,7 @@ impl JoinTerms {
             stalled_ms: u64::MAX,
             share: None,
             has_turn: false,
+            is_part: false,
         }
     }
 }
@@ -322,7 +328,7 @@ impl Flights {
     }
 
     fn flight_hash(&self, key: FlightKey<'_>) -> u64 {
-        self.hash_state.hash_one((key.hash, key.variant))
+        self.hash_state.hash_one((key.hash, key.variant, key.is_part))
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {

@@ -121,7 +121,7 @@ impl LeaderGuard {
 
     /// Whether a body of `bytes` bytes is never stored: the limit for bodies, or the most room that
     /// one share gets if nothing else takes any.
-    pub(super) fn is_too_large(&self, bytes: u64) -> bool {
+    pub(crate) fn is_too_large(&self, bytes: u64) -> bool {
         let config = self.flights.config();
         let is_beyond_share =
             self.share.is_some() && body_cost(bytes) > self.flights.budget().share_bytes_max();

@@ -29,6 +29,7 @@ pub(super) struct Flight {
     pub(super) flight_hash: u64,
     primary: Box<[u8]>,
     variant: Option<Box<[u8]>>,
+    is_part: bool,
     /// The purge number that the gate returned when the leader began.
     pub(super) purge_noted: u64,
     /// The leader's monotonic time when it began, in milliseconds.
@@ -53,6 +54,7 @@ impl Flight {
             flight_hash,
             primary: key.primary.into(),
             variant: key.variant.map(Into::into),
+            is_part: key.is_part,
             purge_noted,
             began_ms,
             waits: AtomicBool::new(false),
@@ -63,7 +65,7 @@ impl Flight {
 
     pub(super) fn key(&self) -> FlightKey<'_> {
         let variant = self.variant.as_deref();
-        FlightKey { hash: self.hash, primary: &self.primary, variant }
+        FlightKey { hash: self.hash, primary: &self.primary, variant, is_part: self.is_part }
     }
 
     /// Changes the state, then wakes the tasks that wait for the change.

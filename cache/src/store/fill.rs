@@ -5,6 +5,7 @@
 //! while it arrives, so that only its last fragment and the head are stored at its end.
 
 use std::fmt;
+use std::ops::Range;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -40,9 +41,9 @@ pub enum CollapseResult {
 /// The leader of a collapsed fetch, which a task of its own owns. Dropping it fails the fetch for
 /// all its followers.
 pub struct Leader {
-    inner: Rc<WorkerInner>,
-    guard: LeaderGuard,
-    known: Option<RecordVersion>,
+    pub(super) inner: Rc<WorkerInner>,
+    pub(super) guard: LeaderGuard,
+    pub(super) known: Option<RecordVersion>,
 }
 
 /// A growing record that the leader fills. Dropping it before [`finish`](Fill::finish) aborts the
@@ -64,17 +65,22 @@ struct LongFill {
     inner: Rc<WorkerInner>,
     id: u64,
     fragment_bytes: u32,
+    /// The number of the first fragment that arrives.
+    first: u32,
+    /// The number of fragments that are stored.
     count: u32,
+    /// The stored body whose missing fragments arrive; `None` if a whole body arrives.
+    part_of: Option<LongBody>,
     is_stored: bool,
 }
 
 /// The gate of a caller. It compares the record that the caller found with the record that is
 /// stored now.
-struct StoreGate<'a> {
-    inner: &'a WorkerInner,
-    primary: &'a [u8],
-    variant: Option<&'a [u8]>,
-    known: Option<RecordVersion>,
+pub(super) struct StoreGate<'a> {
+    pub(super) inner: &'a WorkerInner,
+    pub(super) primary: &'a [u8],
+    pub(super) variant: Option<&'a [u8]>,
+    pub(super) known: Option<RecordVersion>,
 }
 
 impl Gate for StoreGate<'_> {
@@ -120,8 +126,19 @@ impl StoreWorker {
     ) -> CollapseResult {
         let hash = self.inner.shared.hash(primary).value();
         let gate = StoreGate { inner: &self.inner, primary, variant, known };
-        let key = FlightKey { hash, primary, variant };
-        match self.inner.shared.flights.join(key, terms, &gate) {
+        let key = FlightKey { hash, primary, variant, is_part: terms.is_part };
+        self.join_flight(key, terms, &gate, known)
+    }
+
+    /// Joins a flight, as the leader of a new one or as a follower.
+    pub(super) fn join_flight(
+        &self,
+        key: FlightKey<'_>,
+        terms: JoinTerms,
+        gate: &impl Gate,
+        known: Option<RecordVersion>,
+    ) -> CollapseResult {
+        match self.inner.shared.flights.join(key, terms, gate) {
             JoinResult::Lead(guard, follower) => CollapseResult::Leader(
                 Leader { inner: Rc::clone(&self.inner), guard, known },
                 follower,
@@ -143,7 +160,8 @@ impl StoreWorker {
     ) -> JoinPreview {
         let hash = self.inner.shared.hash(primary).value();
         let gate = StoreGate { inner: &self.inner, primary, variant, known };
-        self.inner.shared.flights.preview(FlightKey { hash, primary, variant }, terms, &gate)
+        let key = FlightKey { hash, primary, variant, is_part: terms.is_part };
+        self.inner.shared.flights.preview(key, terms, &gate)
     }
 
     /// Lets fetches of a key be collapsed again, after one of its responses was storable.
@@ -225,6 +243,29 @@ impl Leader {
             }
             Err((guard, refused)) => Err((Leader { inner, guard, known }, refused)),
         }
+    }
+
+    /// Begins to store some missing fragments of a stored body. The leader is one of
+    /// [`StoreWorker::collapse_fragments`]. Followers read the fragments as one body, whose head is
+    /// the position of its first byte in the stored body: see
+    /// [`FragmentReader`](crate::FragmentReader).
+    ///
+    /// # Errors
+    /// Returns the reason if the fragments cannot be stored, and the leader, whose followers still
+    /// wait.
+    pub fn begin_fragments(
+        self,
+        long: LongBody,
+        numbers: Range<u32>,
+    ) -> Result<Fill, (Self, FillRefused)> {
+        let bytes = long.bytes_of_all(&numbers);
+        let head = bytes.start.to_le_bytes();
+        let times = RecordTimes::default();
+        let mut fill = self.begin(&head, None, Some(bytes.end - bytes.start), times)?;
+        let new = LongFill::new(&fill.inner, long.id(), long.fragment_bytes());
+        let part = fill.long.insert(new);
+        (part.first, part.part_of) = (numbers.start, Some(long));
+        Ok(fill)
     }
 }
 
@@ -328,7 +369,8 @@ impl Fill {
     fn store_fragments(&mut self, is_end: bool) -> Result<(), NotStored> {
         let division = Division::of(self.inner.shared.plan.geometry);
         let known_bytes = self.writer.opening().body_bytes.unwrap_or(0);
-        let is_long = known_bytes.max(self.writer.bytes()) > u64::from(division.whole_bytes_max);
+        let is_long = self.long.is_some()
+            || known_bytes.max(self.writer.bytes()) > u64::from(division.whole_bytes_max);
         if !self.writer.is_storing() {
             // A caller that may not follow this fetch can detach its flight at any time, and then
             // no more fragments are stored. A body that lacks fragments must not get a head.
@@ -337,8 +379,12 @@ impl Fill {
         if !is_long {
             return Ok(());
         }
-        let fragment_bytes = u64::from(division.fragment_bytes);
-        let mut long = self.long.take().unwrap_or_else(|| LongFill::new(&self.inner, division));
+        let new = || {
+            let id = self.inner.shared.next_sequence();
+            LongFill::new(&self.inner, id, division.fragment_bytes)
+        };
+        let mut long = self.long.take().unwrap_or_else(new);
+        let fragment_bytes = u64::from(long.fragment_bytes);
         loop {
             let start = u64::from(long.count) * fragment_bytes;
             // The last fragment may be shorter.
@@ -360,7 +406,7 @@ impl Fill {
         let body: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
         let put = Put {
             kind: HeaderKind::Fragment,
-            key: &fragment_key(long.id, long.count),
+            key: &fragment_key(long.id, long.first + long.count),
             // The head record has the tags. A purge by tag removes the head.
             tags: &[],
             head: &[],
@@ -376,11 +422,15 @@ impl Fill {
         Ok(())
     }
 
-    /// Stores the complete record. Returns the location of the body if it is stored in fragments.
+    /// Stores the complete record, or the rest of the missing fragments. Returns the location of
+    /// the body if it is stored in fragments.
     pub(super) fn store(&mut self) -> Result<Option<LongBody>, NotStored> {
         self.store_fragments(true)?;
         let bytes = self.writer.bytes();
         let long = self.long.as_ref();
+        if let Some(stored) = long.and_then(|long| long.part_of) {
+            return Ok(Some(stored));
+        }
         if let Some(long) = long {
             let count = bytes.div_ceil(u64::from(long.fragment_bytes));
             assert_eq!(u64::from(long.count), count, "a head is stored after all its fragments");
@@ -393,7 +443,7 @@ impl Fill {
             None => pieces.iter().map(|piece| &piece[..]).collect(),
         };
         let opening = self.writer.opening();
-        self.inner.put_response(&Response {
+        let _sequence = self.inner.put_response(&Response {
             primary: self.writer.key().primary,
             base: opening.base.as_ref(),
             kind: if long.is_some() { HeaderKind::LongHead } else { HeaderKind::Whole },
@@ -413,16 +463,23 @@ impl Fill {
 }
 
 impl LongFill {
-    fn new(inner: &Rc<WorkerInner>, division: Division) -> LongFill {
-        let id = inner.shared.next_sequence();
-        let fragment_bytes = division.fragment_bytes;
-        LongFill { inner: Rc::clone(inner), id, fragment_bytes, count: 0, is_stored: false }
+    fn new(inner: &Rc<WorkerInner>, id: u64, fragment_bytes: u32) -> LongFill {
+        LongFill {
+            inner: Rc::clone(inner),
+            id,
+            fragment_bytes,
+            first: 0,
+            count: 0,
+            part_of: None,
+            is_stored: false,
+        }
     }
 }
 
 impl Drop for LongFill {
     fn drop(&mut self) {
-        if !self.is_stored {
+        // A fragment of a stored body is of use even if the next one did not arrive.
+        if !self.is_stored && self.part_of.is_none() {
             self.inner.records.remove_fragments(self.id, self.count);
         }
     }

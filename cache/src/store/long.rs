@@ -33,7 +33,7 @@ const WHOLE_BYTES_MAX: u32 = 64 * 1024;
 
 /// The most fragments of a body: 8 GiB in the smallest fragments, 256 GiB in the largest. Without
 /// this limit, a damaged head could cause lookups of fragments for minutes.
-const FRAGMENTS_MAX: u64 = 1 << 20;
+pub(crate) const FRAGMENTS_MAX: u64 = 1 << 20;
 
 /// The most fragments that are looked up before a body is sent, which takes about 100 µs. If a body
 /// has more (256 MiB in the largest fragments), a missing fragment may be noticed only when it is
@@ -130,11 +130,37 @@ impl LongBody {
         within(part.start)..within(part.end)
     }
 
+    /// The size of the fragments, except the last.
+    pub(crate) fn fragment_bytes(&self) -> u32 {
+        self.fragment_bytes
+    }
+
+    /// The bytes of the body that these fragments hold.
+    pub fn bytes_of_all(&self, numbers: &Range<u32>) -> Range<u64> {
+        let start =
+            |number: u32| (u64::from(number) * u64::from(self.fragment_bytes)).min(self.bytes);
+        start(numbers.start)..start(numbers.end)
+    }
+
+    /// The unit that contains a fragment: the body is divided into units of `unit_bytes`, rounded
+    /// down to whole fragments, but at least one.
+    pub fn unit_of(&self, number: u32, unit_bytes: u64) -> Range<u32> {
+        let count = fragments_in(unit_bytes, self.fragment_bytes);
+        let start = number / count * count;
+        let end = self.fragments(0..self.bytes).end;
+        start..start.saturating_add(count).min(end)
+    }
+
     /// The length of a fragment.
     fn bytes_of(&self, number: u32) -> u64 {
         let start = u64::from(number) * u64::from(self.fragment_bytes);
         self.bytes.saturating_sub(start).min(u64::from(self.fragment_bytes))
     }
+}
+
+/// The number of fragments in a unit.
+pub(crate) fn fragments_in(unit_bytes: u64, fragment_bytes: u32) -> u32 {
+    u32::try_from(unit_bytes / u64::from(fragment_bytes)).unwrap_or(u32::MAX).max(1)
 }
 
 /// The key of a fragment.

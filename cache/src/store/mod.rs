@@ -7,6 +7,7 @@
 //! | `worker.rs` | a thread's handle, and the parts that own its state |
 //! | `record_index.rs`, `record_access.rs`, `lookup.rs` | finding records |
 //! | `body_handle.rs`, `long.rs`, `variants.rs` | sending bodies; fragments; variants |
+//! | `parts.rs` | bodies that lack fragments, and fetches of those |
 //! | `fill.rs`, `respond.rs`, `put.rs`, `appender.rs` | collapsed fetches, storing, renewing |
 //! | `record_keys.rs`, `key_index_sweep.rs` | keeping the key index consistent with the records |
 //! | `purge.rs`, `select.rs` | purging; selections by prefix or tags, listing |
@@ -29,6 +30,7 @@ pub(crate) mod layout;
 pub(crate) mod long;
 mod lookup;
 mod maintenance;
+mod parts;
 mod purge;
 mod put;
 mod reclaim;
@@ -56,6 +58,7 @@ pub use config::{ConfigError, OpenError, StoreConfig};
 pub use fill::{CollapseResult, Fill, Leader};
 pub use long::LongBody;
 pub use lookup::{BaseRecord, Lookup, RecordVersion, StoredBody, StoredRecord};
+pub use parts::FragmentReader;
 pub use purge::{CoveredKeys, PastPurge, PurgeBusy, PurgeResult};
 pub use put::RecordTimes;
 pub use select::{KeyIndexDamaged, ListedResource, Selection, SelectionSize, WalkProgress};

@@ -128,12 +128,13 @@ impl WorkerInner {
         is_known
     }
 
-    /// Stores a response under its primary key, or as a variant of its base.
+    /// Stores a response under its primary key, or as a variant of its base. Returns the sequence
+    /// of the record with the head.
     ///
     /// A response does not replace one that was received after it (RFC 9111 §4: a cache uses the
     /// most recent response).
     // RFC: 9111-4-8
-    pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<(), NotStored> {
+    pub(crate) fn put_response(&self, response: &Response<'_>) -> Result<u64, NotStored> {
         if self.is_superseded(response) {
             return Err(NotStored::Outdated);
         }
@@ -142,7 +143,7 @@ impl WorkerInner {
             Some(base) => self.put_variant(response, base),
         };
         self.clean_up_orphans();
-        stored.map(|_| ())
+        stored
     }
 
     /// Whether a response that was received later was stored while this one arrived. The sequence

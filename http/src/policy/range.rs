@@ -1,8 +1,11 @@
-//! Requests for a single byte range of a complete stored response (RFC 9110 §14).
+//! Requests for a single byte range (RFC 9110 §14), and partial responses of origins (RFC 9110
+//! §15.3.7).
 //!
 //! A server may ignore Range. Forebay honours it only if the request asks for exactly one
 //! well-formed byte range; several ranges, other units and malformed values are ignored, and the
 //! request gets the whole response.
+
+use std::ops::Range;
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, Fields};
@@ -100,6 +103,91 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
         RangeSpec::From { first, .. } if first >= body_bytes => RangeDecision::Unsatisfiable,
         RangeSpec::From { first, last } => RangeDecision::Part { first, last: last.min(end) },
     }
+}
+
+/// Returns the unit of a resource of unknown length that holds the first byte that a request asks
+/// for; `None` if the request asks for no single range, or for the last bytes. Units have
+/// `unit_bytes` bytes.
+pub fn first_unit(request: Fields<'_>, unit_bytes: u64) -> Option<Range<u64>> {
+    match single_spec(request.only(FieldId::Range)?)? {
+        RangeSpec::From { first, .. } => {
+            let start = first - first % unit_bytes;
+            Some(start..start.checked_add(unit_bytes)?)
+        }
+        RangeSpec::Suffix { .. } => None,
+    }
+}
+
+/// Appends the value of Range (RFC 9110 §14.2) for one range, which is not empty.
+pub fn write_range(part: &Range<u64>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"bytes=");
+    decimal(out, part.start);
+    out.push(b'-');
+    decimal(out, part.end - 1);
+}
+
+/// The reason that a 206 cannot be stored as a part of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartRefused {
+    /// Its Content-Range is missing, malformed, without a total length, or not of the range that
+    /// was requested.
+    ContentRange,
+    /// It has no strong entity tag, so no other part can be combined with it (RFC 9110 §15.3.7.3).
+    NoStrongTag,
+}
+
+/// Checks that a 206 with these fields is the answer to a request for `asked`, and can be combined
+/// with other parts. Returns the total length of the response that it is a part of.
+///
+/// RFC 9110 §15.3.7 lets an origin send less than was requested; such a 206 is refused. So is one
+/// for several ranges.
+///
+/// # Errors
+/// See [`PartRefused`].
+pub fn total_of_part(
+    fields: Fields<'_>,
+    length: Option<u64>,
+    asked: &Range<u64>,
+) -> Result<u64, PartRefused> {
+    let refused = PartRefused::ContentRange;
+    let value = fields.only(FieldId::ContentRange).ok_or(refused)?;
+    let (first, last, total) = content_range(value).ok_or(refused)?;
+    let bytes = (last - first).checked_add(1).ok_or(refused)?;
+    let is_asked = first == asked.start && last.checked_add(1) == Some(asked.end.min(total));
+    if !is_asked || length.is_some_and(|length| length != bytes) {
+        return Err(refused);
+    }
+    match has_strong_tag(fields) {
+        true => Ok(total),
+        false => Err(PartRefused::NoStrongTag),
+    }
+}
+
+/// Whether an origin whose whole response has these fields says that it sends parts of it (RFC 9110
+/// §14.3), and they can be combined.
+pub fn sends_parts(fields: Fields<'_>) -> bool {
+    let mut units = fields.all(FieldId::AcceptRanges).flat_map(lists::members);
+    units.any(|unit| unit.eq_ignore_ascii_case(b"bytes")) && has_strong_tag(fields)
+}
+
+fn has_strong_tag(fields: Fields<'_>) -> bool {
+    fields.only(FieldId::Etag).and_then(EntityTag::parse).is_some_and(|tag| !tag.is_weak)
+}
+
+/// RFC 9110 §14.4: parses `bytes first-last/total`; `None` for other forms, and if the numbers
+/// contradict one another.
+fn content_range(value: &[u8]) -> Option<(u64, u64, u64)> {
+    let (unit, rest) = value.split_at_checked(memchr::memchr(b' ', value)?)?;
+    if !unit.eq_ignore_ascii_case(b"bytes") {
+        return None;
+    }
+    let rest = rest.strip_prefix(b" ")?;
+    let (range, total) = rest.split_at_checked(memchr::memchr(b'/', rest)?)?;
+    let (first, last) = range.split_at_checked(memchr::memchr(b'-', range)?)?;
+    let first = lists::saturating_decimal(first)?;
+    let last = lists::saturating_decimal(last.strip_prefix(b"-")?)?;
+    let total = lists::saturating_decimal(total.strip_prefix(b"/")?)?;
+    (first <= last && last < total && total < u64::MAX).then_some((first, last, total))
 }
 
 /// RFC 9110 §13.1.5: whether If-Range is absent, or matches the stored response strongly.

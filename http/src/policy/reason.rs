@@ -40,7 +40,7 @@ reasons! {
     Method "method"
     /// The request has a body, which the key does not cover.
     RequestBody "request-body"
-    /// The request asks for a range.
+    /// The request asks for several ranges or the last bytes, or ranges are not stored.
     Range "range"
     /// The request says `no-store`.
     RequestNoStore "request-no-store"
@@ -64,6 +64,10 @@ reasons! {
     Tags "tags"
     /// Header rules forbid using the cache or storing the response.
     RuledOut "ruled-out"
+    /// The origin's part of a response is not the one that was requested, or has no total length.
+    ContentRange "content-range"
+    /// A part of a response has no strong entity tag, so it cannot be combined with others.
+    NoStrongTag "no-strong-tag"
     /// The body is too long to store.
     TooLarge "too-large"
     /// There was no room for the response while it arrived.

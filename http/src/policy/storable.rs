@@ -16,8 +16,6 @@ pub enum NotStorable {
     Method,
     /// The request has a body, which the key does not cover.
     RequestBody,
-    /// The request asked for a range.
-    Range,
     /// The request said `no-store`.
     RequestNoStore,
     /// The status is not final, belongs to a partial response, or answers a precondition or a range
@@ -45,7 +43,6 @@ impl NotStorable {
         match self {
             NotStorable::Method => Reason::Method,
             NotStorable::RequestBody => Reason::RequestBody,
-            NotStorable::Range => Reason::Range,
             NotStorable::RequestNoStore => Reason::RequestNoStore,
             NotStorable::Status => Reason::Status,
             NotStorable::MustUnderstand => Reason::MustUnderstand,
@@ -59,8 +56,8 @@ impl NotStorable {
     }
 }
 
-/// RFC 9111 §3: whether a response may be stored. Only complete responses to GET that a later
-/// request could use are stored.
+/// RFC 9111 §3: whether a response may be stored. Only responses to GET that a later request could
+/// use are stored. A 206 is checked as the 200 that it is a part of.
 pub fn storable(
     request: &ClientRequest<'_>,
     response: &OriginResponse<'_>,
@@ -83,9 +80,6 @@ fn check_request(request: &ClientRequest<'_>) -> Result<(), NotStorable> {
     }
     if request.has_body {
         return Err(NotStorable::RequestBody);
-    }
-    if request.fields.contains(FieldId::Range) {
-        return Err(NotStorable::Range);
     }
     if request.directives.no_store {
         return Err(NotStorable::RequestNoStore);

@@ -4,18 +4,22 @@
 //! client, the parts that are queued for it are copied; it gets later parts from the stored record.
 
 use std::future::{Future, poll_fn};
+use std::ops::Range;
 use std::pin::pin;
 
 use bytes::Bytes;
 use forebay_cache::{BodyReader, ReadEvent};
+use forebay_http::fields::Fields;
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::conditional::{ConditionalResult, conditional};
 use forebay_http::policy::freshness::current_age;
+use forebay_http::policy::meta::StoredMeta;
+use forebay_http::policy::range::{RangeDecision, range};
 
 use super::chunks::{append_piece, end_chunks};
 use super::head::{Head, HeadContext, WrittenHead, can_chunk};
 use super::long::{LongBodyPart, deliver_long};
-use super::stored::queue_not_modified;
+use super::stored::{block_for, queue_not_modified, write_content_range_line};
 use super::{DeliverError, Delivered, assert_whole};
 use crate::accept::Client;
 use crate::clock;
@@ -50,21 +54,22 @@ pub(super) async fn deliver_growing(
         return Ok(delivered);
     }
     let begin = queue.mark();
-    let framing = match (meta.status, reader.body_bytes()) {
-        (204, _) => BodyFraming::None,
-        (_, Some(length)) => BodyFraming::Length(length),
-        (_, None) => BodyFraming::Chunked,
-    };
-    let head = Head { status: meta.status, block, age: Some(age), framing };
-    let own = |text: &mut Vec<u8>| text.extend_from_slice(own_lines.bytes());
-    let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), own);
+    let mut part = SelectedBytes::of(fields, &meta, block, reader.body_bytes());
+    let framing = part.framing(meta.status);
+    let status = part.status(meta.status);
+    let head = Head { status, block: block_for(status, block), age: Some(age), framing };
+    let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
+        text.extend_from_slice(own_lines.bytes());
+        write_content_range_line(part.decision, reader.body_bytes(), text);
+    });
     let is_chunked = framing == BodyFraming::Chunked && can_chunk(context.form);
     let mut delivered = Delivered { status, body_bytes: 0, keep_alive };
     let mut fragments = Vec::new();
     let mut begun = false;
-    loop {
+    while !part.is_sent() {
         let event = read_or_flush(client, queue, &mut reader, &mut fragments, &mut begun).await?;
         for fragment in fragments.drain(..) {
+            let fragment = part.select(fragment);
             delivered.body_bytes += fragment.len() as u64;
             append_piece(queue, fragment, is_chunked, Lender::Store);
         }
@@ -74,10 +79,10 @@ pub(super) async fn deliver_growing(
                 assert_whole(framing, &delivered);
                 break;
             }
-            ReadEvent::Stored { long, offset } => {
-                delivered.body_bytes = long.bytes();
-                let part = offset..long.bytes();
-                let rest = LongBodyPart { long, part, is_chunked };
+            ReadEvent::Stored { long, .. } => {
+                let rest = part.rest(long.bytes());
+                delivered.body_bytes += rest.end - rest.start;
+                let rest = LongBodyPart { long, part: rest, is_chunked };
                 Box::pin(deliver_long(transaction, queue, rest)).await?;
                 break;
             }
@@ -93,11 +98,85 @@ pub(super) async fn deliver_growing(
     if is_chunked {
         end_chunks(queue, None);
     }
+    if part.is_sent() {
+        reader.leave_served();
+    }
     Ok(delivered)
 }
 
+/// The bytes of an arriving body that the client gets.
+struct SelectedBytes {
+    decision: RangeDecision,
+    /// The selected bytes that have not been sent. The end is `u64::MAX` if the length of the body
+    /// is unknown.
+    left: Range<u64>,
+    /// The number of bytes that have arrived.
+    arrived: u64,
+}
+
+impl SelectedBytes {
+    fn framing(&self, status: u16) -> BodyFraming {
+        match (status, self.length()) {
+            (204, _) => BodyFraming::None,
+            (_, Some(length)) => BodyFraming::Length(length),
+            (_, None) => BodyFraming::Chunked,
+        }
+    }
+
+    /// The status with which the bytes of a response with this status are sent.
+    fn status(&self, whole: u16) -> u16 {
+        match self.decision {
+            RangeDecision::Whole => whole,
+            RangeDecision::Part { .. } => 206,
+            RangeDecision::Unsatisfiable => 416,
+        }
+    }
+
+    fn of(
+        request: Fields<'_>,
+        meta: &StoredMeta,
+        block: &[u8],
+        body_bytes: Option<u64>,
+    ) -> SelectedBytes {
+        // No range can be selected while the length is unknown.
+        let decision = body_bytes.map(|bytes| range(request, meta, block, bytes));
+        let left = match decision {
+            Some(RangeDecision::Part { first, last }) => first..last + 1,
+            Some(RangeDecision::Unsatisfiable) => 0..0,
+            Some(RangeDecision::Whole) | None => 0..body_bytes.unwrap_or(u64::MAX),
+        };
+        SelectedBytes { decision: decision.unwrap_or(RangeDecision::Whole), left, arrived: 0 }
+    }
+
+    /// The number of bytes to send, if it is known.
+    fn length(&self) -> Option<u64> {
+        (self.left.end < u64::MAX).then(|| self.left.end - self.left.start)
+    }
+
+    /// Whether a part of the body was selected, and all of it was sent. The end of a whole body is
+    /// read from the growing record, because the body may be incomplete.
+    fn is_sent(&self) -> bool {
+        self.decision != RangeDecision::Whole && self.left.is_empty()
+    }
+
+    /// Returns the selected bytes of the next piece of the body.
+    fn select(&mut self, piece: Bytes) -> Bytes {
+        let start = self.arrived;
+        self.arrived += piece.len() as u64;
+        let within = |offset: u64| (offset.clamp(start, self.arrived) - start) as usize;
+        let selected = within(self.left.start)..within(self.left.end);
+        self.left.start = self.left.start.max(self.arrived).min(self.left.end);
+        piece.slice(selected)
+    }
+
+    /// Returns the selected bytes that have not been sent, in a body of this length.
+    fn rest(&self, body_bytes: u64) -> Range<u64> {
+        self.left.start..self.left.end.min(body_bytes)
+    }
+}
+
 /// Reads the bytes that have arrived; if there are none, flushes the queue before it waits.
-async fn read_or_flush(
+pub(super) async fn read_or_flush(
     client: &Client,
     queue: &mut SendQueue,
     reader: &mut BodyReader,
@@ -116,7 +195,7 @@ async fn read_or_flush(
 
 /// Runs a flush. If the flush has to wait, the reader steps aside, so that the store keeps no bytes
 /// for it.
-async fn flush_aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
+pub(super) async fn flush_aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
     if let Some(flushed) = poll_once(flush.as_mut()).await {
         return flushed;

@@ -1,20 +1,24 @@
 //! A long stored body: fragments, each of which is pinned shortly before it is sent.
 //!
 //! A client may read the body slowly, and the store may need the memory, so only a few fragments
-//! are pinned at a time. If a fragment has been evicted before its turn, the origin is asked for
-//! that fragment and for the rest of the body.
+//! are pinned at a time. If a fragment is missing at its turn, it is fetched with the rest of its
+//! unit, and stored again. If that is not possible, the origin is asked for the rest of the part,
+//! which is not stored.
 
 use std::ops::Range;
 
-use forebay_cache::LongBody;
+use forebay_cache::{FragmentReader, LongBody, ReadEvent};
 
 use super::DeliverError;
 use super::chunks::{append_lent, append_piece};
+use super::growing::{flush_aside, read_or_flush};
 use super::streamed::next_or_flush;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::fetch::{MissingRange, OriginPart, resume};
-use crate::limits::LENT_FRAGMENTS_MAX;
+use crate::fetch::{
+    FragmentSource, MissingRange, OriginPart, fetch_ahead, obtain_fragment, resume,
+};
+use crate::limits::{FRAGMENT_TRIES_MAX, LENT_FRAGMENTS_MAX};
 use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
 
@@ -37,21 +41,103 @@ pub(super) async fn deliver_long(
 ) -> Result<(), DeliverError> {
     let LongBodyPart { long, mut part, is_chunked } = body;
     let client = transaction.client;
-    for number in long.fragments(part.clone()) {
+    while part.start < part.end {
+        let number = long.fragments(part.clone()).start;
         let piece = long.part_of(number, &part);
         if queue.lent_count() >= LENT_FRAGMENTS_MAX {
             client.flush(queue).await.map_err(DeliverError::Midway)?;
         }
         let piece_bytes = u64::from(piece.end - piece.start);
-        let Some(lent) = transaction.store().pin_fragment(&long, number, piece, client.tag())
-        else {
-            let missing = MissingRange { part, body_bytes: long.bytes() };
-            return Box::pin(deliver_rest(transaction, queue, missing, is_chunked)).await;
-        };
-        append_lent(queue, lent, is_chunked);
-        part.start += piece_bytes;
+        match transaction.store().pin_fragment(&long, number, piece, client.tag()) {
+            Some(lent) => {
+                append_lent(queue, lent, is_chunked);
+                part.start += piece_bytes;
+            }
+            None => {
+                let missing = LongBodyPart { long, part: part.clone(), is_chunked };
+                match Box::pin(deliver_missing(transaction, queue, missing, number)).await? {
+                    Some(sent_to) => part.start = sent_to,
+                    None => return Ok(()),
+                }
+            }
+        }
     }
     Ok(())
+}
+
+/// Sends a missing fragment and those that arrive with it. Returns the offset in the body of the
+/// next byte to send; `None` if the part was sent to its end.
+async fn deliver_missing(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    missing: LongBodyPart,
+    number: u32,
+) -> Result<Option<u64>, DeliverError> {
+    let LongBodyPart { long, part, is_chunked } = missing;
+    // The queue is flushed first, because queued parts must neither wait for the origin nor pin
+    // memory of the store until the origin answers.
+    transaction.client.flush(queue).await.map_err(DeliverError::Midway)?;
+    for _ in 0..FRAGMENT_TRIES_MAX {
+        match obtain_fragment(transaction, &long, number).await {
+            // It may be evicted again before it is pinned.
+            Ok(FragmentSource::Stored) => {
+                let piece = long.part_of(number, &part);
+                let tag = transaction.client.tag();
+                if let Some(lent) = transaction.store().pin_fragment(&long, number, piece, tag) {
+                    let sent_to = part.start + lent.len() as u64;
+                    append_lent(queue, lent, is_chunked);
+                    return Ok(Some(sent_to));
+                }
+            }
+            Ok(FragmentSource::Arriving(arriving)) => {
+                if arriving.bytes.end < part.end {
+                    let next = long.fragments(arriving.bytes.end..part.end).start;
+                    fetch_ahead(transaction, &long, next);
+                }
+                let sent_to =
+                    deliver_arriving(transaction, queue, arriving, &part, is_chunked).await?;
+                if sent_to > part.start {
+                    return Ok(Some(sent_to));
+                }
+            }
+            Err(_) => break,
+        }
+    }
+    let missing = MissingRange { part, body_bytes: long.bytes() };
+    deliver_rest(transaction, queue, missing, is_chunked).await.map(|()| None)
+}
+
+/// Sends the bytes of a part that arrive with the fragments of a unit. Returns the offset in the
+/// body of the next byte to send. It may be in the store.
+async fn deliver_arriving(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    arriving: FragmentReader,
+    part: &Range<u64>,
+    is_chunked: bool,
+) -> Result<u64, DeliverError> {
+    let client = transaction.client;
+    let FragmentReader { mut reader, bytes } = arriving;
+    let (mut at, mut sent_to) = (bytes.start, part.start);
+    let mut pieces = Vec::new();
+    while sent_to < part.end.min(bytes.end) {
+        let event = read_or_flush(client, queue, &mut reader, &mut pieces, &mut true).await?;
+        for piece in pieces.drain(..) {
+            let start = at;
+            at += piece.len() as u64;
+            let wanted = sent_to.clamp(start, at)..part.end.clamp(start, at);
+            if wanted.start < wanted.end {
+                let wanted_in = (wanted.start - start) as usize..(wanted.end - start) as usize;
+                sent_to = wanted.end;
+                append_piece(queue, piece.slice(wanted_in), is_chunked, Lender::Store);
+            }
+        }
+        if event != ReadEvent::Data {
+            break;
+        }
+        flush_aside(&reader, client.flush_if_full(queue)).await.map_err(DeliverError::Midway)?;
+    }
+    Ok(sent_to)
 }
 
 /// The error if neither the store nor the origin has the remaining part of the body.
@@ -68,9 +154,6 @@ async fn deliver_rest(
     if transaction.tag.is_empty() {
         return Err(CUT);
     }
-    // The queue is flushed first, because queued parts must neither wait for the origin nor pin
-    // memory of the store until the origin answers.
-    client.flush(queue).await.map_err(DeliverError::Midway)?;
     let mut body = resume(transaction, &missing).await.ok_or(CUT)?;
     client.worker.count(Counter::HitsContinued);
     let mut left_bytes = missing.part.end - missing.part.start;

@@ -84,17 +84,12 @@ fn queue_part(
         RangeDecision::Part { .. } => 206,
         RangeDecision::Unsatisfiable => 416,
     };
-    // A 416 is not a copy of the stored response, so a cache before this server must not store it.
-    let block = if status == 416 { b"cache-control: no-store\r\n" } else { block };
+    let block = block_for(status, block);
     let framing = body_framing(status, count);
     let head = Head { status, block, age: Some(age), framing };
     let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
         text.extend_from_slice(own_lines);
-        if decision != RangeDecision::Whole {
-            text.extend_from_slice(b"content-range: ");
-            write_content_range(decision, body.bytes(), text);
-            text.extend_from_slice(b"\r\n");
-        }
+        write_content_range_line(decision, Some(body.bytes()), text);
     });
     if context.form.head_only {
         return (Delivered { status, body_bytes: 0, keep_alive }, None);
@@ -109,6 +104,25 @@ fn queue_part(
             queue_body(transaction, queue, hit, part.start as u32..part.end as u32);
             (delivered, None)
         }
+    }
+}
+
+/// Returns the field lines for a status. A 416 is not a copy of the stored response, so a cache
+/// before this server must not store it.
+pub(super) fn block_for(status: u16, block: &[u8]) -> &[u8] {
+    if status == 416 { b"cache-control: no-store\r\n" } else { block }
+}
+
+/// Appends the Content-Range line of a 206 or 416, for a body of this length.
+pub(super) fn write_content_range_line(
+    decision: RangeDecision,
+    body_bytes: Option<u64>,
+    text: &mut Vec<u8>,
+) {
+    if let (true, Some(bytes)) = (decision != RangeDecision::Whole, body_bytes) {
+        text.extend_from_slice(b"content-range: ");
+        write_content_range(decision, bytes, text);
+        text.extend_from_slice(b"\r\n");
     }
 }
 

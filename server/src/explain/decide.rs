@@ -250,7 +250,10 @@ impl Explainer<'_> {
             let status = CacheStatus { outcome: CacheOutcome::NotForwarded, detail, ..status };
             return Some(self.verdict(refused(Fault::OnlyIfCached), status));
         }
-        if !plan.fills {
+        if plan.missing.is_some() {
+            return Some(self.verdict(AnswerKind::FetchPart, status));
+        }
+        if !plan.collapses() {
             return Some(self.verdict(AnswerKind::Pass(plan.detail), status));
         }
         let key = JoinKey { primary: query.key, variant };
@@ -266,7 +269,11 @@ impl Explainer<'_> {
             }
             JoinPreview::Lead => {
                 let validates = plan.stale.as_ref().is_some_and(|stale| stale.meta.can_validate());
-                let kind = if validates { AnswerKind::Validate } else { AnswerKind::Fetch };
+                let kind = match plan.unit {
+                    _ if validates => AnswerKind::Validate,
+                    Some(_) => AnswerKind::FetchPart,
+                    None => AnswerKind::Fetch,
+                };
                 self.verdict(kind, status)
             }
         })

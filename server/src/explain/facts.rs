@@ -180,6 +180,8 @@ pub(crate) enum AnswerKind {
     Validate,
     /// The response is fetched and stored if its fields permit it.
     Fetch,
+    /// A missing part of the response is fetched and stored.
+    FetchPart,
     /// The request waits for the fetch of another request.
     Follow,
     /// The request is passed to the origin by itself, because the response to an earlier fetch was
@@ -199,6 +201,7 @@ impl AnswerKind {
             AnswerKind::Stale(_) => "stale",
             AnswerKind::Validate => "validate",
             AnswerKind::Fetch => "miss",
+            AnswerKind::FetchPart => "partial",
             AnswerKind::Follow => "collapsed",
             AnswerKind::Declined { .. } => "declined",
             AnswerKind::Pass(_) => "pass",

@@ -211,6 +211,9 @@ impl Display for AnswerKind {
             AnswerKind::Fetch => {
                 out.write_str("the origin is asked; the answer is stored if its fields allow it")
             }
+            AnswerKind::FetchPart => out.write_str(
+                "the origin is asked for the missing part; it is stored if its fields allow it",
+            ),
             AnswerKind::Follow => out.write_str("another request is fetching it; this one waits"),
             AnswerKind::Declined { left_ms } => write!(
                 out,

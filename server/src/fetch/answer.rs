@@ -67,6 +67,8 @@ pub(crate) struct OriginBody {
     pub(super) idle_ms_max: u64,
     /// Whether a body that more bytes follow is refused.
     pub(super) refuses_excess: bool,
+    /// The number of bytes after which the body is cut.
+    pub(super) left_bytes: u64,
 }
 
 /// The connection on which a response arrives, and the permit for its exchange.
@@ -121,6 +123,11 @@ impl OriginBody {
         PermittedBy(permit.map(|permit| (Rc::clone(&permit.pool), permit.exchange.network())))
     }
 
+    /// Cuts the body: it ends after this many bytes, and the rest is not read.
+    pub(super) fn cut_at(&mut self, bytes: u64) {
+        self.left_bytes = bytes;
+    }
+
     /// Returns the next piece.
     ///
     /// # Errors
@@ -138,6 +145,11 @@ impl OriginBody {
     async fn next_part(&mut self) -> Result<OriginPart, Fault> {
         let limit = Duration::from_millis(self.idle_ms_max);
         loop {
+            if self.left_bytes == 0 {
+                // The connection still holds the rest, so it does not return to the pool.
+                self.permit = None;
+                return Ok(OriginPart::End(None));
+            }
             let Ok(frame) = timeout(limit, self.incoming.frame()).await else {
                 return Err(Fault::OriginIdleTimeout);
             };
@@ -147,7 +159,9 @@ impl OriginBody {
             let frame = frame.map_err(|error| body_fault(&error))?;
             match frame.into_data() {
                 Ok(data) if data.is_empty() => {}
-                Ok(data) => {
+                Ok(mut data) => {
+                    data.truncate(usize::try_from(self.left_bytes).unwrap_or(usize::MAX));
+                    self.left_bytes -= data.len() as u64;
                     self.worker.count_many(Counter::OriginBytesIn, data.len() as u64);
                     return Ok(OriginPart::Data(data));
                 }

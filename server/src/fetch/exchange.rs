@@ -283,6 +283,7 @@ impl Exchange<'_> {
                 }),
                 idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
                 refuses_excess: self.settings().origin_excess == OriginExcess::Refuse,
+                left_bytes: u64::MAX,
             },
             request_time,
             response_time: clock::unix_seconds(),

@@ -89,11 +89,25 @@ impl FillPace {
 }
 
 /// Writes the whole body into its growing record, and counts the outcome.
-pub(super) async fn fill_record(writer: BodyWriter, mut body: OriginBody, pace: FillPace) {
+pub(super) async fn fill_record(writer: BodyWriter, body: OriginBody, pace: FillPace) {
+    fill(writer, body, pace, (Counter::Stored, Counter::NotStored)).await;
+}
+
+/// Writes a part of a body, like [`fill_record`].
+pub(super) async fn fill_part(writer: BodyWriter, body: OriginBody, pace: FillPace) {
+    fill(writer, body, pace, (Counter::PartsStored, Counter::PartsNotStored)).await;
+}
+
+async fn fill(
+    writer: BodyWriter,
+    mut body: OriginBody,
+    pace: FillPace,
+    (stored, not_stored): (Counter, Counter),
+) {
     let worker = Rc::clone(&body.worker);
     match write_all(writer, &mut body, pace).await {
-        Ok(true) => worker.count(Counter::Stored),
-        Ok(false) | Err(FillError::NoReaders) => worker.count(Counter::NotStored),
+        Ok(true) => worker.count(stored),
+        Ok(false) | Err(FillError::NoReaders) => worker.count(not_stored),
         Err(FillError::Broken) => worker.count(Counter::FillsAborted),
     }
     worker.notify_stored();

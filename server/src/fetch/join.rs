@@ -78,6 +78,7 @@ impl<'a> JoinContext<'a> {
             stalled_ms: FOLLOW_STALLED_MS,
             share: self.config.sites.share_of(route.number),
             has_turn: self.pool.has_turn(self.network),
+            is_part: plan.unit.is_some(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! if the client that started it leaves.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 use forebay_cache::{DeclineReason, Leader};
@@ -9,6 +10,7 @@ use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::policy::conditional::validator_fields;
 use forebay_http::policy::directives::RequestDirectives;
+use forebay_http::policy::range::write_range;
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::stale::{StaleCause, is_failure_status, may_serve_stale};
 use tokio::sync::oneshot;
@@ -42,6 +44,8 @@ pub(super) struct FetchTask {
     pub(super) rule_state: RuleState,
     /// The stored response to validate, if there is one.
     pub(super) stale: Option<Stale>,
+    /// The bytes to request, if not the whole response is.
+    pub(super) unit: Option<Range<u64>>,
     /// The queue of interim responses for the client that started the fetch.
     pub(super) interim: InterimQueue,
     /// Held until the origin has answered, if the fetch probes the origin.
@@ -55,7 +59,7 @@ pub(super) struct FailureCode(u16);
 impl FailureCode {
     const UNREACHABLE: u16 = 1 << 15;
 
-    fn of(fault: Fault) -> FailureCode {
+    pub(super) fn of(fault: Fault) -> FailureCode {
         let reached = if fault.is_unreachable() { FailureCode::UNREACHABLE } else { 0 };
         FailureCode(fault.status() | reached)
     }
@@ -67,6 +71,11 @@ impl FailureCode {
 
     pub(super) fn status(self) -> u16 {
         self.0 & !FailureCode::UNREACHABLE
+    }
+
+    /// The code with which a flight fails.
+    pub(super) fn code(self) -> u16 {
+        self.0
     }
 
     pub(super) fn is_unreachable(self) -> bool {
@@ -97,6 +106,9 @@ pub(super) enum FetchOutcome {
     },
     /// The response is not stored; only this request gets it.
     NotStored { answer: Box<OriginAnswer>, detail: Reason, progress: RuleProgress },
+    /// The unit of the response that was requested is not stored, and it may not be the range that
+    /// the client wants: the request asks for that range itself.
+    PartNotStored { detail: Reason, progress: RuleProgress },
     /// There is no response.
     Failed(Fault),
 }
@@ -109,7 +121,7 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
     match fetched {
         Err(fault) => {
             match fault.side() {
-                Side::Origin => leader.fail(FailureCode::of(fault).0),
+                Side::Origin => leader.fail(FailureCode::of(fault).code()),
                 // Limits of the client that started the fetch say nothing about the followers.
                 Side::Client | Side::Us => drop(leader),
             }
@@ -139,12 +151,15 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
                 report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
             }
         }
-        Ok(OriginVerdict::Answer(answer)) => task.store(answer, leader, outcome).await,
+        Ok(OriginVerdict::Answer(mut answer)) => match task.part_of(&mut answer, &leader) {
+            Some(part) => task.store_part(answer, part, leader, outcome).await,
+            None => task.store(answer, leader, outcome).await,
+        },
     }
 }
 
 /// Reports to the client's task. If the client has left, the report is dropped.
-fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
+pub(super) fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
     let _ = to.send(outcome);
 }
 
@@ -165,17 +180,17 @@ impl FetchTask {
         FetchTask { interim: InterimQueue::new(), probe: Cell::new(probe), ..self }
     }
 
-    fn route(&self) -> RouteMatch<'_> {
+    pub(super) fn route(&self) -> RouteMatch<'_> {
         let (site, route) = self.config.sites.place(self.route_number);
         RouteMatch { site, route }
     }
 
-    fn hook_context(&self) -> HookContext<'_> {
+    pub(super) fn hook_context(&self) -> HookContext<'_> {
         let (route, view) = (Some(self.route()), self.request.view());
         HookContext::new(&self.worker, None, &self.config, route, &self.rule_state, view)
     }
 
-    fn store_context(&self) -> StoreContext<'_> {
+    pub(super) fn store_context(&self) -> StoreContext<'_> {
         StoreContext {
             hook: self.hook_context(),
             route: self.route(),
@@ -186,10 +201,13 @@ impl FetchTask {
 
     async fn fetch(&self, leader: &Leader) -> Result<OriginVerdict, Fault> {
         let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.can_validate()) else {
-            return Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill, leader).await?)));
+            return self.ask_anew(leader).await;
         };
-        let conditions = conditions(stale);
-        let mut answer = self.ask(Purpose::Validate(&conditions), leader).await?;
+        let mut conditions = conditions(stale);
+        let mut answer = match self.unit_fields(&mut conditions) {
+            true => self.ask(Purpose::ValidateOrPart(&conditions), leader).await?,
+            false => self.ask(Purpose::Validate(&conditions), leader).await?,
+        };
         if answer.received_status != 304 {
             return Ok(OriginVerdict::Answer(Box::new(answer)));
         }
@@ -203,8 +221,27 @@ impl FetchTask {
             }
             // The 304 is about another response (RFC 9111 §4.3.4), so the whole response is
             // requested.
-            None => Ok(OriginVerdict::Answer(Box::new(self.ask(Purpose::Fill, leader).await?))),
+            None => self.ask_anew(leader).await,
         }
+    }
+
+    /// Requests the response, or a unit of it, without a condition.
+    async fn ask_anew(&self, leader: &Leader) -> Result<OriginVerdict, Fault> {
+        let mut fields = FieldBlock::new();
+        let answer = match self.unit_fields(&mut fields) {
+            true => self.ask(Purpose::Part(&fields), leader).await?,
+            false => self.ask(Purpose::Fill, leader).await?,
+        };
+        Ok(OriginVerdict::Answer(Box::new(answer)))
+    }
+
+    /// Appends the field that requests the unit. Returns whether a unit is requested.
+    fn unit_fields(&self, fields: &mut FieldBlock) -> bool {
+        let Some(unit) = &self.unit else { return false };
+        let mut range = Vec::new();
+        write_range(unit, &mut range);
+        fields.push(b"range", &range);
+        true
     }
 
     async fn ask(&self, purpose: Purpose<'_>, leader: &Leader) -> Result<OriginAnswer, Fault> {

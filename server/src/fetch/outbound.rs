@@ -40,9 +40,26 @@ pub(crate) enum Purpose<'a> {
     Fill,
     /// To validate a stored response with these fields (RFC 9111 §4.3.1).
     Validate(&'a FieldBlock),
+    /// To store a part of a response: these fields request a range.
+    Part(&'a FieldBlock),
+    /// To validate a stored response, or else to store a part of the new one, with these fields.
+    ValidateOrPart(&'a FieldBlock),
     /// To get the missing part of a stored response: these fields request a range of the same
     /// version.
     Resume(&'a FieldBlock),
+}
+
+impl<'a> Purpose<'a> {
+    /// The fields that the purpose adds to the client's.
+    fn fields(self) -> Option<&'a FieldBlock> {
+        match self {
+            Purpose::PassThrough | Purpose::Fill => None,
+            Purpose::Validate(fields)
+            | Purpose::Part(fields)
+            | Purpose::ValidateOrPart(fields)
+            | Purpose::Resume(fields) => Some(fields),
+        }
+    }
 }
 
 /// A request that can be sent more than once.
@@ -181,8 +198,8 @@ impl Outbound<'_> {
         if removes_unkeyed {
             self.hook.worker.count(Counter::UnkeyedFieldsRemoved);
         }
-        if let Purpose::Validate(conditions) | Purpose::Resume(conditions) = self.purpose {
-            conditions.fields().iter().for_each(|field| append(&mut headers, field));
+        if let Some(fields) = self.purpose.fields() {
+            fields.fields().iter().for_each(|field| append(&mut headers, field));
         }
         self.append_max_forwards(&mut headers);
         self.append_path(&mut headers);
@@ -215,8 +232,11 @@ impl Outbound<'_> {
         match (status, self.purpose) {
             (304, Purpose::PassThrough) => fields.seen().intersects(ASKS_304),
             (206, Purpose::PassThrough) => fields.contains(FieldId::Range),
-            (304, purpose) => matches!(purpose, Purpose::Validate(_)),
-            (206, purpose) => matches!(purpose, Purpose::Resume(_)),
+            (304, purpose) => matches!(purpose, Purpose::Validate(_) | Purpose::ValidateOrPart(_)),
+            (206, purpose) => matches!(
+                purpose,
+                Purpose::Resume(_) | Purpose::Part(_) | Purpose::ValidateOrPart(_)
+            ),
             _ => true,
         }
     }

@@ -11,6 +11,7 @@
 //! response is being stored (RFC 9111 §3.5).
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 use forebay_cache::{CollapseResult, Follower, Leader};
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use super::abandoned::run_while_wanted;
 use super::condition;
 use super::follow::{FollowedFetch, follow, own_response};
+use super::fragments::fill_missing;
 use super::join::{JoinContext, JoinKey, declined_detail};
 use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
@@ -56,14 +58,26 @@ pub(crate) async fn resolve<'t>(
 
 async fn obtain<'t>(
     transaction: &mut Transaction<'t>,
-    plan: ForwardPlan,
+    mut plan: ForwardPlan,
 ) -> Result<Response<'t>, Fault> {
-    if !plan.fills {
+    if let Some(missing) = plan.missing.take() {
+        if let Some(response) = fill_missing(transaction, &missing, plan.varies).await? {
+            return Ok(response);
+        }
+        plan = match transaction.look_up() {
+            LookupResult::Hit(hit) => return Ok(Response::Stored(hit)),
+            LookupResult::Forward(plan) => plan,
+        };
+    }
+    if !plan.collapses() {
         return pass_through(transaction, false).await;
     }
+    let is_whole = plan.fills;
     match collapse(transaction, plan).await? {
         Some(response) => Ok(response),
-        None => ask_alone(transaction).await,
+        None if is_whole => ask_alone(transaction).await,
+        // The response to a range request is not stored in this case, and says little about others.
+        None => pass_through(transaction, false).await,
     }
 }
 
@@ -109,7 +123,7 @@ async fn collapse<'t>(
                     return Ok(Some(Response::Stored(hit)));
                 }
                 // Another process has taken over since the first lookup.
-                LookupResult::Forward(again) if !again.fills => {
+                LookupResult::Forward(again) if !again.collapses() => {
                     status.detail = again.detail;
                     break;
                 }
@@ -208,6 +222,7 @@ pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> Collaps
 pub(super) fn fetch_task(
     transaction: &Transaction<'_>,
     stale: Option<Stale>,
+    unit: Option<Range<u64>>,
 ) -> Result<FetchTask, Fault> {
     let original = transaction.hook_context().view.original;
     Ok(FetchTask {
@@ -218,6 +233,7 @@ pub(super) fn fetch_task(
         request: OwnedRequest::copy(&transaction.request, original)?,
         rule_state: transaction.rule_state.clone(),
         stale,
+        unit,
         interim: transaction.interim().clone(),
         probe: Cell::new(None),
     })
@@ -231,10 +247,10 @@ async fn start_fetch<'t>(
     plan: ForwardPlan,
     mut status: CacheStatus,
 ) -> Result<Option<Response<'t>>, Fault> {
-    let ForwardPlan { stale, varies, .. } = plan;
+    let ForwardPlan { stale, varies, unit, .. } = plan;
     let known = stale.as_ref().map(|stale| stale.known);
     let worker = transaction.worker();
-    let task = fetch_task(transaction, stale)?;
+    let task = fetch_task(transaction, stale, unit)?;
     let (outcome, ended) = oneshot::channel();
     let (network, followers) = (task.network, leader.watch_followers());
     let fetch = lead(task, leader, outcome);
@@ -271,6 +287,11 @@ async fn start_fetch<'t>(
             status.detail = Some(detail.into());
             let streamed = StreamedResponse { answer: *answer, upload: None };
             Some(Response::Streamed(Box::new(streamed)))
+        }
+        Ok(FetchOutcome::PartNotStored { detail, progress }) => {
+            transaction.rule_state.resume(progress);
+            status.detail = Some(detail.into());
+            None
         }
         Ok(FetchOutcome::Failed(fault)) => return Err(fault),
         // The task panicked. `Worker::spawn` has counted and logged the panic.

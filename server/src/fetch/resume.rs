@@ -7,9 +7,8 @@
 use std::ops::Range;
 
 use forebay_http::fields::{FieldBlock, FieldId};
-use forebay_http::policy::range::{RangeDecision, write_content_range};
+use forebay_http::policy::range::{RangeDecision, write_content_range, write_range};
 use forebay_http::response::ResponseHead;
-use forebay_http::write;
 
 use super::answer::OriginBody;
 use super::exchange::{Exchange, exchange};
@@ -35,10 +34,8 @@ pub(crate) async fn resume(
     if tag.is_empty() {
         return None;
     }
-    let mut range = b"bytes=".to_vec();
-    write::decimal(&mut range, missing.part.start);
-    range.push(b'-');
-    write::decimal(&mut range, missing.part.end - 1);
+    let mut range = Vec::new();
+    write_range(&missing.part, &mut range);
     let mut fields = FieldBlock::new();
     fields.push(b"range", &range);
     fields.push(b"if-range", tag);
@@ -65,7 +62,7 @@ pub(crate) async fn resume(
 impl MissingRange {
     /// Whether a response is exactly the missing part of the version with this tag.
     // RFC: 9110-14.3-1, 9110-14.4-1, 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
-    fn is_answered_by(&self, head: &ResponseHead, tag: &[u8]) -> bool {
+    pub(super) fn is_answered_by(&self, head: &ResponseHead, tag: &[u8]) -> bool {
         let part = RangeDecision::Part { first: self.part.start, last: self.part.end - 1 };
         let mut content_range = Vec::new();
         write_content_range(part, self.body_bytes, &mut content_range);

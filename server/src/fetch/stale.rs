@@ -133,15 +133,14 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     let varies = !transaction.variant.is_empty();
     let stale = Some(hit.stored.to_stale());
     let plan = ForwardPlan {
-        reason: ForwardReason::Stale,
-        detail: None,
         fills: true,
         varies,
         is_stale: true,
         stale,
+        ..ForwardPlan::new(ForwardReason::Stale)
     };
     let CollapseResult::Leader(leader, _) = join(transaction, &plan) else { return };
-    let Ok(task) = fetch_task(transaction, plan.stale) else { return };
+    let Ok(task) = fetch_task(transaction, plan.stale, None) else { return };
     let task = task.in_background(probe);
     let (outcome, _) = oneshot::channel();
     transaction.worker().count(Counter::BackgroundFetches);

@@ -1,7 +1,8 @@
 //! Finding a stored response and deciding whether it may be used.
 
-use forebay_cache::{Lookup, RecordVersion, StoredBody};
+use forebay_cache::{LongBody, Lookup, RecordVersion, StoredBody};
 use forebay_http::fields::{FieldId, Fields};
+use forebay_http::policy::range::first_unit;
 use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
 use forebay_http::policy::stale::{StaleCause, may_serve_stale};
@@ -10,7 +11,8 @@ use forebay_http::request::Method;
 
 use super::bypass::bypass;
 use super::{
-    ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, SelectedPart, StoredResponse,
+    ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, MissingPart, SelectedPart,
+    StoredResponse, write_strong_tag,
 };
 use crate::parse::Request;
 
@@ -22,12 +24,11 @@ pub(crate) fn lookup<'w>(
 ) -> LookupResult<'w> {
     let ruled_out = query.is_ruled_out.then_some((ForwardReason::Bypass, Reason::RuledOut));
     if let Some((reason, detail)) = bypass(request, query.route).or(ruled_out) {
-        return LookupResult::Forward(ForwardPlan::around_the_store(reason, detail));
+        return LookupResult::Forward(ForwardPlan::unshared(reason, detail));
     }
     if !query.is_used {
         // A fetch in progress is not shared either: a purge in the other process does not reach it.
-        let plan = ForwardPlan::around_the_store(ForwardReason::Miss, Reason::Upgrade);
-        return LookupResult::Forward(plan);
+        return LookupResult::Forward(ForwardPlan::unshared(ForwardReason::Miss, Reason::Upgrade));
     }
     variant.clear();
     let selected = select(query, request.head.fields(), variant);
@@ -35,21 +36,47 @@ pub(crate) fn lookup<'w>(
     let varies = !variant.is_empty();
     let stored = match selected {
         Ok(stored) => stored,
-        Err(reason) => return forward(request, reason, varies, None),
+        Err(reason) => return forward(query, request, (reason, varies), None),
     };
-    let Some(part) = query.part(request, &stored, varies.then_some(&*variant)) else {
-        return forward(request, ForwardReason::Partial, varies, None);
+    let Some((part, missing)) = query.part(request, &stored, varies.then_some(&*variant)) else {
+        return forward(query, request, (ForwardReason::Partial, varies), None);
     };
-    match judge(&stored.meta, &request.directives, query.now) {
-        ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => {
-            LookupResult::Hit(Hit { stored, part, age, ttl })
-        }
+    let reason = match judge(&stored.meta, &request.directives, query.now) {
+        ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => match missing {
+            None => return LookupResult::Hit(Hit { stored, part, age, ttl }),
+            Some((body, number)) => {
+                return fill(&stored, varies, MissingFragment { body, number, ttl });
+            }
+        },
         // A soft purge has made the stored response stale.
-        ReuseDecision::Serve { .. } => {
-            forward(request, ForwardReason::Stale, varies, Some(&stored))
-        }
-        ReuseDecision::Validate(reason) => forward(request, reason, varies, Some(&stored)),
-    }
+        ReuseDecision::Serve { .. } => ForwardReason::Stale,
+        ReuseDecision::Validate(reason) => reason,
+    };
+    forward(query, request, (reason, varies), Some(&stored))
+}
+
+/// The first fragment that is missing from a fresh response.
+struct MissingFragment {
+    body: LongBody,
+    number: u32,
+    ttl: i64,
+}
+
+/// Returns the plan of a request that a stored response answers once a fragment is fetched.
+fn fill(
+    stored: &StoredResponse<'_>,
+    varies: bool,
+    fragment: MissingFragment,
+) -> LookupResult<'static> {
+    let mut tag = Vec::new();
+    write_strong_tag(&stored.meta, stored.block(), &mut tag);
+    let MissingFragment { body, number, ttl } = fragment;
+    let missing = MissingPart { known: stored.found.version(), body, number, tag, ttl };
+    LookupResult::Forward(ForwardPlan {
+        varies,
+        missing: Some(missing),
+        ..ForwardPlan::new(ForwardReason::Partial)
+    })
 }
 
 /// Returns the stored response that answers the request although it is stale; `None` if there is
@@ -69,7 +96,9 @@ pub(crate) fn lookup_stale<'w>(
     if !may_serve_stale(&stored.meta, &request.directives, &rules, cause, query.now) {
         return None;
     }
-    let part = query.part(request, &stored, (!variant.is_empty()).then_some(&*variant))?;
+    let selected = query.part(request, &stored, (!variant.is_empty()).then_some(&*variant))?;
+    // The origin may not be able to send a missing part.
+    let (part, None) = selected else { return None };
     let age = stored.age(query.now);
     let ttl = i64::from(stored.meta.lifetime_s) - i64::from(age);
     // A soft purge makes a response stale before its time.
@@ -88,7 +117,7 @@ pub(crate) fn validated<'w>(
 ) -> Option<Hit<'w>> {
     let found = query.store.find_version(query.key, variant, known)?;
     let stored = StoredResponse::new(found)?;
-    let part = query.part(request, &stored, variant)?;
+    let (part, _) = query.part(request, &stored, variant)?;
     let age = stored.age(query.now);
     let ttl = i64::from(stored.meta.lifetime_s) - i64::from(age);
     Some(Hit { stored, part, age, ttl })
@@ -111,24 +140,36 @@ impl<'w> LookupQuery<'w> {
         }
     }
 
-    /// Selects the part of a stored response that answers the request. Returns `None` if a fragment
-    /// of that part is no longer in the store; then the whole response is removed, because it would
-    /// be of no use to the next request either.
+    /// Selects the part of a stored response that answers the request, and finds the first fragment
+    /// of that part that is not in the store. Returns `None` if it cannot be fetched; then the
+    /// whole response is removed, because it would be of no use to the next request either.
     fn part(
         &self,
         request: &Request<'_>,
         stored: &StoredResponse<'_>,
         variant: Option<&[u8]>,
-    ) -> Option<SelectedPart> {
+    ) -> Option<(SelectedPart, Option<(LongBody, u32)>)> {
         let part = SelectedPart::of(request, stored);
-        if let StoredBody::Long(long) = stored.found.body()
-            && !request.form.head_only
-            && !self.store.has_fragments(&long, part.bytes(long.bytes()))
-        {
-            self.forget(variant, stored.found.version());
-            return None;
+        let StoredBody::Long(long) = stored.found.body() else { return Some((part, None)) };
+        let bytes = part.bytes(long.bytes());
+        if request.form.head_only || self.store.has_fragments(&long, bytes.clone()) {
+            return Some((part, None));
         }
-        Some(part)
+        if self.fills_missing(stored) {
+            let missing = self.store.first_missing(&long, long.fragments(bytes));
+            return Some((part, missing.map(|number| (long, number))));
+        }
+        self.forget(variant, stored.found.version());
+        None
+    }
+
+    /// Whether missing parts of a stored body are fetched. Without a strong tag they might be parts
+    /// of another version.
+    fn fills_missing(&self, stored: &StoredResponse<'_>) -> bool {
+        let tag = stored.meta.etag(stored.block());
+        self.route.settings.range_unit_bytes > 0
+            && stored.meta.status == 200
+            && tag.is_some_and(|tag| !tag.is_weak)
     }
 }
 
@@ -156,44 +197,36 @@ fn select<'w>(
     })
 }
 
-impl ForwardPlan {
-    /// Returns the plan of a request that uses no stored response and stores none.
-    fn around_the_store(reason: ForwardReason, detail: Reason) -> ForwardPlan {
-        ForwardPlan {
-            reason,
-            detail: Some(detail.into()),
-            fills: false,
-            varies: false,
-            is_stale: false,
-            stale: None,
-        }
-    }
-}
-
-/// Returns the reason that the response to a request is not stored, whatever it is.
-fn not_filling(request: &Request<'_>) -> Option<Reason> {
-    if request.head.method() != Method::Get {
+/// Returns the plan of a request that goes to the origin. A response to HEAD is not stored, nor is
+/// a response to a request with no-store. A response to a range request is stored in units.
+fn forward(
+    query: &LookupQuery<'_>,
+    request: &Request<'_>,
+    (reason, varies): (ForwardReason, bool),
+    stale: Option<&StoredResponse<'_>>,
+) -> LookupResult<'static> {
+    let fields = request.head.fields();
+    let is_range = fields.contains(FieldId::Range);
+    let unit_bytes = query.route.settings.range_unit_bytes;
+    let unit = match is_range && unit_bytes > 0 {
+        true => first_unit(fields, query.store.whole_unit_bytes(unit_bytes)),
+        false => None,
+    };
+    let not_stored = if request.head.method() != Method::Get {
         Some(Reason::Method)
-    } else if request.head.fields().contains(FieldId::Range) {
-        Some(Reason::Range)
     } else if request.directives.no_store {
         Some(Reason::RequestNoStore)
     } else {
-        None
-    }
-}
-
-/// Returns the plan of a request that goes to the origin. A response to HEAD or to a range request
-/// is not whole, so it is not stored; nor is a response to a request with no-store.
-fn forward(
-    request: &Request<'_>,
-    reason: ForwardReason,
-    varies: bool,
-    stale: Option<&StoredResponse<'_>>,
-) -> LookupResult<'static> {
-    let detail = not_filling(request).map(Detail::from);
-    let fills = detail.is_none();
-    let is_stale = stale.is_some();
-    let stale = stale.filter(|_| fills).map(StoredResponse::to_stale);
-    LookupResult::Forward(ForwardPlan { reason, detail, fills, varies, is_stale, stale })
+        (is_range && unit.is_none()).then_some(Reason::Range)
+    };
+    let mut plan = ForwardPlan {
+        detail: not_stored.map(Detail::from),
+        fills: not_stored.is_none() && !is_range,
+        varies,
+        is_stale: stale.is_some(),
+        unit: unit.filter(|_| not_stored.is_none()),
+        ..ForwardPlan::new(reason)
+    };
+    plan.stale = stale.filter(|_| plan.collapses()).map(StoredResponse::to_stale);
+    LookupResult::Forward(plan)
 }

@@ -11,8 +11,10 @@ pub(crate) use selected_part::SelectedPart;
 pub use stored::write_stored_head;
 pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta, write_strong_tag};
 
-use forebay_cache::StoreWorker;
-use forebay_http::policy::reason::Detail;
+use std::ops::Range;
+
+use forebay_cache::{LongBody, RecordVersion, StoreWorker};
+use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::ForwardReason;
 
 use crate::config::Route;
@@ -28,7 +30,7 @@ pub(crate) enum LookupResult<'w> {
 /// A stored response that may be served.
 pub(crate) struct Hit<'w> {
     pub(crate) stored: StoredResponse<'w>,
-    /// The part that answers the request. All fragments of this part are in the store.
+    /// The part that answers the request. Its fragments are in the store, or can be fetched.
     pub(crate) part: SelectedPart,
     pub(crate) age: u32,
     pub(crate) ttl: i64,
@@ -48,6 +50,48 @@ pub(crate) struct ForwardPlan {
     pub(crate) is_stale: bool,
     /// The stored response to validate, if the response may be stored.
     pub(crate) stale: Option<Stale>,
+    /// The bytes to request if the request asks for a range and a part of the response may be
+    /// stored: those of the first unit.
+    pub(crate) unit: Option<Range<u64>>,
+    /// The missing part of the stored response that answers the request.
+    pub(crate) missing: Option<MissingPart>,
+}
+
+/// A stored response that answers a request once a missing part of its body is fetched.
+pub(crate) struct MissingPart {
+    pub(crate) known: RecordVersion,
+    pub(crate) body: LongBody,
+    /// The first missing fragment.
+    pub(crate) number: u32,
+    /// The strong entity tag of the stored response.
+    pub(crate) tag: Vec<u8>,
+    pub(crate) ttl: i64,
+}
+
+impl ForwardPlan {
+    /// Creates the plan of a request that is passed through.
+    pub(crate) fn new(reason: ForwardReason) -> ForwardPlan {
+        ForwardPlan {
+            reason,
+            detail: None,
+            fills: false,
+            varies: false,
+            is_stale: false,
+            stale: None,
+            unit: None,
+            missing: None,
+        }
+    }
+
+    /// Creates the plan of a request that uses no stored response and stores none.
+    pub(crate) fn unshared(reason: ForwardReason, detail: Reason) -> ForwardPlan {
+        ForwardPlan { detail: Some(detail.into()), ..ForwardPlan::new(reason) }
+    }
+
+    /// Whether the request is collapsed with others.
+    pub(crate) fn collapses(&self) -> bool {
+        self.fills || self.unit.is_some()
+    }
 }
 
 /// Whether a lookup is for an answer.

@@ -222,23 +222,7 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
             write(end, head.as_bytes()).await?;
             read_to_end(run, end).await
         }
-        Attack::Chunks => {
-            let (size, status) = match number % 2 {
-                0 => ("8000000000000000", "400"),
-                _ => ("7fffffffffff", "413"),
-            };
-            let head = format!(
-                "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n\
-                 {size}\r\n"
-            );
-            write(end, head.as_bytes()).await?;
-            let head = read_head(run, end).await?;
-            run.paths.count(TOO_LONG_CHUNK);
-            if !head.starts_with(&format!("HTTP/1.1 {status}")) {
-                run.fail(format!("a chunk of {size} bytes got {head}"));
-            }
-            Some(())
-        }
+        Attack::Chunks => chunks(run, end, number).await,
         Attack::Idle => read_to_end(run, end).await,
         Attack::Abandons => {
             let head = format!("GET {ABANDONED}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -256,6 +240,25 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
         Attack::Failures => beside::failures(run, end).await,
         Attack::Variants => beside::variants(run, end, number).await,
     }
+}
+
+/// Sends a chunk whose size no server accepts.
+async fn chunks(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
+    let (size, status) = match number % 2 {
+        0 => ("8000000000000000", "400"),
+        _ => ("7fffffffffff", "413"),
+    };
+    let head = format!(
+        "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {size}\r\n"
+    );
+    write(end, head.as_bytes()).await?;
+    let head = read_head(run, end).await?;
+    run.paths.count(TOO_LONG_CHUNK);
+    if !head.starts_with(&format!("HTTP/1.1 {status}")) {
+        run.fail(format!("a chunk of {size} bytes got {head}"));
+    }
+    Some(())
 }
 
 pub(super) async fn write(end: &WireEnd, bytes: &[u8]) -> Option<()> {

@@ -96,7 +96,9 @@ impl OriginReply {
         let mut body = content.body();
         let reflected = REFLECTED.iter().find_map(|name| request.head.field(name));
         body.splice(..0, reflected.unwrap_or_default().bytes());
-        let range = request.head.field("range").filter(|_| is_current("if-range"));
+        let may_send_part =
+            request.method == "GET" && (!request.head.has("if-range") || is_current("if-range"));
+        let range = request.head.field("range").filter(|_| may_send_part);
         let (mut status, mut is_chunked) = ("200 OK", kind.is_chunked);
         if let Some((first, last)) = range.and_then(|range| range_of(range, body.len())) {
             head += &format!("Content-Range: bytes {first}-{last}/{}\r\n", body.len());

@@ -214,7 +214,7 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
                 step_unix_ms(*ms);
                 run.world.borrow_mut().stepped_ms += ms.unsigned_abs();
             }
-            ActKind::Reload { idle_ms } => server.reload(*idle_ms),
+            ActKind::Reload { idle_ms } => server.reload(&run.scenario, *idle_ms),
             ActKind::Exhaust { worker, ms } => run.queues[*worker].exhaust(*ms),
             ActKind::Restart { worker } => server.restart(run, *worker).await,
             ActKind::Attack { worker, attack, network_count } => {

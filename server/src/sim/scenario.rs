@@ -14,6 +14,8 @@ pub(super) struct Scenario {
     pub(super) cache_bytes: u64,
     /// The largest number of stored variants of a URL.
     pub(super) variants_max: usize,
+    /// The length of the parts in which ranges are requested.
+    pub(super) range_unit_bytes: u64,
     pub(super) worker_count: usize,
     pub(super) acts: Vec<Act>,
 }
@@ -140,6 +142,7 @@ impl Scenario {
             refused_percent: if has_faults { rng.pick(&[0, 0, 10]) } else { 0 },
             cache_bytes: rng.pick(&[4 << 20, 4 << 20, 24 << 20]),
             variants_max: rng.pick(&[2, 64]),
+            range_unit_bytes: rng.pick(&[1 << 20, 20_000, 20_000, 0]),
             worker_count,
             acts,
         }

@@ -163,6 +163,8 @@ impl SimServer {
             ("collapsed", sum(Counter::Collapsed)),
             ("stored", sum(Counter::Stored)),
             ("stale if error", sum(Counter::StaleIfError)),
+            ("parts stored", sum(Counter::PartsFetched)),
+            ("parts of another version refused", sum(Counter::PartsRefused)),
             ("fills aborted", sum(Counter::FillsAborted)),
             ("retries at the origin", sum(Counter::OriginRetries)),
             ("slow clients", sum(Counter::SlowClients)),
@@ -176,10 +178,10 @@ impl SimServer {
         paths.into_iter()
     }
 
-    pub(super) fn reload(&mut self, idle_ms: u64) {
+    pub(super) fn reload(&mut self, scenario: &Scenario, idle_ms: u64) {
         self.idle_ms = idle_ms;
         for worker in &self.workers {
-            let config = Some(Box::new(worker_config(&worker.worker, idle_ms)));
+            let config = Some(Box::new(config_of(scenario, idle_ms)));
             let settings = Arc::new(SettingsSlot::default());
             settings.put(NewSettings { config, access_log: None });
             let (done, _) = oneshot::channel();
@@ -253,15 +255,6 @@ impl SimWorker {
     }
 }
 
-fn worker_config(worker: &Worker, idle_ms: u64) -> Config {
-    let cache_bytes = worker.config().server.cache_size;
-    config(cache_bytes, idle_ms)
-}
-
-fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
-    config(scenario.cache_bytes, idle_ms)
-}
-
 /// Returns the configuration of the site of a host. All addresses lead to the same origin, but the
 /// server does not know that.
 fn site(host: &str, origin: impl Display) -> String {
@@ -269,7 +262,8 @@ fn site(host: &str, origin: impl Display) -> String {
 }
 
 /// Returns a configuration with short time limits, because a run lasts about a minute.
-fn config(cache_bytes: u64, idle_ms: u64) -> Config {
+fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
+    let Scenario { cache_bytes, range_unit_bytes, .. } = scenario;
     let text = format!(
         "cache_size = \"{cache_bytes}\"\n\
          workers = 2\n\
@@ -286,6 +280,7 @@ fn config(cache_bytes: u64, idle_ms: u64) -> Config {
          keep_cookies = [\"client\"]\n\
          languages = [\"de\", \"en\", \"fr\"]\n\
          stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\
+         range_unit_bytes = \"{range_unit_bytes}\"\n\
          heuristic_percent = {HEURISTIC_PERCENT}\n\
          heuristic_error_s_max = {ERROR_S}\n\
          connections_per_worker_max = {CONNECTIONS_MAX}\n\

@@ -1,6 +1,8 @@
 //! Decides whether a response of an origin is stored, and makes its record.
 
-use forebay_cache::{Fill, FillRefused, Leader, RecordTags, RecordTimes, TagsError, VariantKey};
+use forebay_cache::{
+    Fill, FillRefused, Leader, LongBody, RecordTags, RecordTimes, TagsError, VariantKey,
+};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::hop::HOP_BY_HOP;
@@ -73,6 +75,14 @@ impl NewRecord {
         fill.tag(self.tags);
         Ok(fill)
     }
+
+    /// Stores the record without its body, whose fragments are fetched when they are wanted.
+    ///
+    /// # Errors
+    /// The store refuses the record. The leader is returned.
+    pub(crate) fn begin_partial(self, leader: Leader, body: &LongBody) -> Result<(), Leader> {
+        leader.store_partial(&self.head, self.base.as_ref(), body, (self.times, &self.tags))
+    }
 }
 
 impl StoreContext<'_> {
@@ -117,21 +127,36 @@ impl StoreContext<'_> {
         head: &ResponseHead,
         timing: &ResponseTiming,
     ) -> Result<NewRecord, NotStored> {
+        let length = head.content_length;
+        if length.is_some_and(|length| length > self.settings().object_bytes_max) {
+            // The reasons that lie in the response's meaning come first.
+            self.new_partial_record(head, timing)?;
+            return Err(NotStored::by(FillRefused::TooLarge));
+        }
+        self.new_partial_record(head, timing)
+    }
+
+    /// Makes the record of a response of which only parts are stored, so that its length does not
+    /// matter.
+    ///
+    /// # Errors
+    /// The response may not be stored.
+    pub(crate) fn new_partial_record(
+        &self,
+        head: &ResponseHead,
+        timing: &ResponseTiming,
+    ) -> Result<NewRecord, NotStored> {
         let (status, block) = (head.status, &head.block);
         permitted_by_rules(&self.hook, block)?;
         let rules = self.cache_rules();
         check(self, status, block, &rules)?;
         let tags = record_tags(block.fields(), self.settings())
             .map_err(|error| self.refused_tags(error, status))?;
-        let length = head.content_length;
-        if length.is_some_and(|length| length > self.settings().object_bytes_max) {
-            return Err(NotStored::by(FillRefused::TooLarge));
-        }
         let stored = stored_lines(block, timing, self.settings());
         let sets_cookie = block.fields().contains(FieldId::SetCookie);
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let mut meta = StoredMeta::new(status, &stored, timing, &rules);
-        (meta.body_bytes, meta.sets_cookie) = (length, sets_cookie);
+        (meta.body_bytes, meta.sets_cookie) = (head.content_length, sets_cookie);
         meta.forbids_stale |= self.may_be_personal(&meta);
         let (head, times) = (stored_head(&meta, &stored), times(&meta));
         Ok(NewRecord { head, tags, base: self.base(block), times })
@@ -206,7 +231,7 @@ impl NotStored {
     /// The response is an error of the origin, and a stored response may be served in its place.
     pub(crate) const FAILURE: NotStored = NotStored { detail: Reason::OriginFailed, lasts: false };
 
-    fn by(refused: FillRefused) -> NotStored {
+    pub(crate) fn by(refused: FillRefused) -> NotStored {
         match refused {
             FillRefused::TooLarge => NotStored { detail: Reason::TooLarge, lasts: true },
             FillRefused::NoRoom => NotStored { detail: Reason::NoRoom, lasts: false },

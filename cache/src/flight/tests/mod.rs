@@ -53,7 +53,7 @@ fn hash(primary: &[u8]) -> u64 {
 }
 
 fn key<'a>(primary: &'a [u8], variant: Option<&'a [u8]>) -> FlightKey<'a> {
-    FlightKey { hash: hash(primary), primary, variant }
+    FlightKey { hash: hash(primary), primary, variant, is_part: false }
 }
 
 /// Asserts that the tables and counters of the flights agree.

@@ -1,6 +1,7 @@
 use super::{block, date, stored};
+use crate::policy::range::PartRefused::{ContentRange, NoStrongTag};
 use crate::policy::range::RangeDecision::{self, Part, Unsatisfiable, Whole};
-use crate::policy::range::{range, write_content_range};
+use crate::policy::range::{first_unit, range, total_of_part, write_content_range};
 
 fn part(first: u64, last: u64) -> RangeDecision {
     Part { first, last }
@@ -112,4 +113,57 @@ fn content_range_is_written_by_the_rfc() {
         write_content_range(decision, body_bytes, &mut out);
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
+}
+
+#[test]
+fn the_first_unit_holds_the_first_byte_that_a_request_asks_for() {
+    let cases = [
+        ("Range: bytes=0-5", Some(0..10)),
+        ("Range: bytes=9-", Some(0..10)),
+        ("Range: bytes=10-10", Some(10..20)),
+        ("Range: bytes=25-999", Some(20..30)),
+        ("Range: bytes=-5", None),
+        ("Range: bytes=0-1,5-6", None),
+        ("Range: lines=0-1", None),
+        ("Range: bytes=18446744073709551615-", None),
+        ("X: y", None),
+    ];
+    for (request, expected) in cases {
+        assert_eq!(first_unit(block(request).fields(), 10), expected, "{request}");
+    }
+}
+
+#[test]
+fn a_part_is_the_one_asked_for_and_has_a_strong_tag_and_a_total() {
+    let tag = "ETag: \"a\"";
+    let cases = [
+        ("the part", "bytes 10-19/100", tag, Some(10), Ok(100)),
+        ("chunked", "bytes 10-19/100", tag, None, Ok(100)),
+        ("the unit has no case", "Bytes 10-19/100", tag, Some(10), Ok(100)),
+        ("the last part", "bytes 10-14/15", tag, Some(5), Ok(15)),
+        ("another length", "bytes 10-19/100", tag, Some(9), Err(ContentRange)),
+        ("less", "bytes 10-18/100", tag, Some(9), Err(ContentRange)),
+        ("more", "bytes 10-20/100", tag, Some(11), Err(ContentRange)),
+        ("another start", "bytes 9-19/100", tag, Some(11), Err(ContentRange)),
+        ("an unknown total", "bytes 10-19/*", tag, Some(10), Err(ContentRange)),
+        ("a total within the part", "bytes 10-19/15", tag, Some(10), Err(ContentRange)),
+        ("a total at the end", "bytes 10-19/19", tag, Some(10), Err(ContentRange)),
+        ("last before first", "bytes 19-10/100", tag, Some(10), Err(ContentRange)),
+        ("no range", "bytes */100", tag, Some(10), Err(ContentRange)),
+        ("another unit", "lines 10-19/100", tag, Some(10), Err(ContentRange)),
+        ("a sign", "bytes +10-19/100", tag, Some(10), Err(ContentRange)),
+        ("a space", "bytes 10- 19/100", tag, Some(10), Err(ContentRange)),
+        ("two totals", "bytes 10-19/100/100", tag, Some(10), Err(ContentRange)),
+        ("a huge total", "bytes 10-19/99999999999999999999", tag, Some(10), Err(ContentRange)),
+        ("a weak tag", "bytes 10-19/100", "ETag: W/\"a\"", Some(10), Err(NoStrongTag)),
+        ("no tag", "bytes 10-19/100", "X: y", Some(10), Err(NoStrongTag)),
+        ("an odd tag", "bytes 10-19/100", "ETag: a", Some(10), Err(NoStrongTag)),
+        ("two tags", "bytes 10-19/100", "ETag: \"a\"\nETag: \"a\"", Some(10), Err(NoStrongTag)),
+    ];
+    for (name, content_range, tag, length, expected) in cases {
+        let fields = block(&format!("Content-Range: {content_range}\n{tag}"));
+        assert_eq!(total_of_part(fields.fields(), length, &(10..20)), expected, "{name}");
+    }
+    let none = block(tag);
+    assert_eq!(total_of_part(none.fields(), Some(10), &(10..20)), Err(ContentRange));
 }

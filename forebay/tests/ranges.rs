@@ -1,0 +1,336 @@
+//! Range requests over real sockets: units of a response that are fetched, stored, shared and
+//! combined (RFC 9110 §14, §15.3.7; RFC 9111 §3.3, §3.4).
+
+#![expect(clippy::disallowed_types, reason = "the lock is the test's own")]
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use forebay_testkit::{
+    Client, Gate, Origin, Request, Response, Script, Server, ServerBuilder, eventually,
+};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+const MIB: usize = 1 << 20;
+const UNIT: usize = MIB;
+
+/// A file on an origin, which answers ranges as nginx does. A later version has other bytes.
+#[derive(Clone)]
+struct File {
+    length: usize,
+    version: Arc<AtomicUsize>,
+    /// The ranges that were sent.
+    sent: Arc<Mutex<Vec<Range<usize>>>>,
+    /// Its validator and caching fields.
+    fields: &'static str,
+}
+
+impl File {
+    fn new(length: usize) -> File {
+        let fields = "Cache-Control: max-age=600";
+        File { length, version: Arc::default(), sent: Arc::default(), fields }
+    }
+
+    fn tag(&self) -> String {
+        format!("\"v{}\"", self.version.load(Relaxed))
+    }
+
+    /// The bytes of a part of the present version: each depends on its offset and the version.
+    fn bytes(&self, part: Range<usize>) -> Vec<u8> {
+        let version = self.version.load(Relaxed);
+        part.map(|at| (at.wrapping_mul(31) / 7 + at / 4096 + version * 101) as u8).collect()
+    }
+
+    fn answer(&self, request: &Request) -> Script {
+        let (tag, whole) = (self.tag(), 0..self.length);
+        let etag = format!("ETag: {tag}");
+        if request.head.field("if-none-match") == Some(&tag) {
+            let head = format!("HTTP/1.1 304 Not Modified\r\n{etag}\r\n{}\r\n\r\n", self.fields);
+            return Script::new().send(head);
+        }
+        let is_same = request.head.field("if-range").is_none_or(|sent| sent == tag);
+        let range = request.head.field("range").filter(|_| is_same);
+        let Some(part) = range.map(|range| parse(range, self.length)) else {
+            self.sent.lock().expect("no panic").push(whole.clone());
+            return Script::answer("200 OK", &[&etag, self.fields], &self.bytes(whole));
+        };
+        if part.is_empty() {
+            let total = format!("Content-Range: bytes */{}", self.length);
+            return Script::answer("416 Range Not Satisfiable", &[&total], b"");
+        }
+        self.sent.lock().expect("no panic").push(part.clone());
+        let content_range =
+            format!("Content-Range: bytes {}-{}/{}", part.start, part.end - 1, self.length);
+        let fields = [&*etag, self.fields, &content_range];
+        Script::answer("206 Partial Content", &fields, &self.bytes(part))
+    }
+
+    fn origin(&self) -> Origin {
+        let file = self.clone();
+        Origin::start(move |request| file.answer(request))
+    }
+
+    fn sent(&self) -> Vec<Range<usize>> {
+        self.sent.lock().expect("no panic").clone()
+    }
+
+    fn sent_bytes(&self) -> usize {
+        self.sent().iter().map(Range::len).sum()
+    }
+}
+
+/// Reads `bytes=first-last`, `bytes=first-` and `bytes=-count`.
+fn parse(range: &str, length: usize) -> Range<usize> {
+    let (first, last) = range["bytes=".len()..].split_once('-').expect("a range");
+    let number = |text: &str| text.parse::<usize>().ok();
+    match (number(first), number(last)) {
+        (Some(first), last) => first.min(length)..last.map_or(length, |last| length.min(last + 1)),
+        (None, Some(count)) => length.saturating_sub(count)..length,
+        (None, None) => panic!("{range}"),
+    }
+}
+
+fn start(origin: &Origin) -> Server {
+    builder(origin).start()
+}
+
+fn builder(origin: &Origin) -> ServerBuilder {
+    ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "2").flag("--cache-size", "64MiB")
+}
+
+fn ask(server: &Server, fields: &[&str]) -> Response {
+    let response = Client::connect(server.address()).ask("GET", "/film", fields);
+    // A broken response would be printed with megabytes of its body.
+    response.unwrap_or_else(|_| panic!("the response is not whole"))
+}
+
+fn ask_part(server: &Server, part: Range<usize>) -> Response {
+    ask(server, &[&format!("Range: bytes={}-{}", part.start, part.end - 1)])
+}
+
+fn cache_status(response: &Response) -> &str {
+    response.field("cache-status").expect("every response has one")
+}
+
+/// Asserts that a response is exactly this part of the file.
+fn assert_part(response: &Response, file: &File, part: Range<usize>) {
+    assert_eq!(response.status, 206, "{:?}", response.head);
+    let expected = format!("bytes {}-{}/{}", part.start, part.end - 1, file.length);
+    assert_eq!(response.field("content-range"), Some(&*expected));
+    assert!(response.body == file.bytes(part), "the bytes of {expected}");
+}
+
+#[test]
+fn a_range_fetches_and_stores_the_units_that_it_needs() {
+    let file = File::new(10 * MIB + 123);
+    let origin = file.origin();
+    let server = start(&origin);
+    let first = ask_part(&server, 3 * UNIT + 5..3 * UNIT + 1005);
+    assert_part(&first, &file, 3 * UNIT + 5..3 * UNIT + 1005);
+    assert_eq!(cache_status(&first), "forebay; fwd=uri-miss; fwd-status=206; stored");
+    assert_eq!(file.sent(), vec![3 * UNIT..4 * UNIT]);
+    eventually("the unit is stored", || server.stat("parts_stored_total") == 1.0);
+    let again = ask_part(&server, 3 * UNIT..4 * UNIT);
+    assert_part(&again, &file, 3 * UNIT..4 * UNIT);
+    assert!(cache_status(&again).starts_with("forebay; hit; ttl="), "{again:?}");
+    let next = ask_part(&server, 4 * UNIT - 10..5 * UNIT + 10);
+    assert_part(&next, &file, 4 * UNIT - 10..5 * UNIT + 10);
+    assert!(cache_status(&next).starts_with("forebay; fwd=partial; fwd-status=206"), "{next:?}");
+    let last = ask(&server, &["Range: bytes=-100"]);
+    assert_part(&last, &file, file.length - 100..file.length);
+    let beyond = ask(&server, &["Range: bytes=99999999-"]);
+    assert_eq!(beyond.status, 416);
+    assert_eq!(beyond.field("content-range"), Some(&*format!("bytes */{}", file.length)));
+    let whole = ask(&server, &[]);
+    assert_eq!(whole.status, 200);
+    assert_eq!(whole.body.len(), file.length);
+    assert!(whole.body == file.bytes(0..file.length), "the whole file");
+    assert_eq!(whole.field("content-range"), None);
+    assert_eq!(file.sent_bytes(), file.length, "the origin sends each byte once");
+}
+
+#[test]
+fn a_short_response_is_stored_whole() {
+    let file = File::new(5000);
+    let origin = file.origin();
+    let server = start(&origin);
+    assert_part(&ask_part(&server, 100..200), &file, 100..200);
+    eventually("it is stored", || server.stat("stored_total") == 1.0);
+    let whole = ask(&server, &[]);
+    assert!(cache_status(&whole).starts_with("forebay; hit"), "{whole:?}");
+    assert!(whole.body == file.bytes(0..5000), "the whole file");
+    assert_eq!(file.sent_bytes(), 5000);
+}
+
+#[test]
+fn concurrent_ranges_share_the_fetches_of_their_units() {
+    let file = File::new(16 * MIB);
+    let gate = Gate::new();
+    let (held, answering) = (gate.clone(), file.clone());
+    let origin = Origin::start(move |request| {
+        let Script { steps } = answering.answer(request);
+        steps.into_iter().fold(Script::new().wait(&held), Script::step)
+    });
+    let server = start(&origin);
+    thread::scope(|scope| {
+        for client in 0..40 {
+            let (file, server) = (&file, &server);
+            scope.spawn(move || {
+                let start = client % 4 * UNIT + client * 1000;
+                assert_part(&ask_part(server, start..start + 5000), file, start..start + 5000);
+            });
+        }
+        eventually("a request waits", || origin.request_count() > 0);
+        gate.open();
+    });
+    let (sent, distinct) = (file.sent_bytes(), 4 * UNIT);
+    // Requests for several units of an unknown response may all begin with the first of them.
+    assert!(sent <= distinct, "{sent} bytes of {distinct}");
+}
+
+#[test]
+fn parts_of_two_versions_are_never_combined() {
+    let file = File::new(8 * MIB);
+    let origin = file.origin();
+    let server = start(&origin);
+    assert_part(&ask_part(&server, 0..100), &file, 0..100);
+    eventually("the unit is stored", || server.stat("parts_stored_total") == 1.0);
+    file.version.store(1, Relaxed);
+    // The stored unit is fresh.
+    assert!(cache_status(&ask_part(&server, 0..100)).contains("; hit;"));
+    // The next one is of another version, so the stored response is replaced.
+    let part = 2 * UNIT..2 * UNIT + 100;
+    assert_part(&ask_part(&server, part.clone()), &file, part);
+    assert_part(&ask_part(&server, 0..100), &file, 0..100);
+    let whole = ask(&server, &[]);
+    assert!(whole.body == file.bytes(0..file.length), "all of the new version");
+    assert_eq!(server.stat("parts_refused_total"), 1.0);
+}
+
+#[test]
+fn a_stale_part_is_validated_and_kept() {
+    let mut file = File::new(4 * MIB);
+    file.fields = "Cache-Control: max-age=1\r\nAge: 5";
+    let origin = file.origin();
+    let server = start(&origin);
+    assert_part(&ask_part(&server, 0..100), &file, 0..100);
+    eventually("the unit is stored", || server.stat("parts_stored_total") == 1.0);
+    let validated = ask_part(&server, 50..150);
+    assert_part(&validated, &file, 50..150);
+    assert!(cache_status(&validated).starts_with("forebay; fwd=stale; fwd-status=304"));
+    assert_eq!(file.sent_bytes(), UNIT);
+    file.version.store(1, Relaxed);
+    let changed = ask_part(&server, 50..150);
+    assert_part(&changed, &file, 50..150);
+    assert_eq!(file.sent_bytes(), 2 * UNIT, "the answer to the validation is the new part");
+}
+
+#[test]
+fn an_answer_that_is_no_usable_part_is_not_stored() {
+    const BODY: [u8; 100] = [b'x'; 100];
+    let cases: [(&str, &[&str]); 8] = [
+        ("no Content-Range", &["ETag: \"a\""]),
+        ("an unknown length", &["ETag: \"a\"", "Content-Range: bytes 0-99/*"]),
+        ("another range", &["ETag: \"a\"", "Content-Range: bytes 1-100/900"]),
+        ("a shorter range", &["ETag: \"a\"", "Content-Range: bytes 0-99/900"]),
+        ("a contradiction", &["ETag: \"a\"", "Content-Range: bytes 0-98/99"]),
+        ("beyond the end", &["ETag: \"a\"", "Content-Range: bytes 0-99/99"]),
+        ("a weak tag", &["ETag: W/\"a\"", "Content-Range: bytes 0-99/100"]),
+        ("no tag", &["Content-Range: bytes 0-99/100"]),
+    ];
+    for (name, fields) in cases {
+        let origin = Origin::start(move |request| {
+            if request.head.field("range") == Some("bytes=5-9") {
+                let fields = ["Cache-Control: max-age=60", "Content-Range: bytes 5-9/100"];
+                return Script::answer("206 Partial Content", &fields, b"asked");
+            }
+            let fields = [&["Cache-Control: max-age=60"], fields].concat();
+            Script::answer("206 Partial Content", &fields, &BODY)
+        });
+        let server = start(&origin);
+        for _ in 0..2 {
+            let response = ask_part(&server, 5..10);
+            assert_eq!((response.status, response.text()), (206, "asked".to_owned()), "{name}");
+        }
+        assert_eq!(server.stat("stored_total"), 0.0, "{name}");
+        assert_eq!(origin.request_count(), 3, "{name}: later requests pass through at once");
+    }
+}
+
+#[test]
+fn a_purge_covers_the_stored_parts() {
+    let file = File::new(4 * MIB);
+    let origin = file.origin();
+    let server = start(&origin);
+    assert_part(&ask_part(&server, 0..100), &file, 0..100);
+    eventually("the unit is stored", || server.stat("parts_stored_total") == 1.0);
+    assert!(server.command(&["purge", "http://example.test/film"]).status.success());
+    assert_part(&ask_part(&server, 0..100), &file, 0..100);
+    assert_eq!(file.sent_bytes(), 2 * UNIT);
+}
+
+#[test]
+fn an_origin_that_ignores_ranges_is_asked_once() {
+    let body = Arc::new(File::new(3 * MIB).bytes(0..3 * MIB));
+    let sent = Arc::clone(&body);
+    let origin = Origin::start(move |_| {
+        Script::answer("200 OK", &["Cache-Control: max-age=60", "ETag: \"a\""], &sent)
+    });
+    let server = start(&origin);
+    for part in [MIB..MIB + 10, 0..5, 2 * MIB..3 * MIB] {
+        let response = ask_part(&server, part.clone());
+        assert_eq!(response.status, 206);
+        assert!(response.body == body[part.clone()], "{part:?}");
+    }
+    assert_eq!(origin.request_count(), 1);
+}
+
+#[test]
+fn without_units_a_range_passes_through() {
+    let file = File::new(4 * MIB);
+    let origin = file.origin();
+    let server = builder(&origin).flag("--range-unit-bytes", "0").start();
+    for _ in 0..2 {
+        assert_part(&ask_part(&server, 10..20), &file, 10..20);
+    }
+    assert_eq!(file.sent(), [10..20, 10..20]);
+}
+
+#[test]
+fn a_response_that_is_too_long_is_stored_in_parts() {
+    let mut file = File::new(20 * MIB + 7);
+    file.fields = "Cache-Control: max-age=600\r\nAccept-Ranges: bytes";
+    let origin = file.origin();
+    let server = start(&origin);
+    let whole = ask(&server, &[]);
+    assert_eq!(whole.status, 200);
+    assert_eq!(cache_status(&whole), "forebay; fwd=uri-miss; fwd-status=200; stored");
+    assert!(whole.body == file.bytes(0..file.length), "the whole file");
+    let part = 7 * UNIT + 1..9 * UNIT;
+    let again = ask_part(&server, part.clone());
+    assert_part(&again, &file, part);
+    assert!(cache_status(&again).starts_with("forebay; hit"), "{:?}", again.head);
+    let sent = file.sent();
+    assert_eq!(sent.iter().filter(|part| part.len() == file.length).count(), 1);
+    assert_eq!(sent.iter().filter(|part| part.start > 0).count(), 20);
+}
+
+#[test]
+fn a_whole_response_follows_the_fetches_of_ranges() {
+    let file = File::new(9 * MIB);
+    let origin = file.origin();
+    let server = start(&origin);
+    assert_part(&ask_part(&server, 5 * UNIT..5 * UNIT + 1), &file, 5 * UNIT..5 * UNIT + 1);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let whole = ask(&server, &[]);
+                assert_eq!(whole.status, 200);
+                assert!(whole.body == file.bytes(0..file.length), "the whole file");
+            });
+        }
+    });
+    assert_eq!(file.sent_bytes(), file.length);
+}

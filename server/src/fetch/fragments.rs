@@ -1,0 +1,233 @@
+//! Fetching missing fragments of a stored response.
+//!
+//! Fragments are missing if a range request stored only a part of the body, or if they were
+//! evicted. They are fetched by units (`range_unit_bytes`), and requests that need the same unit
+//! share its fetch. Each unit is requested as a range of the stored version, which a strong tag
+//! names (RFC 9110 §13.1.5), so parts of two versions are never combined.
+
+use std::future::poll_fn;
+use std::ops::Range;
+use std::rc::Rc;
+
+use forebay_cache::{
+    CollapseResult, DeclineReason, FollowOutcome, FragmentReader, Leader, LongBody, ReadEvent,
+};
+use forebay_http::fields::FieldBlock;
+use forebay_http::policy::range::write_range;
+use forebay_http::policy::reason::Reason;
+use forebay_http::policy::stale::is_failure_status;
+
+use super::abandoned::run_while_wanted;
+use super::exchange::{Exchange, exchange};
+use super::fill::{FillPace, fill_part};
+use super::lead::{FailureCode, FetchTask};
+use super::outbound::Purpose;
+use super::part::unit_terms;
+use super::resolve::fetch_task;
+use super::resume::MissingRange;
+use crate::counters::Counter;
+use crate::fault::{Fault, Side};
+use crate::limits::{JOINS_MAX, READ_BYTES_MAX};
+use crate::lookup::{MissingPart, validated};
+use crate::response::Response;
+use crate::store::{BodyWriter, NotStored};
+use crate::transaction::Transaction;
+
+/// The place from which a fragment can be read that was missing.
+pub(crate) enum FragmentSource {
+    /// It is stored now.
+    Stored,
+    /// It is arriving.
+    Arriving(FragmentReader),
+}
+
+/// The reason that a missing fragment is not available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FragmentFault {
+    /// The origin has another version of the response.
+    Changed,
+    /// The origin could not answer: the status for the client.
+    Failed(u16),
+    /// The fragment cannot be shared, or its fetch gave way to others.
+    Unavailable,
+}
+
+/// The code of a fetch that found another version. It is no status.
+const CHANGED: u16 = 0;
+
+/// Fetches the first missing fragment of a stored response, which answers the request then. `None`
+/// if it is not available: the request has to look up again.
+///
+/// # Errors
+/// The origin could not answer.
+pub(super) async fn fill_missing<'t>(
+    transaction: &mut Transaction<'t>,
+    missing: &MissingPart,
+    varies: bool,
+) -> Result<Option<Response<'t>>, Fault> {
+    transaction.tag.clone_from(&missing.tag);
+    match obtain_fragment(transaction, &missing.body, missing.number).await {
+        Ok(_) => {}
+        Err(FragmentFault::Changed) => {
+            let variant = varies.then_some(&**transaction.variant);
+            transaction.store().forget(transaction.key, variant, missing.known);
+            return Ok(None);
+        }
+        Err(FragmentFault::Failed(code)) => return Err(Fault::FetchesFailed(code)),
+        Err(FragmentFault::Unavailable) => return Ok(None),
+    }
+    let status = &mut transaction.cache_status;
+    (status.fwd_status, status.ttl) = (Some(206), Some(missing.ttl));
+    let variant = varies.then_some(&**transaction.variant);
+    let query = transaction.lookup_query();
+    Ok(validated(&query, &transaction.request, variant, missing.known).map(Response::Stored))
+}
+
+/// Waits until a missing fragment arrives: leads the fetch of its unit, or follows it.
+///
+/// # Errors
+/// See [`FragmentFault`].
+pub(crate) async fn obtain_fragment(
+    transaction: &Transaction<'_>,
+    body: &LongBody,
+    number: u32,
+) -> Result<FragmentSource, FragmentFault> {
+    let route = transaction.route().route;
+    let unit_bytes = route.settings.range_unit_bytes;
+    if unit_bytes == 0 || transaction.tag.is_empty() || !transaction.worker().store_is_used() {
+        return Err(FragmentFault::Unavailable);
+    }
+    let unit = body.unit_of(number, unit_bytes);
+    let start = body.bytes_of_all(&(number..number + 1)).start;
+    for _ in 0..JOINS_MAX {
+        let terms = unit_terms(transaction.config, route.number);
+        let joined = transaction.store().collapse_fragments(body, &unit, number, terms);
+        let mut follower = match joined {
+            CollapseResult::Stored => return Ok(FragmentSource::Stored),
+            CollapseResult::Leader(leader, follower) => {
+                start_unit(transaction, leader, body, &unit)?;
+                follower
+            }
+            CollapseResult::Follower(follower) => follower,
+            CollapseResult::Declined(_) => break,
+        };
+        match poll_fn(|cx| follower.poll_outcome(cx)).await {
+            FollowOutcome::Growing(reader) => {
+                match FragmentReader::new(reader).ok_or(FragmentFault::Unavailable)? {
+                    arriving if arriving.bytes.contains(&start) => {
+                        return Ok(FragmentSource::Arriving(arriving));
+                    }
+                    // The fragment was evicted while the rest of its unit was fetched.
+                    other => read_to_end(other).await,
+                }
+            }
+            FollowOutcome::Failed(None) => {}
+            FollowOutcome::Failed(Some(CHANGED)) => return Err(FragmentFault::Changed),
+            FollowOutcome::Failed(Some(code)) => {
+                return Err(FragmentFault::Failed(FailureCode::read(code).status()));
+            }
+            FollowOutcome::Declined(_) | FollowOutcome::Validated(_) => break,
+        }
+    }
+    Err(FragmentFault::Unavailable)
+}
+
+/// Starts the fetch of the unit that contains a fragment, unless it is under way or not needed: the
+/// client will want it soon.
+pub(crate) fn fetch_ahead(transaction: &Transaction<'_>, body: &LongBody, number: u32) {
+    let route = transaction.route().route;
+    let unit = body.unit_of(number, route.settings.range_unit_bytes);
+    let terms = unit_terms(transaction.config, route.number);
+    let joined = transaction.store().collapse_fragments(body, &unit, number, terms);
+    if let CollapseResult::Leader(leader, _) = joined {
+        // If it does not start, the client starts it later.
+        let _ = start_unit(transaction, leader, body, &unit);
+    }
+}
+
+async fn read_to_end(mut arriving: FragmentReader) {
+    let mut pieces = Vec::new();
+    loop {
+        let read = poll_fn(|cx| arriving.reader.poll_fragments(cx, READ_BYTES_MAX, &mut pieces));
+        if read.await != ReadEvent::Data {
+            return;
+        }
+        pieces.clear();
+    }
+}
+
+/// Starts the fetch of the missing fragments of a unit in a task of its own.
+fn start_unit(
+    transaction: &Transaction<'_>,
+    leader: Leader,
+    body: &LongBody,
+    unit: &Range<u32>,
+) -> Result<(), FragmentFault> {
+    let worker = transaction.worker();
+    let task = fetch_task(transaction, None, None).map_err(|_| FragmentFault::Unavailable)?;
+    // Interim responses are dropped: the response to the client may have begun.
+    let task = task.in_background(None);
+    // Another request may have stored the fragments since the leader began.
+    let Some(numbers) = transaction.store().missing_run(body, unit.clone()) else { return Ok(()) };
+    let fragments = MissingFragments { body: *body, numbers, tag: transaction.tag.clone() };
+    let (network, followers) = (task.network, leader.watch_followers());
+    let fetch = fragments.fetch(task, leader);
+    worker.spawn(run_while_wanted(Rc::clone(worker), network, followers, fetch));
+    Ok(())
+}
+
+/// Fragments of a stored body that are fetched together.
+struct MissingFragments {
+    body: LongBody,
+    numbers: Range<u32>,
+    /// The strong entity tag of the stored response.
+    tag: Vec<u8>,
+}
+
+impl MissingFragments {
+    async fn fetch(self, task: FetchTask, leader: Leader) {
+        let part = self.body.bytes_of_all(&self.numbers);
+        let (mut fields, mut range) = (FieldBlock::new(), Vec::new());
+        write_range(&part, &mut range);
+        fields.push(b"range", &range);
+        fields.push(b"if-range", &self.tag);
+        let request = Exchange::new(
+            task.network,
+            task.hook_context(),
+            task.request.message(),
+            Purpose::Resume(&fields),
+            &task.interim,
+        );
+        let answer = match exchange(&request.led_by(&leader), None).await {
+            Ok(answer) => answer,
+            Err(fault) => {
+                if fault.side() == Side::Origin {
+                    leader.fail(FailureCode::of(fault).code());
+                }
+                return;
+            }
+        };
+        let missing = MissingRange { part, body_bytes: self.body.bytes() };
+        if !missing.is_answered_by(&answer.head, &self.tag) {
+            task.worker.count(Counter::PartsRefused);
+            match answer.head.status {
+                200 | 206 | 416 => leader.fail(CHANGED),
+                status if is_failure_status(status) => leader.fail(status),
+                // The answer may be meant for the client of this request alone.
+                _ => leader.decline_once(DeclineReason::Code(Reason::ContentRange.code())),
+            }
+            answer.body.discard();
+            return;
+        }
+        match leader.begin_fragments(self.body, self.numbers) {
+            Ok(fill) => {
+                task.worker.count(Counter::PartsFetched);
+                let pace = FillPace::new(&task.route().route.settings);
+                fill_part(BodyWriter::new(fill, u64::MAX), answer.body, pace).await;
+            }
+            Err((leader, why)) => {
+                leader.decline_once(DeclineReason::Code(NotStored::by(why).detail.code()));
+            }
+        }
+    }
+}

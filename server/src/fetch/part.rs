@@ -1,0 +1,175 @@
+//! Storing a part of a response: the origin's 206 for a unit that a range request needs, or the
+//! beginning of a response that is too long to be stored in one piece.
+//!
+//! The stored response gets a head at once, and the fragments of the unit as they arrive. Other
+//! fragments are fetched when a request needs them ([`fragments`](super::fragments)). If the unit
+//! is the whole response, it is stored like the response to a request without a range.
+
+use std::ops::Range;
+
+use forebay_cache::{
+    CollapseResult, DeclineReason, Fill, FillRefused, JoinPolicy, JoinTerms, Leader,
+};
+use forebay_http::fields::FieldId;
+use forebay_http::policy::range::{PartRefused, sends_parts, total_of_part};
+use forebay_http::policy::reason::Reason;
+use tokio::sync::oneshot;
+
+use super::answer::OriginAnswer;
+use super::fill::{FillPace, fill_part, fill_record};
+use super::lead::{FetchOutcome, FetchTask, report};
+use crate::clock;
+use crate::config::{Config, RouteNumber};
+use crate::counters::Counter;
+use crate::limits::FOLLOW_STALLED_MS;
+use crate::store::{BodyWriter, NotStored};
+
+/// A part of a response that may be stored.
+pub(super) struct ResponsePart {
+    /// The bytes that arrive.
+    bytes: Range<u64>,
+    /// The length of the whole response, or the reason that the part is of no use.
+    total: Result<u64, PartRefused>,
+}
+
+impl FetchTask {
+    /// Returns the part of a response that an answer brings; `None` if it is to be handled whole.
+    ///
+    /// An answer with the whole response is cut after the first unit if the response is too long to
+    /// be stored in one piece, and if the origin says that it can send the other units.
+    pub(super) fn part_of(
+        &self,
+        answer: &mut OriginAnswer,
+        leader: &Leader,
+    ) -> Option<ResponsePart> {
+        let settings = &self.route().route.settings;
+        let (fields, length) = (answer.head.block.fields(), answer.head.content_length);
+        if let (Some(unit), 206) = (&self.unit, answer.head.status) {
+            let total = total_of_part(fields, length, unit);
+            return Some(ResponsePart { bytes: unit.clone(), total });
+        }
+        let total =
+            length.filter(|_| answer.head.status == 200 && settings.range_unit_bytes > 0)?;
+        let is_too_long = total > settings.object_bytes_max || leader.is_too_large(total);
+        let unit_bytes = self.worker.store.whole_unit_bytes(settings.range_unit_bytes);
+        if !is_too_long || total <= unit_bytes || !sends_parts(fields) {
+            return None;
+        }
+        // Otherwise the client gets the whole answer.
+        self.store_context().new_partial_record(&answer.head, &answer.timing()).ok()?;
+        answer.body.cut_at(unit_bytes);
+        Some(ResponsePart { bytes: 0..unit_bytes, total: Ok(total) })
+    }
+
+    /// Stores a part of a response.
+    pub(super) async fn store_part(
+        self,
+        mut answer: Box<OriginAnswer>,
+        part: ResponsePart,
+        leader: Leader,
+        outcome: oneshot::Sender<FetchOutcome>,
+    ) {
+        let progress = self.rule_state.progress();
+        match self.begin_part(&mut answer, part, leader) {
+            Ok((fill, is_whole)) => {
+                let own_lines = self.store_context().own_lines(&answer.head.block);
+                if !own_lines.bytes().is_empty() {
+                    self.worker.count(Counter::SetCookieStripped);
+                }
+                self.worker.count(Counter::PartsFetched);
+                let fwd_status = answer.received_status;
+                report(outcome, FetchOutcome::Stored { fwd_status, progress, own_lines });
+                let settings = &self.route().route.settings;
+                let writer = BodyWriter::new(fill, u64::MAX);
+                let pace = FillPace::new(settings);
+                match is_whole {
+                    true => fill_record(writer, answer.body, pace).await,
+                    false => fill_part(writer, answer.body, pace).await,
+                }
+            }
+            Err((leader, why)) => {
+                self.worker.count(Counter::NotStored);
+                answer.body.discard();
+                let reason = DeclineReason::Code(why.detail.code());
+                // A response to a request with Authorization says little about other requests.
+                match why.lasts && !self.request.client_request().directives.is_authorized {
+                    true => leader.decline(clock::monotonic_ms(), reason),
+                    false => leader.decline_once(reason),
+                }
+                let detail = why.detail;
+                report(outcome, FetchOutcome::PartNotStored { detail, progress });
+            }
+        }
+    }
+
+    /// Begins to store a part. The answer becomes that to a request without a range. Returns also
+    /// whether the part is the whole response.
+    fn begin_part(
+        &self,
+        answer: &mut OriginAnswer,
+        part: ResponsePart,
+        leader: Leader,
+    ) -> Result<(Fill, bool), (Leader, NotStored)> {
+        let ResponsePart { bytes: unit, total } = part;
+        let total = match total {
+            Ok(total) => total,
+            Err(why) => return Err((leader, NotStored::part(why))),
+        };
+        let head = &mut answer.head;
+        (head.status, head.content_length) = (200, Some(total));
+        head.block.remove(|field| field.id == FieldId::ContentRange);
+        let made = self.store_context().new_partial_record(&answer.head, &answer.timing());
+        let record = match made {
+            Ok(record) => record,
+            Err(why) => return Err((leader, why)),
+        };
+        if unit.start == 0 && total <= unit.end {
+            return record.begin(leader, Some(total)).map(|fill| (fill, true));
+        }
+        let store = &self.worker.store;
+        let Some(body) = store.empty_long_body(total) else {
+            return Err((leader, NotStored::by(FillRefused::TooLarge)));
+        };
+        let unit_bytes = self.route().route.settings.range_unit_bytes;
+        let numbers = body.fragments(unit.start..unit.end.min(total));
+        // Requests that find the head follow the fetch of its first fragments, so that fetch begins
+        // before the head is stored.
+        let whole = body.unit_of(numbers.start, unit_bytes);
+        let terms = unit_terms(&self.config, self.route_number);
+        let begun = match store.collapse_fragments(&body, &whole, numbers.start, terms) {
+            CollapseResult::Leader(fragments, _) => fragments.begin_fragments(body, numbers),
+            // No other request knows the body's id.
+            _ => return Err((leader, NotStored::by(FillRefused::NoRoom))),
+        };
+        let fill = match begun {
+            Ok(fill) => fill,
+            Err((_, refused)) => return Err((leader, NotStored::by(refused))),
+        };
+        match record.begin_partial(leader, &body) {
+            Ok(()) => Ok((fill, false)),
+            Err(leader) => Err((leader, NotStored::by(FillRefused::NoRoom))),
+        }
+    }
+}
+
+/// The terms on which a request joins the fetch of a unit.
+pub(super) fn unit_terms(config: &Config, route: RouteNumber) -> JoinTerms {
+    JoinTerms {
+        policy: JoinPolicy::Any,
+        stalled_ms: FOLLOW_STALLED_MS,
+        share: config.sites.share_of(route),
+        has_turn: true,
+        is_part: true,
+        ..JoinTerms::at(clock::monotonic_ms())
+    }
+}
+
+impl NotStored {
+    fn part(why: PartRefused) -> NotStored {
+        let detail = match why {
+            PartRefused::ContentRange => Reason::ContentRange,
+            PartRefused::NoStrongTag => Reason::NoStrongTag,
+        };
+        NotStored { detail, lasts: true }
+    }
+}
