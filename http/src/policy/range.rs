@@ -144,6 +144,7 @@ pub enum PartRefused {
 ///
 /// # Errors
 /// See [`PartRefused`].
+// RFC: 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
 pub fn total_of_part(
     fields: Fields<'_>,
     length: Option<u64>,
