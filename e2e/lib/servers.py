@@ -207,7 +207,8 @@ class Nginx(OtherServer):
 worker_rlimit_nofile 8192;
 events {{ worker_connections 4096; }}
 http {{
-{temps}  access_log {here}/access.log;
+{temps}  log_format short '"$request" $status "$http_range"';
+  access_log {here}/access.log short;
   types {{ text/html html; text/css css; image/png png; image/svg+xml svg; text/plain txt; }}
   client_max_body_size 0; keepalive_timeout 300; keepalive_requests 1000000;
   server {{
@@ -222,6 +223,11 @@ http {{
         """The request lines of its access log."""
         lines = (pathlib.Path(self.dir.name) / "access.log").read_text().splitlines()
         return [line.split('"')[1] for line in lines]
+
+    def ranges(self):
+        """The field Range of each request in its access log; `-` if there is none."""
+        lines = (pathlib.Path(self.dir.name) / "access.log").read_text().splitlines()
+        return [line.split('"')[3] for line in lines]
 
     def worker_rss_bytes(self):
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")

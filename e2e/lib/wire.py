@@ -32,13 +32,14 @@ def fields_of(lines):
 
 
 class Wire:
-    """A client connection."""
+    """A client connection, from the given address."""
 
-    def __init__(self, port, timeout_s=10, receive_bytes=None):
+    def __init__(self, port, timeout_s=10, receive_bytes=None, address="127.0.0.1"):
         self.socket = socket.socket()
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.settimeout(timeout_s)
+        self.socket.bind((address, 0))
         self.socket.connect(("127.0.0.1", port))
         self.buffer = b""
 
