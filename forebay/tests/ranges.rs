@@ -97,7 +97,11 @@ fn start(origin: &Origin) -> Server {
 }
 
 fn builder(origin: &Origin) -> ServerBuilder {
-    ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "2").flag("--cache-size", "64MiB")
+    ServerBuilder::new(PROGRAM)
+        .origin(origin)
+        .flag("--workers", "2")
+        .flag("--cache-size", "64MiB")
+        .flag("--range-unit-bytes", "1MiB")
 }
 
 fn ask(server: &Server, fields: &[&str]) -> Response {
@@ -291,7 +295,7 @@ fn an_origin_that_ignores_ranges_is_asked_once() {
 fn without_units_a_range_passes_through() {
     let file = File::new(4 * MIB);
     let origin = file.origin();
-    let server = builder(&origin).flag("--range-unit-bytes", "0").start();
+    let server = ServerBuilder::new(PROGRAM).origin(&origin).start();
     for _ in 0..2 {
         assert_part(&ask_part(&server, 10..20), &file, 10..20);
     }
@@ -333,4 +337,65 @@ fn a_whole_response_follows_the_fetches_of_ranges() {
         }
     });
     assert_eq!(file.sent_bytes(), file.length);
+}
+
+#[test]
+fn a_range_beyond_the_end_is_ignored_if_the_client_has_another_version() {
+    let file = File::new(1000);
+    let origin = file.origin();
+    let server = start(&origin);
+    let resumed = ask(&server, &["Range: bytes=2000000-", "If-Range: \"older\""]);
+    assert_eq!(resumed.status, 200, "{:?}", resumed.head);
+    assert!(resumed.body == file.bytes(0..1000), "the whole file");
+    assert_eq!(ask(&server, &["Range: bytes=2000000-"]).status, 416);
+}
+
+#[test]
+fn bytes_behind_a_part_are_not_stored() {
+    let file = File::new(4 * MIB);
+    let (part, wrong) = (file.bytes(0..UNIT), vec![b'?'; UNIT]);
+    let own = file.clone();
+    let origin = Origin::start(move |request| {
+        if request.head.field("range") != Some("bytes=0-1048575") {
+            return own.answer(request);
+        }
+        let head = format!(
+            "HTTP/1.1 206 Partial Content\r\nETag: {}\r\n{}\r\n\
+             Content-Range: bytes 0-1048575/{}\r\nTransfer-Encoding: chunked\r\n\r\n",
+            own.tag(),
+            own.fields,
+            own.length
+        );
+        let chunk = |bytes: &[u8]| [b"100000\r\n", bytes, b"\r\n"].concat();
+        Script::new().send(head).send(chunk(&part)).send(chunk(&wrong)).send("0\r\n\r\n")
+    });
+    let server = start(&origin);
+    let first = ask_part(&server, 5..10);
+    assert_eq!(first.body, file.bytes(5..10), "{:?}", first.head);
+    assert!(cache_status(&first).contains("detail=content-range"), "{:?}", first.head);
+    assert_part(&ask_part(&server, UNIT + 5..UNIT + 10), &file, UNIT + 5..UNIT + 10);
+}
+
+#[test]
+fn a_missing_part_is_stored_only_if_request_and_answer_allow_it() {
+    let file = File::new(4 * MIB);
+    let own = file.clone();
+    let origin = Origin::start(move |request| {
+        let is_private = request.head.field("range").is_some_and(|range| range.contains("3145728"));
+        let fields = if is_private { "Cache-Control: private" } else { own.fields };
+        File { fields, ..own.clone() }.answer(request)
+    });
+    let server = start(&origin);
+    ask_part(&server, 5..10);
+    eventually("the unit is stored", || server.stat("parts_stored_total") == 1.0);
+    let part = UNIT + 5..UNIT + 10;
+    let range = format!("Range: bytes={}-{}", part.start, part.end - 1);
+    let refused = ask(&server, &[&range, "Cache-Control: no-store"]);
+    assert_part(&refused, &file, part);
+    assert!(cache_status(&refused).contains("request-no-store"), "{:?}", refused.head);
+    let part = 3 * UNIT + 5..3 * UNIT + 10;
+    for _ in 0..2 {
+        assert_part(&ask_part(&server, part.clone()), &file, part.clone());
+    }
+    assert_eq!(server.stat("parts_stored_total"), 1.0);
 }

@@ -385,10 +385,12 @@ impl Fill {
         };
         let mut long = self.long.take().unwrap_or_else(new);
         let fragment_bytes = u64::from(long.fragment_bytes);
+        // Bytes behind a part of a stored body must not replace the fragments that follow.
+        let bytes_max = if long.part_of.is_some() { known_bytes } else { u64::MAX };
         loop {
             let start = u64::from(long.count) * fragment_bytes;
             // The last fragment may be shorter.
-            let left = self.writer.bytes().saturating_sub(start);
+            let left = self.writer.bytes().min(bytes_max).saturating_sub(start);
             if left == 0 || left < fragment_bytes && !is_end {
                 self.long = Some(long);
                 return Ok(());

@@ -140,7 +140,7 @@ pub enum PartRefused {
 /// with other parts. Returns the total length of the response that it is a part of.
 ///
 /// RFC 9110 §15.3.7 lets an origin send less than was requested; such a 206 is refused. So is one
-/// for several ranges.
+/// for several ranges, and one whose Content-Length is not that of the range.
 ///
 /// # Errors
 /// See [`PartRefused`].
@@ -155,7 +155,8 @@ pub fn total_of_part(
     let (first, last, total) = content_range(value).ok_or(refused)?;
     let bytes = (last - first).checked_add(1).ok_or(refused)?;
     let is_asked = first == asked.start && last.checked_add(1) == Some(asked.end.min(total));
-    if !is_asked || length.is_some_and(|length| length != bytes) {
+    // Without a length, more bytes than the range has could follow.
+    if !is_asked || length != Some(bytes) {
         return Err(refused);
     }
     match has_strong_tag(fields) {

@@ -648,21 +648,22 @@ settings! {
             without any gain. A response that can be stored ends the time early.",
     }
     object_bytes_max: u64 = "16MiB" {
-        doc: "Largest body that is fetched and stored in one piece. A larger one is stored in \
-            parts if the origin sends ranges of it with a strong `ETag`; otherwise it passes \
-            through.",
+        doc: "Largest body that is fetched and stored in one piece. With `range_unit_bytes`, a \
+            larger one is stored in parts if the origin sends ranges of it with a strong `ETag`; \
+            otherwise it passes through.",
         kind: SettingKind::Bytes { min: 0, max: 64 * TIB },
         reloads: true,
         reason: "A few films would evict every page. `growing_percent_max` also limits the size of \
             a body that can be stored.",
     }
-    range_unit_bytes: u64 = "1MiB" {
+    range_unit_bytes: u64 = "0" {
         doc: "Length of the parts in which a range of a response is requested and stored; 0: a \
             range that is not stored passes through.",
         kind: SettingKind::Bytes { min: 0, max: GIB },
         reloads: true,
         reason: "A player that seeks in a film gets each part from the cache that any client has \
-            seen. Longer parts need fewer requests, and fetch more bytes that no client wants.",
+            seen. 1MiB is a good length; longer parts need fewer requests, and fetch more bytes that no \
+            client wants. It is 0 by default because the origin must answer ranges reliably.",
     }
     unkeyed_fields: FieldNameList = "forwarded,x-forwarded-host,x-forwarded-port,\
         x-forwarded-prefix,x-forwarded-scheme,x-forwarded-server,x-host,x-http-method,\

@@ -119,13 +119,14 @@ async fn deliver_arriving(
     let client = transaction.client;
     let FragmentReader { mut reader, bytes } = arriving;
     let (mut at, mut sent_to) = (bytes.start, part.start);
+    let end = part.end.min(bytes.end);
     let mut pieces = Vec::new();
-    while sent_to < part.end.min(bytes.end) {
+    while sent_to < end {
         let event = read_or_flush(client, queue, &mut reader, &mut pieces, &mut true).await?;
         for piece in pieces.drain(..) {
             let start = at;
             at += piece.len() as u64;
-            let wanted = sent_to.clamp(start, at)..part.end.clamp(start, at);
+            let wanted = sent_to.clamp(start, at)..end.clamp(start, at);
             if wanted.start < wanted.end {
                 let wanted_in = (wanted.start - start) as usize..(wanted.end - start) as usize;
                 sent_to = wanted.end;

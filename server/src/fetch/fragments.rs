@@ -52,6 +52,9 @@ pub(crate) enum FragmentFault {
     Unavailable,
 }
 
+/// The reason to decline an answer that is not the requested part.
+const NOT_THE_PART: DeclineReason = DeclineReason::Code(Reason::ContentRange as u8);
+
 /// The code of a fetch that found another version. It is no status.
 const CHANGED: u16 = 0;
 
@@ -198,24 +201,33 @@ impl MissingFragments {
             Purpose::Resume(&fields),
             &task.interim,
         );
-        let answer = match exchange(&request.led_by(&leader), None).await {
+        let mut answer = match exchange(&request.led_by(&leader), None).await {
             Ok(answer) => answer,
             Err(fault) => {
-                if fault.side() == Side::Origin {
+                if fault.side() == Side::Origin && !task.is_personal() {
                     leader.fail(FailureCode::of(fault).code());
                 }
                 return;
             }
         };
+        let length = part.end - part.start;
         let missing = MissingRange { part, body_bytes: self.body.bytes() };
-        if !missing.is_answered_by(&answer.head, &self.tag) {
+        let is_part = missing.is_answered_by(&answer.head, &self.tag)
+            && answer.head.content_length == Some(length);
+        if !is_part {
             task.worker.count(Counter::PartsRefused);
             match answer.head.status {
+                // The answer may be meant for the client of this request alone.
+                _ if task.is_personal() => leader.decline_once(NOT_THE_PART),
                 200 | 206 | 416 => leader.fail(CHANGED),
                 status if is_failure_status(status) => leader.fail(status),
-                // The answer may be meant for the client of this request alone.
-                _ => leader.decline_once(DeclineReason::Code(Reason::ContentRange.code())),
+                _ => leader.decline_once(NOT_THE_PART),
             }
+            answer.body.discard();
+            return;
+        }
+        if let Err(why) = task.may_store_part(&mut answer, self.body.bytes()) {
+            leader.decline_once(DeclineReason::Code(why.detail.code()));
             answer.body.discard();
             return;
         }

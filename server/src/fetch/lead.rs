@@ -276,11 +276,14 @@ impl FetchTask {
     /// it must not be served stale. The answer to a request with Authorization or Cookie may be for
     /// its client alone.
     fn answers_for_all(&self) -> bool {
-        let request = self.request.client_request();
-        let is_personal =
-            request.directives.is_authorized || request.fields.contains(FieldId::Cookie);
         let is_stale = |stale: &Stale| stale.is_stale(clock::unix_seconds());
-        !is_personal && self.stale.as_ref().is_some_and(is_stale)
+        !self.is_personal() && self.stale.as_ref().is_some_and(is_stale)
+    }
+
+    /// Whether the answer may be for the client of the request alone.
+    pub(super) fn is_personal(&self) -> bool {
+        let request = self.request.client_request();
+        request.directives.is_authorized || request.fields.contains(FieldId::Cookie)
     }
 
     /// Stores a response, or passes it to the request that started the fetch.

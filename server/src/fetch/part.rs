@@ -22,7 +22,7 @@ use crate::clock;
 use crate::config::{Config, RouteNumber};
 use crate::counters::Counter;
 use crate::limits::FOLLOW_STALLED_MS;
-use crate::store::{BodyWriter, NotStored};
+use crate::store::{BodyWriter, NewRecord, NotStored};
 
 /// A part of a response that may be stored.
 pub(super) struct ResponsePart {
@@ -44,7 +44,8 @@ impl FetchTask {
     ) -> Option<ResponsePart> {
         let settings = &self.route().route.settings;
         let (fields, length) = (answer.head.block.fields(), answer.head.content_length);
-        if let (Some(unit), 206) = (&self.unit, answer.head.status) {
+        // A 416 is about the unit. The client's range may be ignored, because of its conditions.
+        if let (Some(unit), 206 | 416) = (&self.unit, answer.head.status) {
             let total = total_of_part(fields, length, unit);
             return Some(ResponsePart { bytes: unit.clone(), total });
         }
@@ -92,7 +93,8 @@ impl FetchTask {
                 answer.body.discard();
                 let reason = DeclineReason::Code(why.detail.code());
                 // A response to a request with Authorization says little about other requests.
-                match why.lasts && !self.request.client_request().directives.is_authorized {
+                let lasts = why.lasts && answer.received_status == 206;
+                match lasts && !self.request.client_request().directives.is_authorized {
                     true => leader.decline(clock::monotonic_ms(), reason),
                     false => leader.decline_once(reason),
                 }
@@ -100,6 +102,27 @@ impl FetchTask {
                 report(outcome, FetchOutcome::PartNotStored { detail, progress });
             }
         }
+    }
+
+    /// Whether the answer with a missing part of a stored response may be stored (RFC 9111 §3).
+    ///
+    /// # Errors
+    /// Returns the reason that it may not.
+    pub(super) fn may_store_part(
+        &self,
+        answer: &mut OriginAnswer,
+        total: u64,
+    ) -> Result<(), NotStored> {
+        self.whole_record(answer, total).map(drop)
+    }
+
+    /// Makes the head of the record of a whole response from the answer with a part of it. The
+    /// answer becomes that to a request without a range.
+    fn whole_record(&self, answer: &mut OriginAnswer, total: u64) -> Result<NewRecord, NotStored> {
+        let head = &mut answer.head;
+        (head.status, head.content_length) = (200, Some(total));
+        head.block.remove(|field| field.id == FieldId::ContentRange);
+        self.store_context().new_partial_record(&answer.head, &answer.timing())
     }
 
     /// Begins to store a part. The answer becomes that to a request without a range. Returns also
@@ -115,11 +138,7 @@ impl FetchTask {
             Ok(total) => total,
             Err(why) => return Err((leader, NotStored::part(why))),
         };
-        let head = &mut answer.head;
-        (head.status, head.content_length) = (200, Some(total));
-        head.block.remove(|field| field.id == FieldId::ContentRange);
-        let made = self.store_context().new_partial_record(&answer.head, &answer.timing());
-        let record = match made {
+        let record = match self.whole_record(answer, total) {
             Ok(record) => record,
             Err(why) => return Err((leader, why)),
         };

@@ -45,7 +45,7 @@ pub(crate) fn lookup<'w>(
         ReuseDecision::Serve { age, ttl } if !stored.found.is_soft() => match missing {
             None => return LookupResult::Hit(Hit { stored, part, age, ttl }),
             Some((body, number)) => {
-                return fill(&stored, varies, MissingFragment { body, number, ttl });
+                return fill(request, &stored, varies, MissingFragment { body, number, ttl });
             }
         },
         // A soft purge has made the stored response stale.
@@ -64,10 +64,15 @@ struct MissingFragment {
 
 /// Returns the plan of a request that a stored response answers once a fragment is fetched.
 fn fill(
+    request: &Request<'_>,
     stored: &StoredResponse<'_>,
     varies: bool,
     fragment: MissingFragment,
 ) -> LookupResult<'static> {
+    if request.directives.no_store {
+        let plan = ForwardPlan::unshared(ForwardReason::Partial, Reason::RequestNoStore);
+        return LookupResult::Forward(plan);
+    }
     let mut tag = Vec::new();
     write_strong_tag(&stored.meta, stored.block(), &mut tag);
     let MissingFragment { body, number, ttl } = fragment;
