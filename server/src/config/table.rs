@@ -662,8 +662,9 @@ settings! {
         kind: SettingKind::Bytes { min: 0, max: GIB },
         reloads: true,
         reason: "A player that seeks in a film gets each part from the cache that any client has \
-            seen. 1MiB is a good length; longer parts need fewer requests, and fetch more bytes that no \
-            client wants. It is 0 by default because the origin must answer ranges reliably.",
+            seen. 1MiB is a good length; longer parts need fewer requests, and fetch more bytes \
+            that no client wants. It is 0 by default because the origin must answer ranges \
+            reliably.",
     }
     unkeyed_fields: FieldNameList = "forwarded,x-forwarded-host,x-forwarded-port,\
         x-forwarded-prefix,x-forwarded-scheme,x-forwarded-server,x-host,x-http-method,\
