@@ -312,6 +312,26 @@ fn the_time_without_an_origin_is_limited() {
     }
 }
 
+/// A response without a lifetime may be made for the client's cookie.
+#[test]
+fn a_response_to_a_cookie_without_a_lifetime_is_not_served_stale() {
+    for (cookie, control, is_served) in [
+        ("X: y", "public", true),
+        ("Cookie: user=1", "public", false),
+        ("Cookie: user=1", "public, max-age=1", true),
+    ] {
+        let origin = Origin::start(move |_| {
+            let fields = [&format!("Cache-Control: {control}"), "ETag: \"a\"", "Age: 10"];
+            Script::answer("200 OK", &fields, b"old")
+        });
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[cookie]).text(), "old");
+        origin.stop();
+        let response = ask(&server, "/", &[]);
+        assert_eq!(response.text() == "old", is_served, "{cookie}, {control}: {:?}", response.head);
+    }
+}
+
 /// The origin has removed the stored response, or replaced it by one that must not be stored.
 #[test]
 fn a_response_that_the_origin_has_replaced_is_not_served_stale() {
