@@ -1,8 +1,6 @@
 //! `forebay explain` on a running server: its verdict is that of the next request, its numbers are
 //! those of the stored response, and it changes nothing.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::process::Output;
 
 use forebay_testkit::{Client, Gate, Origin, Response, Script, Server, ServerBuilder, eventually};
@@ -73,16 +71,6 @@ fn explained(
     let output = explain(server, &format!("http://example.test{target}"), &all);
     assert!(output.status.success(), "{target}: {output:?}");
     output
-}
-
-/// Returns the admin interface's output for monitoring.
-fn metrics(server: &Server) -> String {
-    let mut stream = UnixStream::connect(server.admin()).expect("it listens");
-    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    stream.write_all(request).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer
 }
 
 /// Checks that the members of the expected Cache-Status are those of the answer. Only the ttl may
@@ -236,7 +224,7 @@ fn site_route_key_and_rules_are_those_of_the_request() {
     assert_eq!(json["key"]["url"], "http://x.test/a/b", "{json:#}");
     // Rules are counted for real requests only.
     let runs = || {
-        let metrics = metrics(&server);
+        let metrics = server.metrics();
         let runs = metrics.lines().filter(|line| line.starts_with("forebay_rule_runs_total{"));
         runs.map(|line| line.ends_with(" 1")).collect::<Vec<_>>()
     };

@@ -1,9 +1,6 @@
 //! Header rules in a running server: every hook, sites and routes, storing, answers without the
 //! origin, reloads, and counters.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-
 use forebay_testkit::message::Head;
 use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder};
 
@@ -34,16 +31,6 @@ fn start(origin: &Origin, rules: &str) -> Server {
 
 fn ask(server: &Server, target: &str, fields: &[&str]) -> Response {
     Client::connect(server.address()).ask("GET", target, fields).expect("an answer")
-}
-
-/// Returns the admin interface's output for monitoring.
-fn metrics(server: &Server) -> String {
-    let mut stream = UnixStream::connect(server.admin()).expect("it listens");
-    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    stream.write_all(request).expect("it reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer
 }
 
 fn all(response: &Response, name: &str) -> Vec<String> {
@@ -313,7 +300,7 @@ fn the_effects_of_each_rule_are_counted() {
         let fields: &[&str] = if number < 3 { &["X-Me: me"] } else { &[] };
         ask(&server, "/", fields);
     }
-    let metrics = metrics(&server);
+    let metrics = server.metrics();
     let number = |name: &str, line: u32| {
         let begin = format!("forebay_{name}{{file=");
         let label = format!("line=\"{line}\",hook=\"SEND_RESPONSE_HDR_HOOK\"}} ");

@@ -1,8 +1,9 @@
 //! Starts the server under test, waits until it listens, and ends it with the test.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, PipeWriter, Read};
+use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -265,6 +266,17 @@ impl Server {
     pub fn stat(&self, name: &str) -> f64 {
         let stats = self.stats();
         *stats.get(name).unwrap_or_else(|| panic!("no counter {name} in {:?}", stats.keys()))
+    }
+
+    /// Returns the answer of the admin interface's socket to a request for its page for
+    /// monitoring.
+    pub fn metrics(&self) -> String {
+        let mut stream = UnixStream::connect(&self.admin).expect("it listens");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
     }
 
     /// Sends a signal to the process.
