@@ -128,10 +128,15 @@ impl Run {
 
     /// Adds an event, with its time, to the hash that has to be the same in every run of the seed.
     pub(super) fn trace(&self, what: &str, bytes: &[u8]) {
-        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        let time = self.now_ms().to_le_bytes();
-        let all = what.as_bytes().iter().chain(&time).chain(bytes);
-        self.trace.set(all.fold(self.trace.get(), fold));
+        let mix =
+            |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
+        let fold = |hash: u64, part: &[u8]| {
+            let (words, rest) = part.as_chunks();
+            let hash = words.iter().fold(hash, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+            rest.iter().fold(mix(hash, part.len() as u64), |hash, byte| mix(hash, u64::from(*byte)))
+        };
+        let parts = [what.as_bytes(), &self.now_ms().to_le_bytes(), bytes];
+        self.trace.set(parts.into_iter().fold(self.trace.get(), fold));
     }
 
     pub(super) fn answered(&self) {

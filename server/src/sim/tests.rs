@@ -1,5 +1,9 @@
 //! Many seeds keep all promises, and two runs of a seed are equal.
 
+use std::num::NonZero;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -80,6 +84,70 @@ fn play_seed(seed: u64, began: impl Fn(u64)) -> Outcome {
     );
 }
 
+/// The sums of many runs.
+#[derive(Default)]
+struct Totals {
+    answered: u64,
+    failed: u64,
+    paths: PathCounts,
+}
+
+impl Totals {
+    fn add(&mut self, answered: u64, failed: u64, paths: &PathCounts) {
+        self.answered += answered;
+        self.failed += failed;
+        paths.iter().for_each(|(path, count)| *self.paths.entry(path).or_default() += count);
+    }
+}
+
+/// The seeds that are still to be played. Dropping it during a panic ends the play.
+struct SeedQueue<'a> {
+    next: &'a AtomicU64,
+    end: u64,
+}
+
+impl Iterator for SeedQueue<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        Some(self.next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < self.end)
+    }
+}
+
+impl Drop for SeedQueue<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.next.store(self.end, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Plays seeds with one thread for each processor.
+fn play_seeds(seeds: Range<u64>, is_watched: bool) -> Totals {
+    let next = AtomicU64::new(seeds.start);
+    let play_some = || {
+        let watch = is_watched.then(watch_for_hangs);
+        // The watch lasts as long as the thread.
+        let began = |seed| _ = watch.as_ref().map(|watch| watch.send(seed));
+        let mut totals = Totals::default();
+        for seed in (SeedQueue { next: &next, end: seeds.end }) {
+            let Outcome { answered, failed, paths, .. } = play_seed(seed, began);
+            totals.add(answered, failed, &paths);
+        }
+        totals
+    };
+    std::thread::scope(|scope| {
+        let thread_count = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let threads: Vec<_> = (0..thread_count).map(|_| scope.spawn(play_some)).collect();
+        let mut sums = Totals::default();
+        for thread in threads {
+            let totals = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            sums.add(totals.answered, totals.failed, &totals.paths);
+        }
+        sums
+    })
+}
+
 #[test]
 fn seeds_keep_all_promises() {
     if let Some(seed) = number_of("FOREBAY_SEED") {
@@ -89,18 +157,8 @@ fn seeds_keep_all_promises() {
     let first = number_of("FOREBAY_FIRST_SEED").unwrap_or(0);
     let given = number_of("FOREBAY_SEEDS");
     let count = given.unwrap_or(SEED_COUNT);
-    let watch = given.map(|_| watch_for_hangs());
-    let began = |seed| {
-        // The watch lasts as long as the process.
-        let _ = watch.as_ref().map(|watch| watch.send(seed));
-    };
-    let (mut answered, mut failed, mut paths) = (0, 0, PathCounts::new());
-    for seed in first..first + count {
-        let outcome = play_seed(seed, began);
-        answered += outcome.answered;
-        failed += outcome.failed;
-        outcome.paths.iter().for_each(|(path, count)| *paths.entry(path).or_default() += count);
-    }
+    let totals = play_seeds(first..first + count, given.is_some());
+    let Totals { answered, failed, paths } = totals;
     println!("{count} seeds from {first} on: {answered} responses, {failed} excused failures");
     paths.iter().for_each(|(path, sum)| println!("{sum:>9} {path}"));
     assert!(answered > 10 * count && paths["hits"] > count, "too little happens");

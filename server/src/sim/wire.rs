@@ -110,9 +110,11 @@ impl WireEnd {
             return Poll::Pending;
         }
         let count = pipe.bytes.len().min(space.len()).min(step);
-        for (into, byte) in space.iter_mut().zip(pipe.bytes.drain(..count)) {
-            *into = byte;
-        }
+        let (first, second) = pipe.bytes.as_slices();
+        let split = first.len().min(count);
+        space[..split].copy_from_slice(&first[..split]);
+        space[split..count].copy_from_slice(&second[..count - split]);
+        pipe.bytes.drain(..count);
         pipe.writer.take().into_iter().for_each(Waker::wake);
         Poll::Ready(Ok(count))
     }
@@ -136,9 +138,12 @@ impl WireEnd {
             pipe.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let before = pipe.bytes.len();
-        pipe.bytes.extend(slices.iter().flat_map(|slice| slice.iter()).take(count));
-        let written = pipe.bytes.len() - before;
+        let mut written = 0;
+        for slice in slices {
+            let taken = slice.len().min(count - written);
+            pipe.bytes.extend(&slice[..taken]);
+            written += taken;
+        }
         pipe.reader.take().into_iter().for_each(Waker::wake);
         Poll::Ready(Ok(written))
     }

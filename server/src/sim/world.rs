@@ -182,7 +182,10 @@ impl Content {
         }
         let length = mean + (self.version * 37 + self.language.len() * 11) % (mean / 4 + 3);
         let unit = format!("[u{} v{} {}]", self.url, self.version, self.language);
-        unit.bytes().cycle().take(length).collect()
+        let unit_bytes = unit.len();
+        let mut body = unit.into_bytes().repeat(length.div_ceil(unit_bytes));
+        body.truncate(length);
+        body
     }
 
     pub(super) fn etag(&self) -> String {
