@@ -1,96 +1,18 @@
 //! Range requests over real sockets: units of a response that are fetched, stored, shared and
 //! combined (RFC 9110 §14, §15.3.7; RFC 9111 §3.3, §3.4).
 
-#![expect(clippy::disallowed_types, reason = "the lock is the test's own")]
-
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use forebay_testkit::{
-    Client, Gate, Origin, Request, Response, Script, Server, ServerBuilder, eventually,
+    Client, Gate, Origin, RangedFile, Response, Script, Server, ServerBuilder, eventually,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 const MIB: usize = 1 << 20;
 const UNIT: usize = MIB;
-
-/// A file on an origin, which answers ranges as nginx does. A later version has other bytes.
-#[derive(Clone)]
-struct File {
-    length: usize,
-    version: Arc<AtomicUsize>,
-    /// The ranges that were sent.
-    sent: Arc<Mutex<Vec<Range<usize>>>>,
-    /// Its validator and caching fields.
-    fields: &'static str,
-}
-
-impl File {
-    fn new(length: usize) -> File {
-        let fields = "Cache-Control: max-age=600";
-        File { length, version: Arc::default(), sent: Arc::default(), fields }
-    }
-
-    fn tag(&self) -> String {
-        format!("\"v{}\"", self.version.load(Relaxed))
-    }
-
-    /// The bytes of a part of the present version: each depends on its offset and the version.
-    fn bytes(&self, part: Range<usize>) -> Vec<u8> {
-        let version = self.version.load(Relaxed);
-        part.map(|at| (at.wrapping_mul(31) / 7 + at / 4096 + version * 101) as u8).collect()
-    }
-
-    fn answer(&self, request: &Request) -> Script {
-        let (tag, whole) = (self.tag(), 0..self.length);
-        let etag = format!("ETag: {tag}");
-        if request.head.field("if-none-match") == Some(&tag) {
-            let head = format!("HTTP/1.1 304 Not Modified\r\n{etag}\r\n{}\r\n\r\n", self.fields);
-            return Script::new().send(head);
-        }
-        let is_same = request.head.field("if-range").is_none_or(|sent| sent == tag);
-        let range = request.head.field("range").filter(|_| is_same);
-        let Some(part) = range.map(|range| parse(range, self.length)) else {
-            self.sent.lock().expect("no panic").push(whole.clone());
-            return Script::answer("200 OK", &[&etag, self.fields], &self.bytes(whole));
-        };
-        if part.is_empty() {
-            let total = format!("Content-Range: bytes */{}", self.length);
-            return Script::answer("416 Range Not Satisfiable", &[&total], b"");
-        }
-        self.sent.lock().expect("no panic").push(part.clone());
-        let content_range =
-            format!("Content-Range: bytes {}-{}/{}", part.start, part.end - 1, self.length);
-        let fields = [&*etag, self.fields, &content_range];
-        Script::answer("206 Partial Content", &fields, &self.bytes(part))
-    }
-
-    fn origin(&self) -> Origin {
-        let file = self.clone();
-        Origin::start(move |request| file.answer(request))
-    }
-
-    fn sent(&self) -> Vec<Range<usize>> {
-        self.sent.lock().expect("no panic").clone()
-    }
-
-    fn sent_bytes(&self) -> usize {
-        self.sent().iter().map(Range::len).sum()
-    }
-}
-
-/// Reads `bytes=first-last`, `bytes=first-` and `bytes=-count`.
-fn parse(range: &str, length: usize) -> Range<usize> {
-    let (first, last) = range["bytes=".len()..].split_once('-').expect("a range");
-    let number = |text: &str| text.parse::<usize>().ok();
-    match (number(first), number(last)) {
-        (Some(first), last) => first.min(length)..last.map_or(length, |last| length.min(last + 1)),
-        (None, Some(count)) => length.saturating_sub(count)..length,
-        (None, None) => panic!("{range}"),
-    }
-}
 
 fn start(origin: &Origin) -> Server {
     builder(origin).start()
@@ -119,7 +41,7 @@ fn cache_status(response: &Response) -> &str {
 }
 
 /// Asserts that a response is exactly this part of the file.
-fn assert_part(response: &Response, file: &File, part: Range<usize>) {
+fn assert_part(response: &Response, file: &RangedFile, part: Range<usize>) {
     assert_eq!(response.status, 206, "{:?}", response.head);
     let expected = format!("bytes {}-{}/{}", part.start, part.end - 1, file.length);
     assert_eq!(response.field("content-range"), Some(&*expected));
@@ -128,7 +50,7 @@ fn assert_part(response: &Response, file: &File, part: Range<usize>) {
 
 #[test]
 fn a_range_fetches_and_stores_the_units_that_it_needs() {
-    let file = File::new(10 * MIB + 123);
+    let file = RangedFile::new(10 * MIB + 123);
     let origin = file.origin();
     let server = start(&origin);
     let first = ask_part(&server, 3 * UNIT + 5..3 * UNIT + 1005);
@@ -157,7 +79,7 @@ fn a_range_fetches_and_stores_the_units_that_it_needs() {
 
 #[test]
 fn a_short_response_is_stored_whole() {
-    let file = File::new(5000);
+    let file = RangedFile::new(5000);
     let origin = file.origin();
     let server = start(&origin);
     assert_part(&ask_part(&server, 100..200), &file, 100..200);
@@ -170,7 +92,7 @@ fn a_short_response_is_stored_whole() {
 
 #[test]
 fn concurrent_ranges_share_the_fetches_of_their_units() {
-    let file = File::new(16 * MIB);
+    let file = RangedFile::new(16 * MIB);
     let gate = Gate::new();
     let (held, answering) = (gate.clone(), file.clone());
     let origin = Origin::start(move |request| {
@@ -196,7 +118,7 @@ fn concurrent_ranges_share_the_fetches_of_their_units() {
 
 #[test]
 fn parts_of_two_versions_are_never_combined() {
-    let file = File::new(8 * MIB);
+    let file = RangedFile::new(8 * MIB);
     let origin = file.origin();
     let server = start(&origin);
     assert_part(&ask_part(&server, 0..100), &file, 0..100);
@@ -215,7 +137,7 @@ fn parts_of_two_versions_are_never_combined() {
 
 #[test]
 fn a_stale_part_is_validated_and_kept() {
-    let mut file = File::new(4 * MIB);
+    let mut file = RangedFile::new(4 * MIB);
     file.fields = "Cache-Control: max-age=1\r\nAge: 5";
     let origin = file.origin();
     let server = start(&origin);
@@ -265,7 +187,7 @@ fn an_answer_that_is_no_usable_part_is_not_stored() {
 
 #[test]
 fn a_purge_covers_the_stored_parts() {
-    let file = File::new(4 * MIB);
+    let file = RangedFile::new(4 * MIB);
     let origin = file.origin();
     let server = start(&origin);
     assert_part(&ask_part(&server, 0..100), &file, 0..100);
@@ -277,7 +199,7 @@ fn a_purge_covers_the_stored_parts() {
 
 #[test]
 fn an_origin_that_ignores_ranges_is_asked_once() {
-    let body = Arc::new(File::new(3 * MIB).bytes(0..3 * MIB));
+    let body = Arc::new(RangedFile::new(3 * MIB).bytes(0..3 * MIB));
     let sent = Arc::clone(&body);
     let origin = Origin::start(move |_| {
         Script::answer("200 OK", &["Cache-Control: max-age=60", "ETag: \"a\""], &sent)
@@ -293,7 +215,7 @@ fn an_origin_that_ignores_ranges_is_asked_once() {
 
 #[test]
 fn without_units_a_range_passes_through() {
-    let file = File::new(4 * MIB);
+    let file = RangedFile::new(4 * MIB);
     let origin = file.origin();
     let server = ServerBuilder::new(PROGRAM).origin(&origin).start();
     for _ in 0..2 {
@@ -304,7 +226,7 @@ fn without_units_a_range_passes_through() {
 
 #[test]
 fn a_response_that_is_too_long_is_stored_in_parts() {
-    let mut file = File::new(20 * MIB + 7);
+    let mut file = RangedFile::new(20 * MIB + 7);
     file.fields = "Cache-Control: max-age=600\r\nAccept-Ranges: bytes";
     let origin = file.origin();
     let server = start(&origin);
@@ -323,7 +245,7 @@ fn a_response_that_is_too_long_is_stored_in_parts() {
 
 #[test]
 fn a_whole_response_follows_the_fetches_of_ranges() {
-    let file = File::new(9 * MIB);
+    let file = RangedFile::new(9 * MIB);
     let origin = file.origin();
     let server = start(&origin);
     assert_part(&ask_part(&server, 5 * UNIT..5 * UNIT + 1), &file, 5 * UNIT..5 * UNIT + 1);
@@ -341,7 +263,7 @@ fn a_whole_response_follows_the_fetches_of_ranges() {
 
 #[test]
 fn a_range_beyond_the_end_is_ignored_if_the_client_has_another_version() {
-    let file = File::new(1000);
+    let file = RangedFile::new(1000);
     let origin = file.origin();
     let server = start(&origin);
     let resumed = ask(&server, &["Range: bytes=2000000-", "If-Range: \"older\""]);
@@ -352,7 +274,7 @@ fn a_range_beyond_the_end_is_ignored_if_the_client_has_another_version() {
 
 #[test]
 fn bytes_behind_a_part_are_not_stored() {
-    let file = File::new(4 * MIB);
+    let file = RangedFile::new(4 * MIB);
     let (part, wrong) = (file.bytes(0..UNIT), vec![b'?'; UNIT]);
     let own = file.clone();
     let origin = Origin::start(move |request| {
@@ -378,12 +300,14 @@ fn bytes_behind_a_part_are_not_stored() {
 
 #[test]
 fn a_missing_part_is_stored_only_if_request_and_answer_allow_it() {
-    let file = File::new(4 * MIB);
+    let file = RangedFile::new(4 * MIB);
     let own = file.clone();
     let origin = Origin::start(move |request| {
         let is_private = request.head.field("range").is_some_and(|range| range.contains("3145728"));
         let fields = if is_private { "Cache-Control: private" } else { own.fields };
-        File { fields, ..own.clone() }.answer(request)
+        let mut file = own.clone();
+        file.fields = fields;
+        file.answer(request)
     });
     let server = start(&origin);
     ask_part(&server, 5..10);

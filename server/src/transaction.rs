@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use forebay_cache::StoreWorker;
+use forebay_cache::{Follower, StoreWorker};
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::stale::StaleCause;
 use forebay_rules::apply::{AnswerHead, OwnAnswer, RequestText, RequestView, RuledRequest};
@@ -41,6 +41,9 @@ pub(crate) struct Transaction<'t> {
     pub(crate) variant: &'t mut Vec<u8>,
     /// The strong entity tag of a response whose body is sent in fragments.
     pub(crate) tag: &'t mut Vec<u8>,
+    /// The fetch of the part of a response that this request has caused to be fetched first. The
+    /// fetch is not abandoned while the request holds the follower.
+    pub(crate) first_part: Option<Follower>,
     pub(crate) rule_state: RuleState,
     pub(crate) cache_status: CacheStatus,
     /// Whether bytes of the request's body are unread. They would be taken for the next request, so
@@ -88,6 +91,7 @@ impl<'t> Transaction<'t> {
             key: &[],
             variant,
             tag,
+            first_part: None,
             rule_state: RuleState::new(client, config.has_rules()),
             cache_status: CacheStatus::UNUSED,
             has_unread_body: received.has_body(),

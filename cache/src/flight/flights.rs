@@ -94,8 +94,9 @@ pub struct JoinTerms {
     /// Whether the caller may ask the origin at once. Then it does not follow a leader that waits
     /// for its turn, and leads instead.
     pub has_turn: bool,
-    /// Whether the caller needs a part of the response only. Such callers do not share flights, nor
-    /// declined keys, with callers that need the whole response.
+    /// Whether the caller needs a part of the response only. It follows a whole response that
+    /// arrives. Otherwise such callers share neither flights nor declined keys with callers that
+    /// need the whole response.
     pub is_part: bool,
 }
 
@@ -203,7 +204,7 @@ impl Flights {
         let flight_hash = self.flight_hash(key);
         let mut shard = self.shard(key.hash).lock();
         let purge_noted = gate.note();
-        let (preview, found) = decide(&shard, (key, flight_hash), terms, gate);
+        let (preview, found) = self.decide(&shard, (key, flight_hash), terms, gate);
         let may_follow = found.is_some_and(|found| found.may_follow);
         match (preview, found) {
             (JoinPreview::Changed, _) => return JoinResult::Changed,
@@ -242,7 +243,7 @@ impl Flights {
     ) -> JoinPreview {
         let flight_hash = self.flight_hash(key);
         let shard = self.shard(key.hash).lock();
-        decide(&shard, (key, flight_hash), terms, gate).0
+        self.decide(&shard, (key, flight_hash), terms, gate).0
     }
 
     /// Detaches the flights of a primary key from the table, for a purge. No caller joins them any
@@ -327,6 +328,61 @@ impl Flights {
         self.events.declined.fetch_add(1, Relaxed);
     }
 
+    /// Declines a key, both for callers that need the whole response and for those that need a
+    /// part.
+    pub(crate) fn decline_key(&self, key: FlightKey<'_>, declined: DeclinedUntil) {
+        let hashes = [true, false].map(|is_part| self.flight_hash(FlightKey { is_part, ..key }));
+        let mut shard = self.shard(key.hash).lock();
+        for flight in hashes {
+            shard.declined.remember(DeclinedKey { primary: key.hash, flight }, declined);
+        }
+        drop(shard);
+        self.events.declined.fetch_add(1, Relaxed);
+    }
+
+    /// Whether the whole response is arriving of which a part has the key `key`.
+    pub(crate) fn is_whole_arriving(&self, key: FlightKey<'_>) -> bool {
+        let shard = self.shard(key.hash).lock();
+        self.whole_flight(&shard, key).is_some()
+    }
+
+    /// The flight that brings the whole response, if its head has arrived and the key `key` is that
+    /// of a part.
+    fn whole_flight<'a>(&self, shard: &'a Shard, key: FlightKey<'_>) -> Option<&'a Arc<Flight>> {
+        let whole = FlightKey { is_part: false, ..key };
+        let flight = shard.flight(self.flight_hash(whole), whole).filter(|_| key.is_part)?;
+        flight.has_arrived().then_some(flight)
+    }
+
+    /// Decides whether a caller follows, leads, is declined or looks up again. Also returns the
+    /// flight that it follows or replaces, unless the store has changed.
+    fn decide<'a>(
+        &self,
+        shard: &'a Shard,
+        (key, flight_hash): (FlightKey<'_>, u64),
+        terms: JoinTerms,
+        gate: &impl Gate,
+    ) -> (JoinPreview, Option<FoundFlight<'a>>) {
+        if !gate.is_current() {
+            return (JoinPreview::Changed, None);
+        }
+        let found = |flight: &'a Arc<Flight>| {
+            let may_follow = gate.may_follow(flight.purge_noted);
+            FoundFlight { flight, may_follow }
+        };
+        let own = shard.flight(flight_hash, key).map(found);
+        let whole = self.whole_flight(shard, key).map(found);
+        let followed = [own, whole].into_iter().flatten().find(|found| found.is_followed(terms));
+        if followed.is_some() {
+            return (JoinPreview::Follow, followed);
+        }
+        let declined_key = DeclinedKey { primary: key.hash, flight: flight_hash };
+        match shard.declined.find(declined_key, terms.now_ms) {
+            Some(declined) => (JoinPreview::Declined(declined), own),
+            None => (JoinPreview::Lead, own),
+        }
+    }
+
     fn flight_hash(&self, key: FlightKey<'_>) -> u64 {
         self.hash_state.hash_one((key.hash, key.variant, key.is_part))
     }
@@ -336,7 +392,7 @@ impl Flights {
     }
 }
 
-/// The flight of a caller's key.
+/// A flight that a caller may follow.
 #[derive(Clone, Copy)]
 struct FoundFlight<'a> {
     flight: &'a Arc<Flight>,
@@ -344,33 +400,13 @@ struct FoundFlight<'a> {
     may_follow: bool,
 }
 
-/// Decides whether a caller follows, leads, is declined or looks up again. Also returns the flight
-/// of the key, unless the store has changed.
-fn decide<'a>(
-    shard: &'a Shard,
-    (key, flight_hash): (FlightKey<'_>, u64),
-    terms: JoinTerms,
-    gate: &impl Gate,
-) -> (JoinPreview, Option<FoundFlight<'a>>) {
-    if !gate.is_current() {
-        return (JoinPreview::Changed, None);
-    }
-    let found = shard
-        .flight(flight_hash, key)
-        .map(|flight| FoundFlight { flight, may_follow: gate.may_follow(flight.purge_noted) });
-    let is_followed = found.is_some_and(|FoundFlight { flight, may_follow }| {
-        may_follow
+impl FoundFlight<'_> {
+    fn is_followed(&self, terms: JoinTerms) -> bool {
+        let FoundFlight { flight, may_follow } = self;
+        *may_follow
             && !flight.is_stalled(terms.now_ms, terms.stalled_ms)
             && !(terms.has_turn && flight.waits_for_turn())
             && (terms.policy == JoinPolicy::Any || flight.has_arrived())
-    });
-    if is_followed {
-        return (JoinPreview::Follow, found);
-    }
-    let declined_key = DeclinedKey { primary: key.hash, flight: flight_hash };
-    match shard.declined.find(declined_key, terms.now_ms) {
-        Some(declined) => (JoinPreview::Declined(declined), found),
-        None => (JoinPreview::Lead, found),
     }
 }
 

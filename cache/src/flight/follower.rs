@@ -43,6 +43,13 @@ impl Follower {
         self.handle.as_ref().map_or(0, FollowerHandle::began_ms)
     }
 
+    /// Tells the flight that its follower will not read soon, like [`BodyReader::step_aside`].
+    pub fn step_aside(&self) {
+        if let Some(handle) = &self.handle {
+            handle.step_aside();
+        }
+    }
+
     /// Polls for the outcome. It is returned once; later polls return `Failed(None)`.
     pub fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<FollowOutcome> {
         let Some(handle) = self.handle.take() else {

@@ -25,11 +25,15 @@ pub enum FillRefused {
     NoRoom,
 }
 
-/// The head that followers get after a stored record was validated.
+/// The head that followers get after a stored record was validated, or after the head of a response
+/// of which only a part arrives was stored.
 #[derive(Clone, Debug)]
 pub struct RenewedHead {
     /// The new head.
     pub head: Bytes,
+    /// The names and the values that select the response, if it has variants and the followers may
+    /// be requests for another one.
+    pub base: Option<VariantKey>,
     /// The sequence of the stored record with this head; `None` if no stored record has it.
     pub sequence: Option<u64>,
 }

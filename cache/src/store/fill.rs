@@ -218,7 +218,8 @@ impl Leader {
         let FlightKey { primary, variant, .. } = self.guard.key();
         let noted = self.guard.purge_noted();
         let sequence = self.inner.renew((primary, variant), known, noted, (head, times, tags));
-        self.guard.validated(RenewedHead { head: Bytes::copy_from_slice(head), sequence });
+        let head = Bytes::copy_from_slice(head);
+        self.guard.validated(RenewedHead { head, base: None, sequence });
     }
 
     /// Begins to store a response. `base` is given if the response has variants, and `body_bytes`

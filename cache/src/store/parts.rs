@@ -10,7 +10,9 @@ use super::long::{Division, FRAGMENTS_MAX, LongBody, fragment_key, fragments_in}
 use super::put::RecordTimes;
 use super::respond::Response;
 use super::worker::{StoreWorker, WorkerInner};
-use crate::flight::{BodyReader, FlightKey, Gate, JoinTerms, RenewedHead, VariantKey};
+use crate::flight::{
+    BodyReader, DeclinedUntil, FlightKey, Gate, JoinTerms, RenewedHead, VariantKey,
+};
 use crate::segment::HeaderKind;
 use crate::tags::RecordTags;
 
@@ -69,8 +71,19 @@ impl StoreWorker {
         Some(first..next.unwrap_or(numbers.end))
     }
 
+    /// Whether a fragment is stored. It is checked only before it is sent.
     fn has_fragment(&self, long: &LongBody, number: u32) -> bool {
-        self.inner.records.look(&fragment_key(long.id(), number)).is_some()
+        let records = &self.inner.records;
+        let key = fragment_key(long.id(), number);
+        records.index.lookup(&records.pins, &records.key(&key)).is_some()
+    }
+
+    /// Declines a key, so that its requests are not collapsed, whether for the whole response or
+    /// for a part: the origin has answered for a missing part with another version.
+    pub fn decline(&self, primary: &[u8], variant: Option<&[u8]>, declined: DeclinedUntil) {
+        let hash = self.inner.shared.hash(primary).value();
+        let key = FlightKey { hash, primary, variant, is_part: true };
+        self.inner.shared.flights.decline_key(key, declined);
     }
 
     /// Collapses the fetch of a unit of a stored body with others of the unit. `wanted` is the
@@ -100,8 +113,9 @@ impl Leader {
     /// later callers find it.
     ///
     /// # Errors
-    /// The response is not stored: it was purged, another one was stored since the leader began, or
-    /// there is no room. The leader is returned, whose followers still wait.
+    /// The response is not stored: it was purged, another one was stored since the leader began, the
+    /// whole response is arriving, or there is no room. The leader is returned, whose followers
+    /// still wait.
     pub fn store_partial(
         self,
         head: &[u8],
@@ -111,8 +125,9 @@ impl Leader {
     ) -> Result<(), Self> {
         let (inner, known) = (&self.inner, self.known);
         let FlightKey { primary, variant, .. } = self.guard.key();
-        // A whole response that was stored in the meantime is worth more.
-        if !(StoreGate { inner, primary, variant, known }).is_current() {
+        // A whole response that arrives, or was stored in the meantime, is worth more.
+        let is_current = StoreGate { inner, primary, variant, known }.is_current();
+        if !is_current || inner.shared.flights.is_whole_arriving(self.guard.key()) {
             return Err(self);
         }
         let stored = self.inner.put_response(&Response {
@@ -130,7 +145,8 @@ impl Leader {
         match stored {
             Ok(sequence) => {
                 let head = Bytes::copy_from_slice(head);
-                self.guard.validated(RenewedHead { head, sequence: Some(sequence) });
+                let base = base.cloned();
+                self.guard.validated(RenewedHead { head, base, sequence: Some(sequence) });
                 Ok(())
             }
             Err(_) => Err(self),

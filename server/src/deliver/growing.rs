@@ -82,7 +82,7 @@ pub(super) async fn deliver_growing(
             ReadEvent::Stored { long, .. } => {
                 let rest = part.rest(long.bytes());
                 delivered.body_bytes += rest.end - rest.start;
-                let rest = LongBodyPart { long, part: rest, is_chunked };
+                let rest = LongBodyPart { long, known: None, part: rest, is_chunked };
                 Box::pin(deliver_long(transaction, queue, rest)).await?;
                 break;
             }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use forebay_cache::{FragmentReader, LongBody, ReadEvent};
+use forebay_cache::{Follower, FragmentReader, LongBody, ReadEvent, RecordVersion};
 
 use super::DeliverError;
 use super::chunks::{append_lent, append_piece};
@@ -16,7 +16,8 @@ use super::streamed::next_or_flush;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::{
-    FragmentSource, MissingRange, OriginPart, fetch_ahead, obtain_fragment, resume,
+    FragmentFault, FragmentSource, MissingRange, OriginPart, fetch_ahead, forget_changed,
+    obtain_fragment, resume,
 };
 use crate::limits::{FRAGMENT_TRIES_MAX, LENT_FRAGMENTS_MAX};
 use crate::send_queue::{Lender, SendQueue};
@@ -25,6 +26,8 @@ use crate::transaction::Transaction;
 /// A part of a long body that is still to be sent. The head of the response is in the queue.
 pub(crate) struct LongBodyPart {
     pub(super) long: LongBody,
+    /// The stored head of the body; `None` if the body has just arrived.
+    pub(super) known: Option<RecordVersion>,
     pub(super) part: Range<u64>,
     /// Whether the body is sent in chunks, because its length was unknown at the start.
     pub(super) is_chunked: bool,
@@ -39,8 +42,9 @@ pub(super) async fn deliver_long(
     queue: &mut SendQueue,
     body: LongBodyPart,
 ) -> Result<(), DeliverError> {
-    let LongBodyPart { long, mut part, is_chunked } = body;
+    let LongBodyPart { long, known, mut part, is_chunked } = body;
     let client = transaction.client;
+    let mut ahead = None;
     while part.start < part.end {
         let number = long.fragments(part.clone()).start;
         let piece = long.part_of(number, &part);
@@ -54,8 +58,9 @@ pub(super) async fn deliver_long(
                 part.start += piece_bytes;
             }
             None => {
-                let missing = LongBodyPart { long, part: part.clone(), is_chunked };
-                match Box::pin(deliver_missing(transaction, queue, missing, number)).await? {
+                let missing = LongBodyPart { long, known, part: part.clone(), is_chunked };
+                let missing = deliver_missing(transaction, queue, missing, number, &mut ahead);
+                match Box::pin(missing).await? {
                     Some(sent_to) => part.start = sent_to,
                     None => return Ok(()),
                 }
@@ -66,14 +71,16 @@ pub(super) async fn deliver_long(
 }
 
 /// Sends a missing fragment and those that arrive with it. Returns the offset in the body of the
-/// next byte to send; `None` if the part was sent to its end.
+/// next byte to send; `None` if the part was sent to its end. `ahead` receives the fetch of the
+/// next unit.
 async fn deliver_missing(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
     missing: LongBodyPart,
     number: u32,
+    ahead: &mut Option<Follower>,
 ) -> Result<Option<u64>, DeliverError> {
-    let LongBodyPart { long, part, is_chunked } = missing;
+    let LongBodyPart { long, known, part, is_chunked } = missing;
     // The queue is flushed first, because queued parts must neither wait for the origin nor pin
     // memory of the store until the origin answers.
     transaction.client.flush(queue).await.map_err(DeliverError::Midway)?;
@@ -92,7 +99,7 @@ async fn deliver_missing(
             Ok(FragmentSource::Arriving(arriving)) => {
                 if arriving.bytes.end < part.end {
                     let next = long.fragments(arriving.bytes.end..part.end).start;
-                    fetch_ahead(transaction, &long, next);
+                    *ahead = fetch_ahead(transaction, &long, next);
                 }
                 let sent_to =
                     deliver_arriving(transaction, queue, arriving, &part, is_chunked).await?;
@@ -100,7 +107,12 @@ async fn deliver_missing(
                     return Ok(Some(sent_to));
                 }
             }
-            Err(_) => break,
+            Err(fault) => {
+                if let (FragmentFault::Changed, Some(known)) = (fault, known) {
+                    forget_changed(transaction, known);
+                }
+                break;
+            }
         }
     }
     let missing = MissingRange { part, body_bytes: long.bytes() };

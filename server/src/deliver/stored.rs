@@ -98,7 +98,8 @@ fn queue_part(
     match body {
         StoredBody::Long(long) => {
             write_strong_tag(meta, block, transaction.tag);
-            (delivered, Some(LongBodyPart { long, part, is_chunked: false }))
+            let known = Some(hit.stored.found.version());
+            (delivered, Some(LongBodyPart { long, known, part, is_chunked: false }))
         }
         StoredBody::Whole(_) => {
             queue_body(transaction, queue, hit, part.start as u32..part.end as u32);

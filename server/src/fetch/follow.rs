@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 
-use forebay_cache::{BodyReader, FollowOutcome, Follower, RenewedHead};
+use forebay_cache::{BodyReader, FollowOutcome, Follower, RenewedHead, VariantKey};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reason::{Detail, Reason};
@@ -58,17 +58,7 @@ pub(super) async fn follow<'t>(
             FollowedFetch::TooEarly
         }
         FollowOutcome::Growing(reader) => follow_growing(transaction, reader),
-        FollowOutcome::Validated(renewed) => {
-            let hit = validated_hit(transaction, &renewed, varies);
-            let usable =
-                hit.and_then(|hit| Some((freshness_left(transaction, &hit.stored.meta)?, hit)));
-            match usable {
-                Some((ttl, hit)) => {
-                    FollowedFetch::Response { response: Response::Stored(hit), ttl }
-                }
-                None => FollowedFetch::Unusable(Reason::NotReusable.into()),
-            }
-        }
+        FollowOutcome::Validated(renewed) => follow_renewed(transaction, &renewed, varies),
         FollowOutcome::Declined(reason) => {
             let cause = reason.and_then(reason_of);
             FollowedFetch::Unusable(Detail::caused(Reason::NotStorable, cause))
@@ -84,17 +74,39 @@ pub(super) async fn follow<'t>(
     }
 }
 
+fn follow_renewed<'t>(
+    transaction: &mut Transaction<'t>,
+    renewed: &RenewedHead,
+    varies: bool,
+) -> FollowedFetch<'t> {
+    match selects(transaction, renewed.base.as_ref()) {
+        Some(true) => {}
+        Some(false) => return FollowedFetch::OtherVariant,
+        None => return FollowedFetch::Unusable(Reason::NotReusable.into()),
+    }
+    let hit = validated_hit(transaction, renewed, varies);
+    match hit.and_then(|hit| Some((freshness_left(transaction, &hit.stored.meta)?, hit))) {
+        Some((ttl, hit)) => FollowedFetch::Response { response: Response::Stored(hit), ttl },
+        None => FollowedFetch::Unusable(Reason::NotReusable.into()),
+    }
+}
+
+/// Whether a request selects the variant of `base`; `None` if its names cannot be read. The
+/// transaction gets this request's secondary key.
+fn selects(transaction: &mut Transaction<'_>, base: Option<&VariantKey>) -> Option<bool> {
+    let Some(base) = base else { return Some(true) };
+    let variant = &mut *transaction.variant;
+    variant.clear();
+    let names = FieldNames::decode(&base.names)?;
+    secondary_key(names, transaction.request.head.fields(), variant);
+    Some(*variant == base.variant)
+}
+
 fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> FollowedFetch<'t> {
-    if let Some(base) = reader.base() {
-        let variant = &mut *transaction.variant;
-        variant.clear();
-        let Some(names) = FieldNames::decode(&base.names) else {
-            return FollowedFetch::Unusable(Reason::NotReusable.into());
-        };
-        secondary_key(names, transaction.request.head.fields(), variant);
-        if *variant != base.variant {
-            return FollowedFetch::OtherVariant;
-        }
+    match selects(transaction, reader.base()) {
+        Some(true) => {}
+        Some(false) => return FollowedFetch::OtherVariant,
+        None => return FollowedFetch::Unusable(Reason::NotReusable.into()),
     }
     let usable = stored_meta(reader.head())
         .and_then(|meta| Some((freshness_left(transaction, &meta)?, meta)));
@@ -110,7 +122,7 @@ fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> 
 /// # Errors
 /// [`Fault::OriginBroke`]: the fetch failed after it had reported success.
 pub(super) async fn own_response<'t>(
-    transaction: &Transaction<'t>,
+    transaction: &mut Transaction<'t>,
     mut follower: Follower,
     varies: bool,
 ) -> Result<Option<Response<'t>>, Fault> {
@@ -120,6 +132,9 @@ pub(super) async fn own_response<'t>(
             Ok(Some(growing(reader, meta)))
         }
         FollowOutcome::Validated(renewed) => {
+            if selects(transaction, renewed.base.as_ref()) != Some(true) {
+                return Ok(None);
+            }
             Ok(validated_hit(transaction, &renewed, varies).map(Response::Stored))
         }
         FollowOutcome::Declined(_) | FollowOutcome::Failed(_) => Err(Fault::OriginBroke),
@@ -136,6 +151,7 @@ fn validated_hit<'t>(
     renewed: &RenewedHead,
     varies: bool,
 ) -> Option<Hit<'t>> {
+    let varies = varies || renewed.base.is_some();
     let variant = varies.then_some(&**transaction.variant);
     validated(&transaction.lookup_query(), &transaction.request, variant, renewed.version()?)
 }

@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use forebay_cache::{
-    CollapseResult, DeclineReason, FollowOutcome, FragmentReader, Leader, LongBody, ReadEvent,
+    CollapseResult, DeclineReason, DeclinedUntil, FollowOutcome, Follower, FragmentReader, Leader,
+    LongBody, ReadEvent, RecordVersion,
 };
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::range::write_range;
@@ -25,9 +26,10 @@ use super::outbound::Purpose;
 use super::part::unit_terms;
 use super::resolve::fetch_task;
 use super::resume::MissingRange;
+use crate::clock;
 use crate::counters::Counter;
 use crate::fault::{Fault, Side};
-use crate::limits::{JOINS_MAX, READ_BYTES_MAX};
+use crate::limits::{FAILED_FETCHES_MAX, JOINS_MAX, READ_BYTES_MAX};
 use crate::lookup::{MissingPart, validated};
 use crate::response::Response;
 use crate::store::{BodyWriter, NotStored};
@@ -102,16 +104,17 @@ pub(crate) async fn obtain_fragment(
     }
     let unit = body.unit_of(number, unit_bytes);
     let start = body.bytes_of_all(&(number..number + 1)).start;
+    let mut tries_left = FAILED_FETCHES_MAX;
     for _ in 0..JOINS_MAX {
         let terms = unit_terms(transaction.config, route.number);
         let joined = transaction.store().collapse_fragments(body, &unit, number, terms);
-        let mut follower = match joined {
+        let (mut follower, leads) = match joined {
             CollapseResult::Stored => return Ok(FragmentSource::Stored),
             CollapseResult::Leader(leader, follower) => {
                 start_unit(transaction, leader, body, &unit)?;
-                follower
+                (follower, true)
             }
-            CollapseResult::Follower(follower) => follower,
+            CollapseResult::Follower(follower) => (follower, false),
             CollapseResult::Declined(_) => break,
         };
         match poll_fn(|cx| follower.poll_outcome(cx)).await {
@@ -127,7 +130,11 @@ pub(crate) async fn obtain_fragment(
             FollowOutcome::Failed(None) => {}
             FollowOutcome::Failed(Some(CHANGED)) => return Err(FragmentFault::Changed),
             FollowOutcome::Failed(Some(code)) => {
-                return Err(FragmentFault::Failed(FailureCode::read(code).status()));
+                // The failure may be the fault of the request that led.
+                tries_left -= 1;
+                if leads || tries_left == 0 {
+                    return Err(FragmentFault::Failed(FailureCode::read(code).status()));
+                }
             }
             FollowOutcome::Declined(_) | FollowOutcome::Validated(_) => break,
         }
@@ -135,17 +142,41 @@ pub(crate) async fn obtain_fragment(
     Err(FragmentFault::Unavailable)
 }
 
-/// Starts the fetch of the unit that contains a fragment, unless it is under way or not needed: the
-/// client will want it soon.
-pub(crate) fn fetch_ahead(transaction: &Transaction<'_>, body: &LongBody, number: u32) {
+/// Starts the fetch of the unit that contains a fragment, unless it is not needed: the client will
+/// want it soon. The fetch is not abandoned while the client holds the follower.
+pub(crate) fn fetch_ahead(
+    transaction: &Transaction<'_>,
+    body: &LongBody,
+    number: u32,
+) -> Option<Follower> {
     let route = transaction.route().route;
     let unit = body.unit_of(number, route.settings.range_unit_bytes);
     let terms = unit_terms(transaction.config, route.number);
-    let joined = transaction.store().collapse_fragments(body, &unit, number, terms);
-    if let CollapseResult::Leader(leader, _) = joined {
-        // If it does not start, the client starts it later.
-        let _ = start_unit(transaction, leader, body, &unit);
+    match transaction.store().collapse_fragments(body, &unit, number, terms) {
+        CollapseResult::Leader(leader, follower) => {
+            // If it does not start, the client starts it later.
+            start_unit(transaction, leader, body, &unit).ok()?;
+            follower.step_aside();
+            Some(follower)
+        }
+        CollapseResult::Follower(follower) => {
+            follower.step_aside();
+            Some(follower)
+        }
+        CollapseResult::Stored | CollapseResult::Declined(_) => None,
     }
+}
+
+/// Notes that the origin has answered for a part with another version of a response whose head has
+/// been sent. The response is removed, and requests for it pass through for a while, because such
+/// an origin would break off each response that is fetched in parts.
+pub(crate) fn forget_changed(transaction: &Transaction<'_>, known: RecordVersion) {
+    let (store, key) = (transaction.store(), transaction.key);
+    let variant = Some(&**transaction.variant).filter(|variant| !variant.is_empty());
+    store.forget(key, variant, known);
+    let declined_ms = u64::from(transaction.route().route.settings.hit_for_miss_ms);
+    let until_ms = clock::monotonic_ms().saturating_add(declined_ms);
+    store.decline(key, variant, DeclinedUntil { reason: NOT_THE_PART, until_ms });
 }
 
 async fn read_to_end(mut arriving: FragmentReader) {

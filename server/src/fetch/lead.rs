@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use forebay_cache::{DeclineReason, Leader};
+use forebay_cache::{DeclineReason, Follower, Leader};
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::policy::conditional::validator_fields;
@@ -91,6 +91,8 @@ pub(super) enum FetchOutcome {
         progress: RuleProgress,
         /// Field lines that only the client of this request gets.
         own_lines: FieldBlock,
+        /// The fetch of the response's first part, if its parts are fetched one by one.
+        first_part: Option<Follower>,
     },
     /// The stored response is still valid for this request, with this head, which may not be
     /// stored.
@@ -148,7 +150,9 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
             } else {
                 leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
                 task.worker.notify_stored();
-                report(outcome, FetchOutcome::Stored { fwd_status: 304, progress, own_lines });
+                let (fwd_status, first_part) = (304, None);
+                let stored = FetchOutcome::Stored { fwd_status, progress, own_lines, first_part };
+                report(outcome, stored);
             }
         }
         Ok(OriginVerdict::Answer(mut answer)) => match task.part_of(&mut answer, &leader) {
@@ -307,7 +311,9 @@ impl FetchTask {
                 if !own_lines.bytes().is_empty() {
                     self.worker.count(Counter::SetCookieStripped);
                 }
-                report(outcome, FetchOutcome::Stored { fwd_status, progress, own_lines });
+                let first_part = None;
+                let stored = FetchOutcome::Stored { fwd_status, progress, own_lines, first_part };
+                report(outcome, stored);
                 let writer = BodyWriter::new(fill, settings.object_bytes_max);
                 let pace = FillPace::new(settings);
                 fill_record(writer, answer.body, pace).await;

@@ -33,7 +33,9 @@ mod validate;
 
 pub(crate) use abandoned::AbandonedFetches;
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
-pub(crate) use fragments::{FragmentSource, fetch_ahead, obtain_fragment};
+pub(crate) use fragments::{
+    FragmentFault, FragmentSource, fetch_ahead, forget_changed, obtain_fragment,
+};
 pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;
 pub(crate) use join::{JoinContext, JoinKey, declined_detail};

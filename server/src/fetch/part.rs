@@ -6,15 +6,18 @@
 //! is the whole response, it is stored like the response to a request without a range.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use forebay_cache::{
-    CollapseResult, DeclineReason, Fill, FillRefused, JoinPolicy, JoinTerms, Leader,
+    CollapseResult, DeclineReason, Fill, FillRefused, Follower, FollowerWatch, JoinPolicy,
+    JoinTerms, Leader,
 };
 use forebay_http::fields::FieldId;
 use forebay_http::policy::range::{PartRefused, sends_parts, total_of_part};
 use forebay_http::policy::reason::Reason;
 use tokio::sync::oneshot;
 
+use super::abandoned::run_while_wanted;
 use super::answer::OriginAnswer;
 use super::fill::{FillPace, fill_part, fill_record};
 use super::lead::{FetchOutcome, FetchTask, report};
@@ -30,6 +33,14 @@ pub(super) struct ResponsePart {
     bytes: Range<u64>,
     /// The length of the whole response, or the reason that the part is of no use.
     total: Result<u64, PartRefused>,
+}
+
+/// A part that is being stored.
+struct PartFill {
+    fill: Fill,
+    /// A follower of the fetch of the part's fragments, and a watch on it. `None` if the part is
+    /// the whole response, whose followers are those of the leader.
+    fragments: Option<(Follower, FollowerWatch)>,
 }
 
 impl FetchTask {
@@ -72,20 +83,28 @@ impl FetchTask {
     ) {
         let progress = self.rule_state.progress();
         match self.begin_part(&mut answer, part, leader) {
-            Ok((fill, is_whole)) => {
+            Ok(PartFill { fill, fragments }) => {
                 let own_lines = self.store_context().own_lines(&answer.head.block);
                 if !own_lines.bytes().is_empty() {
                     self.worker.count(Counter::SetCookieStripped);
                 }
                 self.worker.count(Counter::PartsFetched);
                 let fwd_status = answer.received_status;
-                report(outcome, FetchOutcome::Stored { fwd_status, progress, own_lines });
                 let settings = &self.route().route.settings;
                 let writer = BodyWriter::new(fill, u64::MAX);
                 let pace = FillPace::new(settings);
-                match is_whole {
-                    true => fill_record(writer, answer.body, pace).await,
-                    false => fill_part(writer, answer.body, pace).await,
+                let (first_part, watch) = fragments.unzip();
+                let stored = FetchOutcome::Stored { fwd_status, progress, own_lines, first_part };
+                report(outcome, stored);
+                match watch {
+                    // The requests that follow the fetch of the head have got it, and leave.
+                    Some(watch) => {
+                        let worker = Rc::clone(&self.worker);
+                        let fill = fill_part(writer, answer.body, pace);
+                        let fill = run_while_wanted(worker, self.network, watch, fill);
+                        self.worker.spawn(fill);
+                    }
+                    None => fill_record(writer, answer.body, pace).await,
                 }
             }
             Err((leader, why)) => {
@@ -125,14 +144,13 @@ impl FetchTask {
         self.store_context().new_partial_record(&answer.head, &answer.timing())
     }
 
-    /// Begins to store a part. The answer becomes that to a request without a range. Returns also
-    /// whether the part is the whole response.
+    /// Begins to store a part. The answer becomes that to a request without a range.
     fn begin_part(
         &self,
         answer: &mut OriginAnswer,
         part: ResponsePart,
         leader: Leader,
-    ) -> Result<(Fill, bool), (Leader, NotStored)> {
+    ) -> Result<PartFill, (Leader, NotStored)> {
         let ResponsePart { bytes: unit, total } = part;
         let total = match total {
             Ok(total) => total,
@@ -143,7 +161,8 @@ impl FetchTask {
             Err(why) => return Err((leader, why)),
         };
         if unit.start == 0 && total <= unit.end {
-            return record.begin(leader, Some(total)).map(|fill| (fill, true));
+            let begun = record.begin(leader, Some(total));
+            return begun.map(|fill| PartFill { fill, fragments: None });
         }
         let store = &self.worker.store;
         let Some(body) = store.empty_long_body(total) else {
@@ -155,17 +174,19 @@ impl FetchTask {
         // before the head is stored.
         let whole = body.unit_of(numbers.start, unit_bytes);
         let terms = unit_terms(&self.config, self.route_number);
-        let begun = match store.collapse_fragments(&body, &whole, numbers.start, terms) {
-            CollapseResult::Leader(fragments, _) => fragments.begin_fragments(body, numbers),
+        let joined = store.collapse_fragments(&body, &whole, numbers.start, terms);
+        let CollapseResult::Leader(fragments, follower) = joined else {
             // No other request knows the body's id.
-            _ => return Err((leader, NotStored::by(FillRefused::NoRoom))),
+            return Err((leader, NotStored::by(FillRefused::NoRoom)));
         };
-        let fill = match begun {
+        follower.step_aside();
+        let fragments_watch = (follower, fragments.watch_followers());
+        let fill = match fragments.begin_fragments(body, numbers) {
             Ok(fill) => fill,
             Err((_, refused)) => return Err((leader, NotStored::by(refused))),
         };
         match record.begin_partial(leader, &body) {
-            Ok(()) => Ok((fill, false)),
+            Ok(()) => Ok(PartFill { fill, fragments: Some(fragments_watch) }),
             Err(leader) => Err((leader, NotStored::by(FillRefused::NoRoom))),
         }
     }

@@ -18,7 +18,7 @@ use forebay_cache::{CollapseResult, Follower, Leader};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::meta::StoredMeta;
-use forebay_http::policy::reason::Reason;
+use forebay_http::policy::reason::{Detail, Reason};
 use tokio::sync::oneshot;
 
 use super::abandoned::run_while_wanted;
@@ -98,7 +98,10 @@ async fn ask_alone<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>
     {
         return Ok(response);
     }
-    pass_through(transaction, true).await
+    // The whole response may be storable, but its parts are not those of one version.
+    let parts_differ = Detail::caused(Reason::Declined, Some(Reason::ContentRange));
+    let is_shareable = transaction.cache_status.detail != Some(parts_differ);
+    pass_through(transaction, is_shareable).await
 }
 
 /// Leads a fetch or follows one; `None` if the request has to be passed through. Sets the cache
@@ -256,8 +259,9 @@ async fn start_fetch<'t>(
     let fetch = lead(task, leader, outcome);
     worker.spawn(run_while_wanted(Rc::clone(worker), network, followers, fetch));
     let response = match ended.await {
-        Ok(FetchOutcome::Stored { fwd_status, progress, own_lines }) => {
+        Ok(FetchOutcome::Stored { fwd_status, progress, own_lines, first_part }) => {
             transaction.rule_state.resume(progress);
+            transaction.first_part = first_part;
             status.fwd_status = Some(fwd_status);
             let response = own_response(transaction, follower, varies).await?;
             let response = response.map(|response| with_own_lines(response, own_lines));

@@ -152,6 +152,30 @@ fn a_declined_key_is_not_collapsed_for_a_while() {
     assert_eq!(flights.stats().declined, 3);
 }
 
+#[test]
+fn a_caller_that_needs_a_part_follows_the_whole_response_that_arrives() {
+    let flights = new_flights(config());
+    let part = FlightKey { is_part: true, ..key(b"a", None) };
+    let join_part = || flights.join(part, terms_at(0), &Nothing);
+    let whole = take_lead(&flights, b"a", None).0;
+    // The origin may be slow to begin the whole response.
+    let JoinResult::Lead(lead, _) = join_part() else { panic!("it waits for the whole response") };
+    assert!(!flights.is_whole_arriving(part));
+    lead.decline_once(DeclineReason::TooLarge);
+    let writer = begin(whole, b"whole", None);
+    assert!(flights.is_whole_arriving(part) && !flights.is_whole_arriving(key(b"a", None)));
+    assert!(matches!(join_part(), JoinResult::Follow(_)));
+    assert!(!flights.is_whole_arriving(FlightKey { is_part: true, ..key(b"a", Some(b"v")) }));
+    drop(writer);
+    assert!(matches!(join_part(), JoinResult::Lead(..)));
+    let declined = DeclinedUntil { reason: DeclineReason::TooLarge, until_ms: 10 };
+    flights.decline_key(part, declined);
+    for key in [part, key(b"a", None)] {
+        assert!(matches!(flights.join(key, terms_at(9), &Nothing), JoinResult::Declined(_)));
+    }
+    check_at_rest(&flights);
+}
+
 /// A caller whose response may be for this caller alone neither waits nor makes others wait.
 #[test]
 fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {

@@ -134,7 +134,7 @@ impl Model {
             (2, _) => return lead.decline_once(DeclineReason::TooLarge),
             (3..6, Some(known)) => {
                 let sequence = self.shelf.renew(&primary, &known);
-                lead.validated(RenewedHead { head: known.head.clone(), sequence });
+                lead.validated(RenewedHead { head: known.head.clone(), base: None, sequence });
                 let FollowOutcome::Validated(renewed) = outcome(&mut follower) else {
                     panic!("the outcome is not a validated head")
                 };

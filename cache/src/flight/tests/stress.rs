@@ -98,7 +98,7 @@ impl Shared {
     fn validate(&self, lead: LeaderGuard, found: &Kept) {
         thread::yield_now();
         let sequence = self.shelf.renew(lead.key().primary, found);
-        lead.validated(RenewedHead { head: found.head.clone(), sequence });
+        lead.validated(RenewedHead { head: found.head.clone(), base: None, sequence });
     }
 
     fn store(&self, writer: BodyWriter) {

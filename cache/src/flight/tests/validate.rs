@@ -13,7 +13,7 @@ fn followers_get_the_new_head_and_no_caller_joins_any_more() {
             assert_eq!(flights.detach(hash(b"a"), b"a"), 1);
         }
         let sequence = (!is_purged).then_some(7);
-        lead.validated(RenewedHead { head: Bytes::from_static(b"new head"), sequence });
+        lead.validated(RenewedHead { head: Bytes::from_static(b"new head"), base: None, sequence });
         let (_other, _) = take_lead(&flights, b"a", None);
         for follower in [&mut first, &mut second] {
             let FollowOutcome::Validated(renewed) = outcome(follower) else {
