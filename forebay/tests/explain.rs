@@ -86,10 +86,7 @@ fn check_cache_status(expected: &str, response: &Response, case: &str) {
 #[test]
 fn the_verdict_is_that_of_the_next_request() {
     let origin = origin();
-    let server = start(
-        &origin,
-        "hit_for_miss_ms = \"60s\"\nbypass_cookies = [\"login\"]\nrange_unit_bytes = \"1MiB\"",
-    );
+    let server = start(&origin, "hit_for_miss_ms = \"60s\"\nbypass_cookies = [\"login\"]");
     for target in ["/", "/private", "/stale", "/vary", "/swr", "/none"] {
         ask(&server, "GET", target, &["X-Kind: a"]);
     }

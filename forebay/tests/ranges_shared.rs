@@ -20,11 +20,7 @@ fn start(origin: &Origin) -> Server {
 }
 
 fn builder(origin: &Origin) -> ServerBuilder {
-    ServerBuilder::new(PROGRAM)
-        .origin(origin)
-        .flag("--workers", "2")
-        .flag("--cache-size", "64MiB")
-        .flag("--range-unit-bytes", "1MiB")
+    ServerBuilder::new(PROGRAM).origin(origin).flag("--workers", "2").flag("--cache-size", "64MiB")
 }
 
 fn ask(server: &Server, fields: &[&str]) -> Response {

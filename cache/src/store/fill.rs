@@ -212,9 +212,7 @@ impl Leader {
     /// Followers get the new head in any case. The new record keeps the old tags, and `tags` are
     /// added. Without a known record, the fetch fails.
     pub fn validated(self, head: &[u8], times: RecordTimes, tags: Option<&RecordTags>) {
-        let Some(known) = self.known else {
-            return;
-        };
+        let Some(known) = self.known else { return };
         let FlightKey { primary, variant, .. } = self.guard.key();
         let noted = self.guard.purge_noted();
         let sequence = self.inner.renew((primary, variant), known, noted, (head, times, tags));

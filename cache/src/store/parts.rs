@@ -113,8 +113,8 @@ impl Leader {
     /// later callers find it.
     ///
     /// # Errors
-    /// The response is not stored: it was purged, another one was stored since the leader began, the
-    /// whole response is arriving, or there is no room. The leader is returned, whose followers
+    /// The response is not stored: it was purged, another one was stored since the leader began,
+    /// the whole response is arriving, or there is no room. The leader is returned, whose followers
     /// still wait.
     pub fn store_partial(
         self,

@@ -656,15 +656,14 @@ settings! {
         reason: "A few films would evict every page. `growing_percent_max` also limits the size of \
             a body that can be stored.",
     }
-    range_unit_bytes: u64 = "0" {
+    range_unit_bytes: u64 = "1MiB" {
         doc: "Length of the parts in which a range of a response is requested and stored; 0: a \
             range that is not stored passes through.",
         kind: SettingKind::Bytes { min: 0, max: GIB },
         reloads: true,
         reason: "A player that seeks in a film gets each part from the cache that any client has \
-            seen. 1MiB is a good length; longer parts need fewer requests, and fetch more bytes \
-            that no client wants. It is 0 by default because the origin must answer ranges \
-            reliably.",
+            seen. Longer parts need fewer requests, and fetch more bytes that no client wants. Set \
+            0 for an origin whose servers have different tags for one file.",
     }
     unkeyed_fields: FieldNameList = "forwarded,x-forwarded-host,x-forwarded-port,\
         x-forwarded-prefix,x-forwarded-scheme,x-forwarded-server,x-host,x-http-method,\
