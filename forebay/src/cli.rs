@@ -7,6 +7,7 @@ mod explain;
 mod locks;
 mod rules;
 mod stored;
+mod trace;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command, value_parser};
@@ -35,6 +36,7 @@ pub(crate) fn command() -> Command {
         .subcommand(stored::purge())
         .subcommand(stored::list())
         .subcommand(explain::explain())
+        .subcommand(trace::trace())
         .subcommand(stats())
         .subcommand(counters())
         .subcommand(locks::command())

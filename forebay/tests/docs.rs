@@ -7,7 +7,7 @@ use forebay_testkit::{Origin, Server};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// Pages that contain commands.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "docs/cache-tools.md",
     "docs/explain.md",
@@ -19,6 +19,7 @@ const PAGES: [&str; 13] = [
     "docs/purging.md",
     "docs/signals.md",
     "docs/sites.md",
+    "docs/trace.md",
     "docs/upgrade.md",
     "docs/why-a-miss.md",
 ];

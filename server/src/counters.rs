@@ -277,6 +277,14 @@ counters! {
         "Events whose line could not be written to standard error, or not in time.";
     AdminCrowded, Counter, "admin_crowded_total",
         "Admin connections that were closed, or refused, because too many were open.";
+    Traces, Counter, "traces_total",
+        "Traces of requests that operators have begun.";
+    TracesOpen, Gauge, "traces_open",
+        "Traces of requests that are open now.";
+    TracesRefused, Counter, "traces_refused_total",
+        "Traces of requests that were refused because too many were open.";
+    TraceRequestsLost, Counter, "trace_requests_lost_total",
+        "Requests that a trace does not show because it was not read in time.";
     LockProfileFailed, Counter, "lock_profile_failed_total",
         "1 if the lock profile could not be created; the server then runs without a lock profile.";
     Reloads, Counter, "reloads_total",

@@ -96,6 +96,8 @@ events! {
     RunsAsRoot, warn, "runs_as_root", "the server runs as root";
     AdminFull, warn, "admin_full", "too many admin connections: closed one, or refused one";
     AdminFailed, error, "admin_failed", "cannot accept an admin connection";
+    TraceBegun, info, "trace_begun", "an operator traces requests";
+    TraceEnded, info, "trace_ended", "a trace of requests has ended";
     EventsLost, warn, "events_lost", "could not write events to standard error";
 }
 

@@ -39,6 +39,7 @@ use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
 use crate::store::{PurgeRequest, purge};
+use crate::trace::RequestStep;
 use crate::transaction::{Transaction, TransactionStart};
 
 /// Answers the request whose head of `head_bytes` is at the start of the input. If this is the
@@ -90,6 +91,9 @@ pub(crate) async fn answer(
             Poll::Pending => relay_interim(client, form, &interim, queue, work).await,
         }
     };
+    if let Ok(response) = &response {
+        transaction.trace().step(|| response_step(response));
+    }
     let delivered = match response {
         Ok(Ok(response)) => match begin(&mut transaction, queue, response) {
             BegunDelivery::Queued(delivered) => Ok(delivered),
@@ -164,6 +168,7 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     let plan = match transaction.look_up() {
         LookupResult::Hit(hit) => {
             note_hit(transaction, &hit);
+            trace_lookup(transaction);
             return Ok(Response::Stored(hit));
         }
         LookupResult::Forward(plan) => plan,
@@ -173,6 +178,13 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
         transaction.worker().count_reason(detail.reason);
     }
     response
+}
+
+fn response_step(response: &Result<Response<'_>, Fault>) -> RequestStep {
+    match response {
+        Ok(response) => RequestStep::Response { source: response.source() },
+        Err(fault) => RequestStep::Fault { fault: fault.reason() },
+    }
 }
 
 /// Answers a request that is not a hit: with a stale response, or with that of the origin.
@@ -187,9 +199,11 @@ async fn respond_without_hit<'t>(
         && let Some(stale) = stale_at_once(transaction, plan.fills)
     {
         note_stale_hit(transaction, &stale);
+        trace_lookup(transaction);
         return Ok(Response::Stored(stale.hit));
     }
     note_forward(transaction, &plan);
+    trace_lookup(transaction);
     if transaction.request.directives.only_if_cached {
         transaction.cache_status.outcome = CacheOutcome::NotForwarded;
         transaction.cache_status.detail = Some(Reason::OnlyIfCached.into());
@@ -199,10 +213,15 @@ async fn respond_without_hit<'t>(
     match stale_if_error(transaction, &response) {
         Some(stale) => {
             note_stale_if_error(transaction, &stale, &response);
+            transaction.trace().step(|| RequestStep::Stale(transaction.cache_status));
             Ok(Response::Stored(stale.hit))
         }
         None => response,
     }
+}
+
+fn trace_lookup(transaction: &Transaction<'_>) {
+    transaction.trace().step(|| RequestStep::Lookup(transaction.cache_status));
 }
 
 /// Returns the response that header rules give instead of the requested one.
@@ -274,16 +293,22 @@ fn end(
     rule_state.end(client);
     let delivered = match delivered {
         Ok(delivered) => delivered,
-        Err(DeliverError::Before(Fault::ClientGone)) => return Err(Fault::ClientGone),
+        Err(DeliverError::Before(Fault::ClientGone)) => {
+            log.trace.step(|| RequestStep::Fault { fault: Fault::ClientGone.reason() });
+            return Err(Fault::ClientGone);
+        }
         Err(DeliverError::Before(fault) | DeliverError::Midway(fault)) => {
+            log.trace.step(|| RequestStep::Fault { fault: fault.reason() });
             client.worker.fault(fault, client.peer.ip());
             log.end(client, BROKEN_OFF, 0, cache);
             return Err(fault);
         }
     };
-    if !rule_state.is_off(HttpControl::Logging) {
-        log.end(client, delivered.status, delivered.body_bytes, cache);
-    }
+    let log = match rule_state.is_off(HttpControl::Logging) {
+        true => log.without_entry(),
+        false => log,
+    };
+    log.end(client, delivered.status, delivered.body_bytes, cache);
     Ok(match delivered.keep_alive && !has_unread_body {
         true => AfterResponse::KeepAlive,
         // If this server decides to end the connection, the client may already be sending its next

@@ -2,7 +2,7 @@
 //!
 //! Read `flow.rs` first: it names the seven steps that a request takes. Each step is a folder of
 //! the same name. Around them are the engine (threads, start, reload, stop), the admin interface,
-//! the access log, and one table each for settings, counters and events.
+//! the access log, traces, and one table each for settings, counters and events.
 #![forbid(unsafe_code)]
 
 mod accept;
@@ -35,6 +35,7 @@ mod rules;
 mod send_queue;
 mod store;
 mod terminal;
+mod trace;
 mod transaction;
 mod transport;
 mod worker;

@@ -326,6 +326,25 @@ pub(crate) const LISTED_AT_ONCE_MAX: usize = 64;
 /// Open admin connections.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
 
+/// Tracers of a server. Each has a queue of up to 2.5 MB.
+pub(crate) const TRACERS_MAX: usize = 4;
+
+/// Records in the queue of a tracer: of some milliseconds of a busy server.
+pub(crate) const TRACE_QUEUE_MAX: usize = 256;
+
+/// Steps in the record of a traced request. Only a long response in many units has more.
+pub(crate) const TRACE_STEPS_MAX: usize = 64;
+
+/// Bytes of each text from a client in the record of a traced request.
+pub(crate) const TRACE_TEXT_BYTES_MAX: usize = 1 << 10;
+
+/// Bytes of the URL, host or path that selects traced requests.
+pub(crate) const TRACE_FILTER_BYTES_MAX: usize = 2 << 10;
+
+/// Interval at which a trace sends an empty line, so that its client knows that the server runs,
+/// and the server notices a client that is gone.
+pub(crate) const TRACE_HEARTBEAT_MS: u64 = 5_000;
+
 /// Idle time after which an admin connection is closed.
 pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
 

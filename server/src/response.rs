@@ -36,6 +36,18 @@ pub(crate) struct ConfirmedResponse<'t> {
 }
 
 impl Response<'_> {
+    /// The word for the source of the response, in traces.
+    pub(crate) fn source(&self) -> &'static str {
+        match self {
+            Response::Stored(_) => "stored",
+            Response::Confirmed(_) => "confirmed",
+            Response::Growing(_) => "arriving",
+            Response::Streamed(_) => "origin",
+            Response::NotModified(_) => "not-modified",
+            Response::Synthetic(_) => "server",
+        }
+    }
+
     /// The facts of the stored response that this response is made from.
     pub(crate) fn stored_meta(&self) -> Option<&StoredMeta> {
         match self {

@@ -20,10 +20,11 @@ use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::{KeyText, NormalText, RouteMatch, match_route, write_key};
-use crate::log::Access;
+use crate::log::{Access, shortened};
 use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
+use crate::trace::{RequestStep, Trace};
 use crate::worker::Worker;
 
 /// One request of a client.
@@ -111,6 +112,11 @@ impl<'t> Transaction<'t> {
         &self.client.worker
     }
 
+    /// The trace of the request.
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.log.trace
+    }
+
     pub(crate) fn store(&self) -> &'t StoreWorker {
         &self.client.worker.store
     }
@@ -134,6 +140,10 @@ impl<'t> Transaction<'t> {
         let buffer = self.unused.key.as_deref_mut().expect("routing comes before the key");
         let route = match_route(self.config, &self.request, buffer)?;
         self.route = Some(route);
+        self.trace().step(|| RequestStep::Route {
+            site: route.site.name.clone(),
+            path_prefix: route.route.path_prefix.clone(),
+        });
         Ok(route)
     }
 
@@ -164,6 +174,9 @@ impl<'t> Transaction<'t> {
             target.path_query,
         );
         self.key = buffer;
+        self.trace().step(|| RequestStep::Key {
+            url: shortened(KeyText::of(self.key).map(|text| text.url).unwrap_or_default()),
+        });
     }
 
     /// Returns the key as text, if the route's setting has it sent to clients.

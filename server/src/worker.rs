@@ -34,6 +34,7 @@ use crate::key::DamagedKey;
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
+use crate::trace::WorkerTracers;
 use crate::transport::Connector;
 
 /// One worker's state.
@@ -67,6 +68,7 @@ pub(crate) struct Worker {
     histogram_rests: [Cell<u64>; Histogram::COUNT],
     events: EventBudget,
     access_log: RefCell<Option<LogSender>>,
+    pub(crate) tracers: WorkerTracers,
     /// Buffers of the header rules.
     pub(crate) rule_scratch: RefCell<RuleScratch>,
     /// A UUID of the process.
@@ -122,6 +124,7 @@ impl Worker {
             histogram_rests: Default::default(),
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),
+            tracers: WorkerTracers::default(),
             rule_scratch: RefCell::default(),
             process_id: parts.process_id,
             randomness: Cell::new(RandomState::new().build_hasher().finish()),

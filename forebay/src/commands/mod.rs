@@ -12,6 +12,7 @@ mod rules;
 mod selection;
 mod serve;
 mod stats;
+mod trace;
 mod try_example;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("purge", args)) => control::purge(args),
         Some(("ls", args)) => list::run(args),
         Some(("explain", args)) => explain::run(args),
+        Some(("trace", args)) => trace::run(args),
         Some(("stats", args)) => stats::run(args),
         Some(("counters", args)) => counters::run(args),
         Some(("locks", args)) => locks::run(args),

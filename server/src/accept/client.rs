@@ -24,6 +24,7 @@ use crate::limits::{
 };
 use crate::pace::{LeastRate, Pace};
 use crate::send_queue::SendQueue;
+use crate::trace::ArrivalTimes;
 use crate::transport::Transport;
 use crate::worker::Worker;
 
@@ -37,6 +38,8 @@ pub(crate) struct Client {
     sent_bytes: Cell<u64>,
     /// Bytes that the client has sent so far.
     received_bytes: Cell<u64>,
+    /// The times at which its requests arrive, for traces.
+    pub(crate) arrival: ArrivalTimes,
     /// How far the client is behind the least rate in reading responses.
     sending: RefCell<Pace>,
     /// Variables that rules keep from one request of the connection to the next.
@@ -66,6 +69,7 @@ impl Client {
             registered,
             sent_bytes: Cell::new(0),
             received_bytes: Cell::new(0),
+            arrival: ArrivalTimes::default(),
             sending: RefCell::default(),
             session: Cell::default(),
             local: Cell::default(),
@@ -175,8 +179,7 @@ impl Client {
     ) -> Poll<Result<usize, Fault>> {
         match self.transport.poll_read(cx, space) {
             Poll::Ready(Ok(count)) => {
-                self.received_bytes.update(|received| received + count as u64);
-                self.worker.count_many(Counter::BytesIn, count as u64);
+                self.note_read(count);
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(_)) => Poll::Ready(Err(Fault::ClientGone)),
@@ -188,9 +191,24 @@ impl Client {
     /// unread bytes would reset it, and the client would lose its request.
     pub(crate) fn read_now(&self, space: &mut [u8]) -> Option<usize> {
         let count = self.transport.read_now(space)?;
+        self.note_read(count);
+        Some(count)
+    }
+
+    fn note_read(&self, count: usize) {
         self.received_bytes.update(|received| received + count as u64);
         self.worker.count_many(Counter::BytesIn, count as u64);
-        Some(count)
+        if self.worker.tracers.is_on() {
+            self.arrival.note_read();
+        }
+    }
+
+    /// Notes that the last read brought a part of a request's head, the first one or a further one.
+    #[inline]
+    pub(crate) fn note_head(&self, is_first: bool) {
+        if self.worker.tracers.is_on() {
+            self.arrival.note_head(is_first);
+        }
     }
 
     /// Sends all of `queue`.

@@ -47,7 +47,8 @@ pub(super) struct LineSender(mpsc::Sender<Bytes>);
 pub(super) struct ClientGone;
 
 impl LineSender {
-    /// Returns a streamed response, and the sender of its lines. Each line is a JSON object.
+    /// Returns a streamed response, and the sender of its lines. Each line is a JSON object,
+    /// unless the caller replaces the content type.
     pub(super) fn answer() -> (LineSender, AdminResponse) {
         let (lines, written) = mpsc::channel(ADMIN_PIECES_MAX);
         let mut answer = Response::new(AdminBody::Lines { lines: written, active: None });
@@ -62,6 +63,11 @@ impl LineSender {
     /// [`ClientGone`].
     pub(super) async fn write(&self, lines: String) -> Result<(), ClientGone> {
         self.0.send(lines.into()).await.map_err(|_| ClientGone)
+    }
+
+    /// Waits until the client has closed its connection.
+    pub(super) async fn closed(&self) {
+        self.0.closed().await;
     }
 
     /// Queues one JSON object as a line.

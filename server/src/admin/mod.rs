@@ -13,6 +13,7 @@ mod places;
 mod purge;
 mod query;
 mod routes;
+mod trace;
 
 use std::convert::Infallible;
 use std::rc::Rc;

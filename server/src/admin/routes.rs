@@ -16,6 +16,7 @@ use super::locks;
 use super::metrics;
 use super::places::ActiveRequest;
 use super::purge::purge;
+use super::trace::trace;
 use crate::clock;
 use crate::counters::COUNTERS;
 use crate::engine::Control;
@@ -39,15 +40,17 @@ pub(super) async fn answer(
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
         (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control).await),
         (&Method::GET, "/explain") => explain(control, request.uri().query()).await,
+        (&Method::GET, "/trace") => trace(control, request.uri().query()).await,
         (&Method::GET, "/ls") => list(control, request.uri().query()),
         (&Method::GET, "/locks") => locks::look(control),
         (&Method::POST, "/locks") => locks::switch(control, request.uri().query()),
         (&Method::POST, "/purge") => purge(control, request, active).await,
         (&Method::POST, "/reload") => reload(control).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
-        (_, "/healthz" | "/metrics" | "/stats" | "/rules" | "/explain" | "/ls" | "/") => {
-            not_allowed("GET")
-        }
+        (
+            _,
+            "/healthz" | "/metrics" | "/stats" | "/rules" | "/explain" | "/trace" | "/ls" | "/",
+        ) => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
         (_, "/locks") => not_allowed("GET, POST"),
         _ => plain(StatusCode::NOT_FOUND, "no such path; GET / lists all of them\n"),
@@ -66,6 +69,7 @@ GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
 GET  /rules    counts and cost of each header rule, as JSON
 GET  /explain  how ?url= would be answered, also with ?method=, ?header= (a line each), ?json
+GET  /trace    the steps of requests as they pass: ?prefix=URL or ?host=&path=, ?limit=, ?json
 GET  /ls       stored responses, a JSON object on each line
 GET  /locks    state of the lock profile
 POST /locks    switches the lock profile: ?on, ?off or ?reset; ?on&sample=100 records 1 in 100

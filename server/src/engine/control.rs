@@ -37,6 +37,7 @@ use crate::limits::{
 use crate::log::{LogLosses, LogWriter, ReplacedLogs};
 use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
+use crate::trace::{TraceEnd, TracePlaces, Tracer};
 
 /// Callbacks into the program that the server runs in.
 pub struct Hooks {
@@ -70,6 +71,8 @@ pub(crate) struct Control {
     pub(super) guard: Option<DirGuard>,
     /// The reason that there is no lock profile, if it could not be created.
     lock_profile_fault: OnceCell<String>,
+    /// The open traces.
+    pub(crate) traces: TracePlaces,
     pub(crate) started_ms: u64,
 }
 
@@ -107,6 +110,7 @@ impl Control {
             log_losses: parts.log_losses,
             guard: parts.guard,
             lock_profile_fault: OnceCell::new(),
+            traces: TracePlaces::default(),
             started_ms: clock::monotonic_ms(),
         }
     }
@@ -138,6 +142,19 @@ impl Control {
         let command = |tell| WorkerCommand::Explain { request, tell };
         let (explanations, _) = self.workers.ask_one(command).wait().await;
         explanations.into_iter().next()
+    }
+
+    /// Makes the workers send the requests that a tracer selects. Returns the workers that are
+    /// stuck, whose requests may be missing.
+    pub(crate) async fn attach_tracer(&self, tracer: &Arc<Tracer>) -> StuckWorkers {
+        let attach = |done| WorkerCommand::AttachTracer { tracer: Arc::clone(tracer), done };
+        let (_, stuck) = self.workers.ask(attach).wait().await;
+        stuck
+    }
+
+    /// Updates the gauge of open traces.
+    pub(crate) fn show_open_traces(&self) {
+        self.slot.set(Counter::TracesOpen.index(), self.traces.open_count() as u64);
     }
 
     /// Adds `amount` to a counter in the control thread's slot.
@@ -351,6 +368,10 @@ impl Control {
         let limit_ms = u64::from(self.config.borrow().server.shutdown_ms_max);
         let event = if was_handed_over { Event::HandedOver } else { Event::Stopping };
         event.log(&format_args!("at most {limit_ms} ms"));
+        self.traces.end_all(match was_handed_over {
+            true => TraceEnd::HandedOver,
+            false => TraceEnd::Stopping,
+        });
         let deadline_ms = clock::monotonic_ms() + limit_ms;
         let workers = self.workers.take();
         for worker in &workers {

@@ -31,6 +31,7 @@ use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
 use crate::rules::RuleReport;
+use crate::trace::Tracer;
 use crate::transport::{Listener, TcpConnector, TcpListener};
 use crate::worker::{Worker, WorkerParts};
 
@@ -44,6 +45,8 @@ pub(crate) enum WorkerCommand {
     CountRules { tell: oneshot::Sender<RuleReport> },
     /// Explain on `tell` how the request would be answered.
     Explain { request: Box<RequestText>, tell: oneshot::Sender<Explanation> },
+    /// Send the requests that the tracer selects; `done` is signalled afterwards.
+    AttachTracer { tracer: Arc<Tracer>, done: oneshot::Sender<()> },
     /// Start or stop answering from the store; `done` is signalled afterwards.
     UseStore { is_used: bool, done: oneshot::Sender<()> },
     /// Stop accepting, and finish requests in flight until `deadline_ms`.
@@ -267,6 +270,10 @@ pub(crate) async fn work(
             }
             WorkerCommand::Explain { request, tell } => {
                 let _ = tell.send(explain(&worker, &request));
+            }
+            WorkerCommand::AttachTracer { tracer, done } => {
+                worker.tracers.add(tracer);
+                let _ = done.send(());
             }
             WorkerCommand::UseStore { is_used, done } => {
                 worker.use_store(is_used);

@@ -31,6 +31,7 @@ use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
 use crate::poll_once::poll_once;
 use crate::rules::HookContext;
+use crate::trace::{RequestStep, Trace};
 use crate::worker::Worker;
 
 /// One exchange with an origin: its request, and the queue for interim responses.
@@ -42,21 +43,22 @@ pub(super) struct Exchange<'a> {
     interim: &'a InterimQueue,
     /// The leader of the collapsed fetch that the exchange is for.
     leader: Option<&'a Leader>,
+    trace: &'a Trace,
 }
 
 impl<'a> Exchange<'a> {
     /// Creates an exchange for a routed request of a client of `network`. Its interim responses
-    /// (1xx) go to `interim`.
+    /// (1xx) go to `interim`, and its steps to `trace`.
     pub(super) fn new(
         network: ClientNetwork,
         hook: HookContext<'a>,
         message: OutboundMessage<'a>,
         purpose: Purpose<'a>,
-        interim: &'a InterimQueue,
+        (interim, trace): (&'a InterimQueue, &'a Trace),
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook };
-        Exchange { outbound, origin: &route.site.origin, network, interim, leader: None }
+        Exchange { outbound, origin: &route.site.origin, network, interim, leader: None, trace }
     }
 
     /// Makes the exchange tell the leader whether it waits for its turn at the origin.
@@ -85,6 +87,9 @@ pub(super) async fn exchange(
     upload: Option<(OutboundBody, UploadProgress)>,
 ) -> Result<OriginAnswer, Fault> {
     let answered = exchange.run(upload).await;
+    if let Err(fault) = &answered {
+        exchange.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
+    }
     if let Err(fault) = answered
         && fault.side() == Side::Origin
     {
@@ -137,6 +142,7 @@ impl Exchange<'_> {
             },
             Some(pooled) => {
                 self.worker().count(Counter::OriginReused);
+                self.trace.step(|| RequestStep::Connection { is_new: false });
                 match self.send(pooled, upload, progress).await {
                     Err(ExchangeError::Unsent(upload)) => self.send_again(upload, progress).await,
                     Err(ExchangeError::Dead) if self.outbound.message.is_repeatable() => {
@@ -180,6 +186,7 @@ impl Exchange<'_> {
         let permit = match poll_once(permit.as_mut()).await {
             Some(permit) => permit,
             None => {
+                self.trace.step(|| RequestStep::Wait);
                 self.leader.inspect(|leader| leader.set_waits(true));
                 permit.await
             }
@@ -195,7 +202,9 @@ impl Exchange<'_> {
     }
 
     async fn connect(&self) -> Result<Connection, Fault> {
-        connect(self.worker(), self.origin, self.settings()).await
+        let connection = connect(self.worker(), self.origin, self.settings()).await?;
+        self.trace.step(|| RequestStep::Connection { is_new: true });
+        Ok(connection)
     }
 
     async fn send(
@@ -217,6 +226,8 @@ impl Exchange<'_> {
             Ok(response) => {
                 let took_us = clock::monotonic_us().saturating_sub(began_us);
                 self.worker().observe(Histogram::OriginFirstByte, took_us);
+                let status = response.status().as_u16();
+                self.trace.step(|| RequestStep::Origin { status, took_us });
                 Ok(HeadReceived { response, connection, request_time })
             }
             Err(error) => Err(failed(error)),

@@ -18,6 +18,7 @@ use crate::limits::FILL_GRACE_MS;
 use crate::pace::{LeastRate, Pace};
 use crate::poll_once::poll_once;
 use crate::store::BodyWriter;
+use crate::trace::{RequestStep, StoreStep, Trace};
 use crate::worker::Worker;
 
 /// The reason that the end of a body was not reached.
@@ -88,14 +89,19 @@ impl FillPace {
     }
 }
 
-/// Writes the whole body into its growing record, and counts the outcome.
-pub(super) async fn fill_record(writer: BodyWriter, body: OriginBody, pace: FillPace) {
-    fill(writer, body, pace, (Counter::Stored, Counter::NotStored)).await;
+/// Writes the whole body into its growing record, and reports the outcome.
+pub(super) async fn fill_record(
+    writer: BodyWriter,
+    body: OriginBody,
+    pace: FillPace,
+    trace: &Trace,
+) {
+    fill(writer, body, pace, (Counter::Stored, Counter::NotStored), trace).await;
 }
 
 /// Writes a part of a body, like [`fill_record`].
-pub(super) async fn fill_part(writer: BodyWriter, body: OriginBody, pace: FillPace) {
-    fill(writer, body, pace, (Counter::PartsStored, Counter::PartsNotStored)).await;
+pub(super) async fn fill_part(writer: BodyWriter, body: OriginBody, pace: FillPace, trace: &Trace) {
+    fill(writer, body, pace, (Counter::PartsStored, Counter::PartsNotStored), trace).await;
 }
 
 async fn fill(
@@ -103,13 +109,16 @@ async fn fill(
     mut body: OriginBody,
     pace: FillPace,
     (stored, not_stored): (Counter, Counter),
+    trace: &Trace,
 ) {
     let worker = Rc::clone(&body.worker);
-    match write_all(writer, &mut body, pace).await {
-        Ok(true) => worker.count(stored),
-        Ok(false) | Err(FillError::NoReaders) => worker.count(not_stored),
-        Err(FillError::Broken) => worker.count(Counter::FillsAborted),
-    }
+    let (counter, step) = match write_all(writer, &mut body, pace).await {
+        Ok(true) => (stored, StoreStep::Stored),
+        Ok(false) | Err(FillError::NoReaders) => (not_stored, StoreStep::GivenUp),
+        Err(FillError::Broken) => (Counter::FillsAborted, StoreStep::BrokenOff),
+    };
+    worker.count(counter);
+    trace.step(|| RequestStep::Store(step));
     worker.notify_stored();
 }
 

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::fault::Fault;
 use crate::lookup::{Hit, stored_meta, validated};
 use crate::response::{GrowingResponse, Response};
+use crate::trace::{FetchStep, RequestStep};
 use crate::transaction::Transaction;
 
 /// The result of following a fetch.
@@ -35,6 +36,18 @@ pub(super) enum FollowedFetch<'t> {
     Failed(Option<u16>),
 }
 
+impl FollowedFetch<'_> {
+    /// Returns the step of a trace for this result.
+    fn step(&self) -> RequestStep {
+        RequestStep::Fetch(match self {
+            FollowedFetch::Response { .. } => FetchStep::Joined,
+            FollowedFetch::OtherVariant | FollowedFetch::TooEarly => FetchStep::Again,
+            FollowedFetch::Unusable(why) => FetchStep::NotUsed(*why),
+            FollowedFetch::Failed(_) => FetchStep::Failed,
+        })
+    }
+}
+
 /// Waits for another request's fetch, and checks whether its response may answer this request,
 /// which began at `asked_ms`. The wait needs no limit of its own, because the fetch has the limits
 /// of every exchange.
@@ -43,6 +56,17 @@ pub(super) enum FollowedFetch<'t> {
 /// If the fetch began earlier, the request waits for its end all the same: then all such requests
 /// share the next one.
 pub(super) async fn follow<'t>(
+    transaction: &mut Transaction<'t>,
+    follower: Follower,
+    varies: bool,
+    asked_ms: u64,
+) -> FollowedFetch<'t> {
+    let followed = follow_to_response(transaction, follower, varies, asked_ms).await;
+    transaction.trace().step(|| followed.step());
+    followed
+}
+
+async fn follow_to_response<'t>(
     transaction: &mut Transaction<'t>,
     mut follower: Follower,
     varies: bool,

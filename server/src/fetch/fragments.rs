@@ -21,6 +21,7 @@ use forebay_http::policy::stale::is_failure_status;
 use super::abandoned::run_while_wanted;
 use super::exchange::{Exchange, exchange};
 use super::fill::{FillPace, fill_part};
+use super::join::joined_step;
 use super::lead::{FailureCode, FetchTask};
 use super::outbound::Purpose;
 use super::part::unit_terms;
@@ -33,6 +34,7 @@ use crate::limits::{FAILED_FETCHES_MAX, JOINS_MAX, READ_BYTES_MAX};
 use crate::lookup::{MissingPart, validated};
 use crate::response::Response;
 use crate::store::{BodyWriter, NotStored};
+use crate::trace::{RequestStep, StoreStep};
 use crate::transaction::Transaction;
 
 /// The place from which a fragment can be read that was missing.
@@ -108,6 +110,7 @@ pub(crate) async fn obtain_fragment(
     for _ in 0..JOINS_MAX {
         let terms = unit_terms(transaction.config, route.number);
         let joined = transaction.store().collapse_fragments(body, &unit, number, terms);
+        transaction.trace().step(|| RequestStep::Fetch(joined_step(&joined)));
         let (mut follower, leads) = match joined {
             CollapseResult::Stored => return Ok(FragmentSource::Stored),
             CollapseResult::Leader(leader, follower) => {
@@ -230,7 +233,7 @@ impl MissingFragments {
             task.hook_context(),
             task.request.message(),
             Purpose::Resume(&fields),
-            &task.interim,
+            (&task.interim, &task.trace),
         );
         let mut answer = match exchange(&request.led_by(&leader), None).await {
             Ok(answer) => answer,
@@ -247,6 +250,8 @@ impl MissingFragments {
             && answer.head.content_length == Some(length);
         if !is_part {
             task.worker.count(Counter::PartsRefused);
+            let not_stored = StoreStep::NotStored(Reason::ContentRange.into());
+            task.trace.step(|| RequestStep::Store(not_stored));
             match answer.head.status {
                 // The answer may be meant for the client of this request alone.
                 _ if task.is_personal() => leader.decline_once(NOT_THE_PART),
@@ -258,6 +263,7 @@ impl MissingFragments {
             return;
         }
         if let Err(why) = task.may_store_part(&mut answer, self.body.bytes()) {
+            task.trace_not_stored(&why);
             leader.decline_once(DeclineReason::Code(why.detail.code()));
             answer.body.discard();
             return;
@@ -266,10 +272,13 @@ impl MissingFragments {
             Ok(fill) => {
                 task.worker.count(Counter::PartsFetched);
                 let pace = FillPace::new(&task.route().route.settings);
-                fill_part(BodyWriter::new(fill, u64::MAX), answer.body, pace).await;
+                let writer = BodyWriter::new(fill, u64::MAX);
+                fill_part(writer, answer.body, pace, &task.trace).await;
             }
             Err((leader, why)) => {
-                leader.decline_once(DeclineReason::Code(NotStored::by(why).detail.code()));
+                let why = NotStored::by(why);
+                task.trace_not_stored(&why);
+                leader.decline_once(DeclineReason::Code(why.detail.code()));
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::key::RouteMatch;
 use crate::limits::FOLLOW_STALLED_MS;
 use crate::lookup::{ForwardPlan, Stale};
+use crate::trace::FetchStep;
 use crate::worker::Worker;
 
 /// The parts of a request's surroundings that decide how it joins the fetches of its key.
@@ -106,6 +107,16 @@ pub(super) fn reason_of(declined: DeclineReason) -> Option<Reason> {
     match declined {
         DeclineReason::TooLarge => Some(Reason::TooLarge),
         DeclineReason::Code(code) => Reason::from_code(code),
+    }
+}
+
+/// Returns the step of a trace for the result of joining.
+pub(super) fn joined_step(joined: &CollapseResult) -> FetchStep {
+    match joined {
+        CollapseResult::Stored => FetchStep::Found,
+        CollapseResult::Leader(..) => FetchStep::Leads,
+        CollapseResult::Follower(_) => FetchStep::Follows,
+        CollapseResult::Declined(declined) => FetchStep::Declined(declined_detail(declined.reason)),
     }
 }
 

@@ -31,6 +31,7 @@ use crate::key::RouteMatch;
 use crate::lookup::Stale;
 use crate::rules::{HookContext, RuleProgress, RuleState};
 use crate::store::{BodyWriter, MergedHead, NewRecord, NotStored, StoreContext};
+use crate::trace::{RequestStep, StoreStep, Trace};
 use crate::worker::Worker;
 
 /// The data that a fetch needs. It may outlive the client that started the fetch.
@@ -48,6 +49,8 @@ pub(super) struct FetchTask {
     pub(super) unit: Option<Range<u64>>,
     /// The queue of interim responses for the client that started the fetch.
     pub(super) interim: InterimQueue,
+    /// The trace of the request that started the fetch.
+    pub(super) trace: Trace,
     /// Held until the origin has answered, if the fetch probes the origin.
     pub(super) probe: Cell<Option<ProbeGuard>>,
 }
@@ -133,6 +136,7 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
             task.worker.count(Counter::Validated);
             let progress = task.rule_state.progress();
             if let Some(why) = renewed.refused {
+                task.trace_not_stored(&why);
                 let (head, is_outdated) = (renewed.head, task.answers_for_all());
                 // A client that waits is served first, and then removes the stored response.
                 if is_outdated && outcome.is_closed() {
@@ -148,6 +152,7 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
                 };
                 report(outcome, confirmed);
             } else {
+                task.trace.step(|| RequestStep::Store(StoreStep::Renewed));
                 leader.validated(&renewed.head, renewed.times, renewed.tags.as_ref());
                 task.worker.notify_stored();
                 let (fwd_status, first_part) = (304, None);
@@ -254,9 +259,14 @@ impl FetchTask {
             self.hook_context(),
             self.request.message(),
             purpose,
-            &self.interim,
+            (&self.interim, &self.trace),
         );
         exchange(&request.led_by(leader), None).await
+    }
+
+    /// Notes that the response is not stored.
+    pub(super) fn trace_not_stored(&self, why: &NotStored) {
+        self.trace.step(|| RequestStep::Store(StoreStep::NotStored(why.detail.into())));
     }
 
     /// Makes the record of a response. An error of the origin does not replace a response that may
@@ -316,10 +326,11 @@ impl FetchTask {
                 report(outcome, stored);
                 let writer = BodyWriter::new(fill, settings.object_bytes_max);
                 let pace = FillPace::new(settings);
-                fill_record(writer, answer.body, pace).await;
+                fill_record(writer, answer.body, pace, &self.trace).await;
             }
             Err((leader, why)) => {
                 self.worker.count(Counter::NotStored);
+                self.trace_not_stored(&why);
                 // A response to a request with Authorization says little about other requests.
                 let is_authorized = self.request.client_request().directives.is_authorized;
                 if is_failure_status(answer.received_status) {

@@ -100,15 +100,19 @@ impl FetchTask {
                     // The requests that follow the fetch of the head have got it, and leave.
                     Some(watch) => {
                         let worker = Rc::clone(&self.worker);
-                        let fill = fill_part(writer, answer.body, pace);
+                        let trace = self.trace.clone();
+                        let fill = async move {
+                            fill_part(writer, answer.body, pace, &trace).await;
+                        };
                         let fill = run_while_wanted(worker, self.network, watch, fill);
                         self.worker.spawn(fill);
                     }
-                    None => fill_record(writer, answer.body, pace).await,
+                    None => fill_record(writer, answer.body, pace, &self.trace).await,
                 }
             }
             Err((leader, why)) => {
                 self.worker.count(Counter::NotStored);
+                self.trace_not_stored(&why);
                 answer.body.discard();
                 let reason = DeclineReason::Code(why.detail.code());
                 // A response to a request with Authorization says little about other requests.

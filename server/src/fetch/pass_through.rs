@@ -9,6 +9,7 @@ use super::upload::{BodyUpload, FirstPart};
 use crate::fault::Fault;
 use crate::response::{Response, StreamedResponse};
 use crate::store::{StoreContext, UnsafeTarget, note_storable};
+use crate::trace::{FetchStep, RequestStep};
 use crate::transaction::Transaction;
 
 /// Forwards the request to the origin. `is_shareable` is set if the request could have been
@@ -30,7 +31,9 @@ pub(super) async fn pass_through<'t>(
     };
     let hook = transaction.hook_context();
     let (client, interim) = (transaction.client, transaction.interim());
-    let request = Exchange::new(client.network(), hook, message, Purpose::PassThrough, interim);
+    let reports = (interim, transaction.trace());
+    transaction.trace().step(|| RequestStep::Fetch(FetchStep::Alone));
+    let request = Exchange::new(client.network(), hook, message, Purpose::PassThrough, reports);
     let mut upload = None;
     let mut answer = match body.is_whole() {
         true => exchange(&request, None).await?,

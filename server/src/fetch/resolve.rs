@@ -25,7 +25,7 @@ use super::abandoned::run_while_wanted;
 use super::condition;
 use super::follow::{FollowedFetch, follow, own_response};
 use super::fragments::fill_missing;
-use super::join::{JoinContext, JoinKey, declined_detail};
+use super::join::{JoinContext, JoinKey, declined_detail, joined_step};
 use super::lead::{FetchOutcome, FetchTask, lead};
 use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
@@ -38,6 +38,7 @@ use crate::fault::Fault;
 use crate::limits::{FAILED_FETCHES_MAX, JOINS_MAX};
 use crate::lookup::{ForwardPlan, LookupResult, Stale};
 use crate::response::{ConfirmedResponse, Response, StreamedResponse};
+use crate::trace::RequestStep;
 use crate::transaction::Transaction;
 
 /// Obtains the response to a request that the cache cannot answer.
@@ -114,7 +115,9 @@ async fn collapse<'t>(
     let mut status = CacheStatus::forwarded(plan.reason);
     let (began_ms, mut failed_count) = (clock::monotonic_ms(), 0);
     for joins_left in (0..JOINS_MAX).rev() {
-        match join(transaction, &plan) {
+        let joined = join(transaction, &plan);
+        transaction.trace().step(|| RequestStep::Fetch(joined_step(&joined)));
+        match joined {
             CollapseResult::Declined(declined) => {
                 worker.count(Counter::HitsForMiss);
                 status.detail = Some(declined_detail(declined.reason));
@@ -238,6 +241,7 @@ pub(super) fn fetch_task(
         stale,
         unit,
         interim: transaction.interim().clone(),
+        trace: transaction.trace().clone(),
         probe: Cell::new(None),
     })
 }

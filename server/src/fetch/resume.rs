@@ -53,7 +53,7 @@ pub(crate) async fn resume(
         hook,
         message,
         Purpose::Resume(&fields),
-        &interim,
+        (&interim, transaction.trace()),
     );
     let answer = exchange(&request, None).await.ok()?;
     missing.is_answered_by(&answer.head, tag).then_some(answer.body)

@@ -16,6 +16,7 @@ use crate::fault::{Fault, Side};
 use crate::limits::{BACKGROUND_FETCHES_MAX, BACKGROUND_FETCHES_PER_NETWORK_MAX};
 use crate::lookup::{ForwardPlan, Hit};
 use crate::response::Response;
+use crate::trace::{FetchStep, RequestStep};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
 
@@ -144,6 +145,7 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     let task = task.in_background(probe);
     let (outcome, _) = oneshot::channel();
     transaction.worker().count(Counter::BackgroundFetches);
+    transaction.trace().step(|| RequestStep::Fetch(FetchStep::Background));
     transaction.worker().spawn(async move {
         let _place = place;
         lead(task, leader, outcome).await;

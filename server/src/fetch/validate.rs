@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::lookup::{Stale, validated};
 use crate::response::{ConfirmedResponse, Response, StreamedResponse};
 use crate::store::{StoreContext, note_storable};
+use crate::trace::{FetchStep, RequestStep};
 use crate::transaction::Transaction;
 
 /// Asks the origin whether a stored response is still valid. Returns the stored response or the
@@ -30,7 +31,9 @@ pub(super) async fn validate<'t>(
     let (client, interim) = (transaction.client, transaction.interim());
     let hook = transaction.hook_context();
     let purpose = Purpose::Validate(&conditions);
-    let request = Exchange::new(client.network(), hook, message, purpose, interim);
+    let reports = (interim, transaction.trace());
+    transaction.trace().step(|| RequestStep::Fetch(FetchStep::Alone));
+    let request = Exchange::new(client.network(), hook, message, purpose, reports);
     let mut answer = exchange(&request, None).await?;
     let (worker, route) = (transaction.worker(), transaction.route());
     let (request, path_query) = (message.client_request(), line.path_query());

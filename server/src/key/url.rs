@@ -50,6 +50,7 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"http://").then_some(rest)
 }
 
-fn is_path_query(path: &[u8]) -> bool {
+/// Whether a request can have this path and query.
+pub(crate) fn is_path_query(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#')
 }

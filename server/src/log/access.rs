@@ -1,17 +1,22 @@
-//! The access log entry of one request, from the request's head to the end of the response.
+//! The reports of one request, from its head to the end of the response: its access log entry, and
+//! its trace.
 
 use forebay_http::policy::cache_status::{CacheName, CacheStatus};
 use forebay_http::request::RequestHead;
 
 use super::line::AccessEntry;
 use crate::accept::Client;
+use crate::trace::Trace;
 
-/// The access log entry of a request in progress; empty if there is no log, or the log does not
-/// sample this request.
-pub(crate) struct Access(Option<Box<AccessEntry>>);
+/// The reports of a request in progress.
+pub(crate) struct Access {
+    /// The access log entry; `None` if there is no log, or the log does not sample this request.
+    entry: Option<Box<AccessEntry>>,
+    pub(crate) trace: Trace,
+}
 
 impl Access {
-    /// Begins the entry of a request whose head has been parsed.
+    /// Begins the reports of a request whose head has been parsed.
     pub(crate) fn begin(client: &Client, head: RequestHead<'_>) -> Access {
         let mut entry = None;
         client.worker.with_access_log(|log| {
@@ -19,10 +24,16 @@ impl Access {
                 entry = Some(Box::new(AccessEntry::begin(head, client.peer.ip())));
             }
         });
-        Access(entry)
+        Access { entry, trace: client.worker.tracers.begin(client, head) }
     }
 
-    /// Ends the entry with a response that is complete or broke off, and writes it to the log.
+    /// Drops the entry, so that the request is not logged.
+    pub(crate) fn without_entry(self) -> Access {
+        Access { entry: None, ..self }
+    }
+
+    /// Ends the reports with a response that is complete or broke off, and writes the entry to the
+    /// log.
     pub(crate) fn end(
         self,
         client: &Client,
@@ -30,7 +41,8 @@ impl Access {
         body_bytes: u64,
         cache: (&CacheStatus, &CacheName),
     ) {
-        let Some(mut entry) = self.0 else { return };
+        self.trace.end(status, body_bytes, cache);
+        let Some(mut entry) = self.entry else { return };
         entry.end(status, body_bytes, cache);
         client.worker.with_access_log(|log| log.log(&entry));
     }

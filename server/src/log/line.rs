@@ -8,6 +8,7 @@ use forebay_http::policy::cache_status::{CacheName, CacheStatus};
 use forebay_http::request::{RequestHead, Version};
 
 use crate::clock;
+use crate::limits::TRACE_TEXT_BYTES_MAX;
 use crate::terminal::{escaped_json, steers_terminal};
 
 /// Format of a line of the access log.
@@ -84,7 +85,12 @@ impl AccessEntry {
     }
 
     fn write_json(&self, lines: &mut Vec<u8>) {
-        let value = serde_json::json!({
+        lines.extend_from_slice(escaped_json(&self.to_json().to_string()).as_bytes());
+    }
+
+    /// Returns the entry as a JSON object.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
             "time_ms": self.time_ms,
             "client": self.client.to_string(),
             "method": self.method,
@@ -97,8 +103,30 @@ impl AccessEntry {
             "cache": self.cache,
             "referer": self.referer,
             "user_agent": self.user_agent,
-        });
-        lines.extend_from_slice(escaped_json(&value.to_string()).as_bytes());
+        })
+    }
+
+    /// Returns the date and the client.
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}", common_log_date(self.time_ms / 1000), self.client)
+    }
+
+    /// The time at which the request began, on the clock of durations.
+    pub(crate) fn started_us(&self) -> u64 {
+        self.started_us
+    }
+
+    /// Sets the time at which the request began.
+    pub(crate) fn begin_at(&mut self, started_us: u64) {
+        self.started_us = started_us;
+    }
+
+    /// Cuts long texts from the client.
+    pub(crate) fn shorten(&mut self) {
+        let AccessEntry { method, host, target, referer, user_agent, .. } = self;
+        for text in [method, host, target, referer, user_agent] {
+            *text = shortened(std::mem::take(text));
+        }
     }
 
     fn write_combined(&self, lines: &mut Vec<u8>) {
@@ -129,6 +157,16 @@ fn named(fields: Fields<'_>, name: &[u8]) -> String {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Cuts a text that is longer than a trace keeps.
+pub(crate) fn shortened(mut text: String) -> String {
+    if text.len() > TRACE_TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TRACE_TEXT_BYTES_MAX));
+        text.push('…');
+        text.shrink_to_fit();
+    }
+    text
 }
 
 fn or_dash(text: &str) -> &str {

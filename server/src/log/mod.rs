@@ -9,5 +9,6 @@ mod replaced;
 mod writer;
 
 pub(crate) use access::Access;
+pub(crate) use line::{AccessEntry, shortened};
 pub(crate) use replaced::ReplacedLogs;
 pub(crate) use writer::{LogLosses, LogSender, LogWriter, flush_periodically};

@@ -69,6 +69,7 @@ async fn read(
         let bytes_max = settings.head_bytes_max as usize + 1;
         if let Poll::Ready(read) = client.poll_read(cx, buffers.input.space(bytes_max)) {
             if let Ok(count) = read {
+                client.note_head(buffers.input.is_empty());
                 buffers.input.filled(count);
             }
             ticket.end_idle();
@@ -78,6 +79,7 @@ async fn read(
         let displaced = idle && ticket.is_displaced();
         let closes = displaced || idle && (worker.drained_idle() || ticket.overdue());
         if closes && let Some(count) = client.read_now(buffers.input.space(bytes_max)) {
+            client.note_head(buffers.input.is_empty());
             buffers.input.filled(count);
             ticket.end_idle();
             // The time of the head begins now; the time of idling may be over.

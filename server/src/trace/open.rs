@@ -1,0 +1,68 @@
+//! The trace of a request in progress.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use forebay_http::policy::cache_status::{CacheName, CacheStatus};
+
+use super::record::TraceRecord;
+use super::step::RequestStep;
+use super::tracer::Tracer;
+use crate::clock;
+use crate::log::AccessEntry;
+
+/// A handle on the trace of a request; empty if no tracer has selected the request. The request has
+/// a handle, and so has the fetch that it starts. The record is sent when the last one is dropped.
+#[derive(Clone, Default)]
+pub(crate) struct Trace(Option<Rc<OpenTrace>>);
+
+struct OpenTrace {
+    /// `None` once the record is sent.
+    record: RefCell<Option<TraceRecord>>,
+    tracers: Vec<Arc<Tracer>>,
+}
+
+impl Trace {
+    /// Begins the trace of a request for the tracers that have selected it.
+    pub(super) fn begin(entry: AccessEntry, tracers: Vec<Arc<Tracer>>) -> Trace {
+        let record = RefCell::new(Some(TraceRecord::new(entry)));
+        let trace = Trace(Some(Rc::new(OpenTrace { record, tracers })));
+        trace.step(|| RequestStep::Request);
+        trace
+    }
+
+    /// Adds a step. Without a tracer this tests an `Option`, and makes no step.
+    #[inline]
+    pub(crate) fn step(&self, step: impl FnOnce() -> RequestStep) {
+        if let Some(open) = &self.0 {
+            open.add(step());
+        }
+    }
+
+    /// Notes the facts of a response that is complete or broke off.
+    pub(crate) fn end(&self, status: u16, body_bytes: u64, cache: (&CacheStatus, &CacheName)) {
+        let Some(open) = &self.0 else { return };
+        if let Some(record) = &mut *open.record.borrow_mut() {
+            record.entry.end(status, body_bytes, cache);
+        }
+        open.add(RequestStep::End);
+    }
+}
+
+impl OpenTrace {
+    fn add(&self, step: RequestStep) {
+        if let Some(record) = &mut *self.record.borrow_mut() {
+            record.add(clock::monotonic_us(), step);
+        }
+    }
+}
+
+impl Drop for OpenTrace {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            let record = Arc::new(record);
+            self.tracers.iter().for_each(|tracer| tracer.send(&record));
+        }
+    }
+}
