@@ -204,6 +204,63 @@ fn a_client_cannot_undo_the_effect_of_rules() {
     assert!(!spoofed.contains("spoofed"), "{spoofed}");
 }
 
+/// Rules whose condition fails, or that remove, set nothing or append, let no value of the client
+/// reach the origin in a field that is not in the key. Each row is a request, and the lines that
+/// the origin may get of its fields.
+#[test]
+fn only_the_lines_that_rules_set_are_forwarded_of_a_field_that_is_not_in_the_key() {
+    let (origin, builder) = (origin(), ServerBuilder::new(PROGRAM));
+    let early = "cond %{READ_REQUEST_HDR_HOOK}\nset-header X-Real-IP early\n";
+    let remap = "cond %{REMAP_PSEUDO_HOOK}\ncond %{CLIENT-HEADER:X-Secure} =yes\n\
+         set-header X-Forwarded-Host ruled\nrm-header X-Original-URL\n\
+         cond %{REMAP_PSEUDO_HOOK}\nset-header X-Host %{CLIENT-HEADER:X-None}\n\
+         cond %{REMAP_PSEUDO_HOOK}\nadd-header X-Method-Override %{METHOD}\n\
+         add-header X-Forwarded-Port 80\n\
+         cond %{REMAP_PSEUDO_HOOK}\ncond %{CLIENT-HEADER:X-Move} =yes\nset-destination HOST moved";
+    for (name, rules) in [("early", early), ("remap", remap)] {
+        std::fs::write(builder.path(name), rules).expect("the folder is writable");
+    }
+    let server = builder
+        .config(&format!(
+            "rules = \"early\"\n[[site]]\nname = \"s\"\nnames = [\"*\"]\n\
+             origin = \"http://{}\"\nrules = \"remap\"\n",
+            origin.address()
+        ))
+        .start();
+    let ruled = ["x-real-ip: early", "x-method-override: GET", "x-forwarded-port: 80"];
+    let cases: &[(&str, &[&str], Option<&str>)] = &[
+        ("a condition that fails", &["X-Forwarded-Host: evil"], None),
+        ("a condition that holds", &["X-Forwarded-Host: evil", "X-Secure: yes"], Some("ruled")),
+        ("the value of the rule", &["X-Forwarded-Host: ruled"], None),
+        ("both", &["X-Forwarded-Host: ruled", "X-Secure: yes"], Some("ruled")),
+        ("several lines", &["X-Forwarded-Host: a", "x-forwarded-host: ruled"], None),
+        ("a removal that does not run", &["X-Original-URL: /evil"], None),
+        ("an empty value", &["X-Host: evil"], None),
+        ("an appended value", &["X-Method-Override: evil"], None),
+        ("an appended value that the client sends too", &["X-Method-Override: GET"], None),
+        ("a constant appended value", &["X-Forwarded-Port: 666", "X-Forwarded-Port: 80"], None),
+        ("an early hook", &["X-Real-IP: evil", "X-Forwarded-Host: evil"], None),
+        ("another host", &["X-Move: yes", "X-Host: evil", "X-Forwarded-Port: 80"], None),
+    ];
+    for (number, (name, fields, host)) in cases.iter().enumerate() {
+        let text = ask(&server, &format!("/{number}"), fields).text();
+        let mut expected: Vec<String> = ruled.map(str::to_owned).into();
+        expected.extend(host.map(|host| format!("x-forwarded-host: {host}")));
+        expected.sort_unstable();
+        let unkeyed = ["x-real-ip", "x-method-", "x-forwarded-host", "x-forwarded-port", "x-orig"];
+        let is_unkeyed = |line: &&str| {
+            line.starts_with("x-host") || unkeyed.iter().any(|name| line.starts_with(name))
+        };
+        let mut received: Vec<&str> = text.lines().filter(is_unkeyed).collect();
+        received.sort_unstable();
+        assert_eq!(received, expected, "{name}");
+    }
+    // A response that is not shared may depend on the client's fields.
+    let mut client = Client::connect(server.address());
+    let text = client.ask("DELETE", "/", &["X-Forwarded-Host: mine"]).expect("an answer").text();
+    assert!(text.contains("x-forwarded-host: mine"), "{text}");
+}
+
 #[test]
 fn a_changed_request_is_for_the_same_host_and_site() {
     let origin = origin();

@@ -20,6 +20,8 @@ pub struct FieldLine {
     pub value_start: u32,
     /// Length of the value; may be 0.
     pub value_len: u32,
+    /// Whether rules have written the line, rather than the peer.
+    pub is_ruled: bool,
 }
 
 /// The field lines of one head, borrowed: the bytes, the positions, and the set of fields.
@@ -39,6 +41,15 @@ pub struct Field<'a> {
     pub name: &'a [u8],
     /// The value without surrounding white space.
     pub value: &'a [u8],
+    /// Whether rules have written the line, rather than the peer.
+    pub is_ruled: bool,
+}
+
+impl<'a> Field<'a> {
+    /// Creates a line that rules have not written.
+    pub fn new(name: &'a [u8], value: &'a [u8]) -> Field<'a> {
+        Field { id: FieldId::of(name), name, value, is_ruled: false }
+    }
 }
 
 impl<'a> Fields<'a> {
@@ -101,6 +112,7 @@ impl<'a> Fields<'a> {
             id: line.id,
             name: part(line.name_start, usize::from(line.name_len)),
             value: part(line.value_start, line.value_len as usize),
+            is_ruled: line.is_ruled,
         }
     }
 }
@@ -133,12 +145,12 @@ impl FieldBlock {
 
     /// Appends one line. The caller has validated name and value by RFC 9110 §5.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
-        self.push_field(Field { id: FieldId::of(name), name, value });
+        self.push_field(Field::new(name, value));
     }
 
     /// As [`push`](FieldBlock::push), for a field whose id is known.
     pub fn push_field(&mut self, field: Field<'_>) {
-        let Field { id, name, value } = field;
+        let Field { id, name, value, is_ruled } = field;
         let name_start = self.bytes.len();
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(b": ");
@@ -152,6 +164,7 @@ impl FieldBlock {
             name_len: name.len() as u16,
             value_start: value_start as u32,
             value_len: value.len() as u32,
+            is_ruled,
         });
     }
 

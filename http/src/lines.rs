@@ -78,6 +78,7 @@ pub(crate) fn parse_field_line(bytes: &[u8], line: Range<usize>) -> Result<Field
         name_len: u16::try_from(name_len).map_err(|_| LineError::NameTooLong)?,
         value_start: (line.start + name_len + 1 + space_len) as u32,
         value_len: trim_space(rest).len() as u32,
+        is_ruled: false,
     })
 }
 

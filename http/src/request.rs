@@ -93,6 +93,13 @@ impl RequestParts {
         self.seen
     }
 
+    /// Marks the lines that rules have written; `is_ruled` gets the offset of each line.
+    pub fn mark_ruled(&mut self, is_ruled: impl Fn(usize) -> bool) {
+        for line in &mut self.lines {
+            line.is_ruled = is_ruled(line.name_start as usize);
+        }
+    }
+
     /// Borrows the parsed head. `bytes` must be those of the call that returned `Some`.
     pub fn head<'a>(&'a self, bytes: &'a [u8]) -> RequestHead<'a> {
         RequestHead {

@@ -60,7 +60,7 @@ pub fn origin_head<'a>(
     };
     let mut block = FieldBlock::with_capacity(facts.wire_bytes, facts.field_count);
     for (name, value) in lines {
-        let field = Field { id: FieldId::of(name), name, value: trim_space(value) };
+        let field = Field::new(name, trim_space(value));
         if field.id != FieldId::ContentLength && !facts.hop.contains(field) {
             block.push_field(field);
         }

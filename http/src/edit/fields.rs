@@ -27,8 +27,10 @@ pub struct FieldEdit<'b> {
     /// Lines in the table that have not been removed.
     live_count: usize,
     /// Total length of the holes in bytes.
-    hole_bytes: usize,
+    pub(super) hole_bytes: usize,
     pub(super) is_changed: bool,
+    /// The end of the received lines, if the edit tracks which lines rules have written.
+    pub(super) received_end: Option<usize>,
 }
 
 impl<'b> FieldEdit<'b> {
@@ -55,7 +57,22 @@ impl<'b> FieldEdit<'b> {
             live_count: 0,
             hole_bytes: 0,
             is_changed: false,
+            received_end: None,
         }
+    }
+
+    /// As [`new`](FieldEdit::new), for the lines of a request: the edit updates
+    /// [`EditTable::ruled_lines`], which must be those of the buffer.
+    pub fn of_request(
+        text: &'b mut Vec<u8>,
+        start: usize,
+        table: &'b mut EditTable,
+        limits: EditLimits,
+    ) -> FieldEdit<'b> {
+        let received_end = text.len();
+        let mut edit = FieldEdit::new(text, start, table, limits);
+        edit.received_end = Some(received_end);
+        edit
     }
 
     /// Returns the first line of this name.
@@ -148,6 +165,9 @@ impl<'b> FieldEdit<'b> {
         while let Some(duplicate) = next {
             next = self.next_duplicate(duplicate);
             self.remove(duplicate);
+        }
+        if let Some(line) = self.table.lines.get_mut(at.0 as usize) {
+            line.is_ruled = true;
         }
         Ok(at)
     }
@@ -298,6 +318,7 @@ impl<'b> FieldEdit<'b> {
             next: NONE,
             last: NONE,
             name_len: name_len as u16,
+            is_ruled: true,
         };
         self.scanned = end;
         self.live_count += 1;
@@ -378,11 +399,14 @@ impl<'b> FieldEdit<'b> {
 
     fn scan_rest(&mut self) {
         while self.scanned < self.text.len() {
-            let Some((line, end)) = line_at(self.table.seed, self.text, self.scanned) else {
+            let Some((mut line, end)) = line_at(self.table.seed, self.text, self.scanned) else {
                 // Not a field line: the caller broke the contract. The text stays unchanged.
                 debug_assert!(false, "the text from {} on is not a field line", self.scanned);
                 break;
             };
+            line.is_ruled = self.received_end.is_some_and(|received_end| {
+                self.scanned >= received_end || self.table.ruled.contains(self.scanned)
+            });
             self.table.push(line, self.text);
             self.live_count += 1;
             self.scanned = end;
@@ -412,6 +436,7 @@ impl<'b> FieldEdit<'b> {
 
 impl Drop for FieldEdit<'_> {
     fn drop(&mut self) {
+        self.note_ruled_lines();
         self.squeeze();
     }
 }
@@ -434,6 +459,7 @@ pub(super) fn line_at(seed: HashSeed, text: &[u8], start: usize) -> Option<(Edit
         next: NONE,
         last: NONE,
         name_len: u16::try_from(name_len).ok()?,
+        is_ruled: false,
     };
     Some((line, start + end + 1))
 }

@@ -55,6 +55,7 @@ impl FieldIndex {
                 next: NONE,
                 last: NONE,
                 name_len: field.name.len() as u16,
+                is_ruled: false,
             };
             self.table.push(line, &self.names);
         }

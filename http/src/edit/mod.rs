@@ -33,12 +33,14 @@ mod block;
 mod fields;
 mod index;
 mod name;
+mod ruled;
 mod table;
 
 pub use block::{ConflictingLines, ConstantLine, ConstantLines};
 pub use fields::FieldEdit;
 pub use index::FieldIndex;
 pub use name::{FieldName, FieldValue};
+pub use ruled::RuledLines;
 pub use table::EditTable;
 
 /// A handle to a field line of a head that is being edited.

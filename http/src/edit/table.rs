@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::name::HashSeed;
+use super::{RuledLines, name::HashSeed};
 
 /// The position of one line.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub(super) struct EditLine {
     pub(super) last: u32,
     /// Length of the name.
     pub(super) name_len: u16,
+    /// Whether rules have written the line; known only if the edit tracks this.
+    pub(super) is_ruled: bool,
 }
 
 /// `value_len` of a removed line.
@@ -74,6 +76,7 @@ pub struct EditTable {
     used_count: usize,
     /// Ranges of the text that are removed when the edit ends.
     pub(super) holes: Vec<(u32, u32)>,
+    pub(super) ruled: RuledLines,
     /// Slots that were visited, for tests that count steps.
     #[cfg(test)]
     pub(super) probe_count: std::cell::Cell<usize>,
@@ -109,6 +112,12 @@ impl EditTable {
         self.slots.resize(slot_count, EMPTY);
         self.used_count = 0;
         self.holes.clear();
+    }
+
+    /// The lines of the next or the last request that rules have written; see
+    /// [`FieldEdit::of_request`](super::FieldEdit::of_request).
+    pub fn ruled_lines(&mut self) -> &mut RuledLines {
+        &mut self.ruled
     }
 
     /// Returns the first line of this name, skipping removed lines.

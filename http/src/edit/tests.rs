@@ -3,28 +3,30 @@
 
 use super::*;
 
-/// The slow and obvious implementation: a list of lines.
+/// The slow and obvious implementation: a list of lines. The last part of a line says whether rules
+/// have written it.
 #[derive(Clone, Debug, Default)]
-struct Model(Vec<(String, String)>);
+struct Model(Vec<(String, String, bool)>);
 
 impl Model {
     fn is(name: &str, other: &str) -> bool {
         name.eq_ignore_ascii_case(other)
     }
 
-    fn values(&self, name: &str) -> Vec<&str> {
-        let lines = self.0.iter().filter(|(other, _)| Model::is(name, other));
-        lines.map(|(_, value)| value.as_str()).collect()
+    fn values(&self, name: &str) -> Vec<(&str, bool)> {
+        let lines = self.0.iter().filter(|(other, ..)| Model::is(name, other));
+        lines.map(|(_, value, is_ruled)| (value.as_str(), *is_ruled)).collect()
     }
 
     fn set(&mut self, name: &str, value: &str) {
-        let first = self.0.iter().position(|(other, _)| Model::is(name, other));
+        let first = self.0.iter().position(|(other, ..)| Model::is(name, other));
         match first {
             None => self.append(name, value),
             Some(first) => {
                 self.0[first].1 = value.to_owned();
+                self.0[first].2 = true;
                 let mut index = 0;
-                self.0.retain(|(other, _)| {
+                self.0.retain(|(other, ..)| {
                     index += 1;
                     index - 1 <= first || !Model::is(name, other)
                 });
@@ -33,11 +35,11 @@ impl Model {
     }
 
     fn append(&mut self, name: &str, value: &str) {
-        self.0.push((name.to_owned(), value.to_owned()));
+        self.0.push((name.to_owned(), value.to_owned(), true));
     }
 
     fn wire_bytes(&self) -> usize {
-        self.0.iter().map(|(name, value)| name.len() + value.len() + 4).sum()
+        self.0.iter().map(|(name, value, _)| name.len() + value.len() + 4).sum()
     }
 }
 
@@ -61,16 +63,27 @@ fn value(text: &str) -> FieldValue<'_> {
     FieldValue::parse(text.as_bytes()).expect("a value")
 }
 
-fn head_of(lines: &[(String, String)]) -> Vec<u8> {
-    let lines = lines.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
-    lines.collect::<String>().into_bytes()
+/// Appends these lines in wire form.
+fn write_lines(lines: &[(String, String, bool)], head: &mut Vec<u8>, ruled: &mut RuledLines) {
+    ruled.clear();
+    for (name, value, is_ruled) in lines {
+        if *is_ruled {
+            ruled.push(head.len());
+        }
+        head.extend(format!("{name}: {value}\r\n").into_bytes());
+    }
 }
 
-/// Parses a head with the parser of stored blocks.
-fn lines_of(head: &[u8]) -> Model {
-    let block = crate::fields::FieldBlock::parse(head).expect("the head is whole");
+/// Parses the lines from `start` on with the parser of stored blocks.
+fn lines_of(head: &[u8], mut start: usize, ruled: &RuledLines) -> Model {
+    let block = crate::fields::FieldBlock::parse(&head[start..]).expect("the head is whole");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("ASCII");
-    Model(block.fields().iter().map(|field| (text(field.name), text(field.value))).collect())
+    let lines = block.fields().iter().map(|field| {
+        let is_ruled = ruled.contains(start);
+        start += field.name.len() + field.value.len() + 4;
+        (text(field.name), text(field.value), is_ruled)
+    });
+    Model(lines.collect())
 }
 
 const NAMES: &[&str] = &["Via", "via", "X-A", "x-a", "Set-Cookie", "X-Long-Name-Of-A-Field", "b"];
@@ -97,7 +110,7 @@ fn step(random: &mut Random, edit: &mut FieldEdit<'_>, model: &mut Model) {
         }
         3 => {
             let before = model.0.len();
-            model.0.retain(|(other, _)| !Model::is(picked, other));
+            model.0.retain(|(other, ..)| !Model::is(picked, other));
             assert_eq!(edit.remove_all(&name(picked)), before - model.0.len());
         }
         4 => change_one(random, edit, model, picked, Some(&text)),
@@ -132,8 +145,9 @@ fn change_one(
     for _ in 0..skipped {
         next = next.and_then(|at| edit.next_duplicate(at));
     }
-    let of_name = |(_, (other, _)): &(usize, &(String, String))| Model::is(picked, other);
-    let index = model.0.iter().enumerate().filter(of_name).nth(skipped).map(|(index, _)| index);
+    let names = model.0.iter().map(|(other, ..)| other).enumerate();
+    let index = names.filter(|(_, other)| Model::is(picked, other)).nth(skipped);
+    let index = index.map(|(index, _)| index);
     assert_eq!(next.is_some(), index.is_some());
     let (Some(at), Some(index)) = (next, index) else {
         return;
@@ -159,10 +173,11 @@ fn an_edit_equals_the_same_changes_to_a_list_of_lines() {
         let mut model = Model::default();
         for index in 0..random.below(6) {
             model.append(NAMES[random.below(7) as usize], &format!("old{index}"));
+            model.0[index as usize].2 = random.below(3) == 0;
         }
         let mut head = b"line\r\n".to_vec();
-        head.extend(head_of(&model.0));
-        let mut edit = FieldEdit::new(&mut head, 6, &mut table, EditLimits::default());
+        write_lines(&model.0, &mut head, table.ruled_lines());
+        let mut edit = FieldEdit::of_request(&mut head, 6, &mut table, EditLimits::default());
         for _ in 0..random.below(12) {
             step(&mut random, &mut edit, &mut model);
             if random.below(3) == 0 {
@@ -173,7 +188,7 @@ fn an_edit_equals_the_same_changes_to_a_list_of_lines() {
         }
         edit.finish();
         assert!(head.starts_with(b"line\r\n"));
-        let seen = lines_of(&head[6..]);
+        let seen = lines_of(&head, 6, table.ruled_lines());
         assert_eq!(seen.0.len(), model.0.len(), "seed {seed}: {seen:?} is not {model:?}");
         for name in NAMES {
             assert_eq!(seen.values(name), model.values(name), "seed {seed}: {name}");

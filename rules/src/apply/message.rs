@@ -131,7 +131,10 @@ impl EditedLines<'_> {
     ) -> (Effects, bool) {
         let EditedLines { text, start, status, is_client_request } = self;
         let RuleScratch { table, buffers, .. } = scratch;
-        let mut edit = FieldEdit::new(text, start, table, limits);
+        let mut edit = match is_client_request {
+            true => FieldEdit::of_request(text, start, table, limits),
+            false => FieldEdit::new(text, start, table, limits),
+        };
         let effects = run(RuledMessage { edit: &mut edit, status, is_client_request }, buffers);
         if let Some((status, location)) = status.zip(effects.location.as_ref()) {
             redirect(&mut edit, status, buffers.get(location));

@@ -73,7 +73,8 @@ impl RequestText {
     }
 }
 
-/// Runs the rules of an early hook (`ReadRequest` or `Remap`) on a request.
+/// Runs the rules of an early hook (`ReadRequest` or `Remap`) on a request. The lines that they
+/// write are marked in the changed head, besides those of the view that are marked already.
 ///
 /// # Errors
 /// Returns [`ApplyError`] if the changed request is not valid.
@@ -86,7 +87,11 @@ pub fn rule_request<'b>(
 ) -> Result<RuledRequest<'b>, ApplyError> {
     let text = &mut into.text;
     text.clear();
+    scratch.table.ruled_lines().clear();
     for field in view.fields.iter() {
+        if field.is_ruled {
+            scratch.table.ruled_lines().push(text.len());
+        }
         write::field(text, field.name, field.value);
     }
     let lines = EditedLines { text, start: 0, status: None, is_client_request: true };
@@ -112,6 +117,8 @@ pub fn rule_request<'b>(
     text.rotate_right(line_bytes);
     text.extend_from_slice(b"\r\n");
     into.check(&limits.head)?;
+    let ruled = table.ruled_lines();
+    into.parts.mark_ruled(|start| ruled.contains(start - line_bytes));
     Ok(RuledRequest::Changed(into.head()))
 }
 
@@ -132,7 +139,7 @@ fn set_host(
     let value = FieldValue::parse(host).filter(|_| is_authority).ok_or(ApplyError::Host)?;
     // The size of the whole head is checked when it is parsed.
     let limits = EditLimits { bytes_max: u32::MAX, line_count_max: u32::MAX };
-    let mut edit = FieldEdit::new(text, 0, table, limits);
+    let mut edit = FieldEdit::of_request(text, 0, table, limits);
     edit.set(&HOST, value).map_err(|_| ApplyError::Host)?;
     Ok(())
 }

@@ -670,7 +670,8 @@ settings! {
         x-http-method-override,x-method-override,x-original-host,x-original-url,x-real-ip,\
         x-rewrite-url,proxy,_" {
         doc: "Request fields that are not forwarded to the origin if its response may be stored; \
-            `_` stands for every name with an underscore. Fields that rules set are forwarded.",
+            `_` stands for every name with an underscore. Lines that rules have set or added are \
+            forwarded, without those of the client.",
         kind: SettingKind::Texts { expected: "an array of field names, or _" },
         reloads: true,
         reason: "Many origins build links, redirects or whole pages from these fields, which are \

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_http::chunked::is_allowed_trailer;
-use forebay_http::fields::{Field, FieldBlock, FieldId, Fields};
+use forebay_http::fields::{Field, FieldBlock, Fields};
 use forebay_http::policy::exchange::ResponseTiming;
 use forebay_http::response::ResponseHead;
 use http_body_util::BodyExt;
@@ -228,7 +228,7 @@ fn trailer_block(fields: &http::HeaderMap) -> FieldBlock {
     let mut block = FieldBlock::new();
     for (name, value) in fields {
         let name = name.as_str().as_bytes();
-        let field = Field { id: FieldId::of(name), name, value: value.as_bytes() };
+        let field = Field::new(name, value.as_bytes());
         if is_allowed_trailer(field) {
             block.push(field.name, field.value);
         }

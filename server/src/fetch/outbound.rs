@@ -188,8 +188,8 @@ impl Outbound<'_> {
                 (field.value, has_codings) = (codings, true);
             }
             let is_unkeyed = self.is_unkeyed(&field);
-            // Fields that rules have set are always forwarded: a client cannot remove them.
-            if !hop.contains(field) && !is_unkeyed || self.hook.sets(&field) {
+            // Lines that rules have set are always forwarded: a client cannot remove them.
+            if field.is_ruled || !hop.contains(field) && !is_unkeyed {
                 append(&mut headers, field);
             } else {
                 removes_unkeyed |= is_unkeyed;

@@ -83,6 +83,7 @@ fn write_fields(
                 continue;
             }
             field.value = value;
+            field.is_ruled &= fields.all(field.id).nth(1).is_none();
         }
         out.push_field(field);
     }

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use forebay_http::fields::Field;
 use forebay_http::request::HeadLimits;
 use forebay_rules::apply::{MessageLimits, RequestView, RuledMessage};
 use forebay_rules::ast::{AddressKind, Hook, PortKind};
@@ -53,14 +52,6 @@ impl HookContext<'_> {
     /// Whether any rule runs at this hook.
     pub(crate) fn has(&self, hook: Hook) -> bool {
         self.rules.program.has(hook)
-    }
-
-    /// Whether rules may have set this field before the request was looked up.
-    pub(crate) fn sets(&self, field: &Field<'_>) -> bool {
-        [Hook::ReadRequest, Hook::Remap].into_iter().any(|hook| {
-            let names = self.rules.program.changed_names(hook);
-            names.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(field.name))
-        })
     }
 
     /// Runs the rules of a hook on `message`, and keeps the variables that they set.
