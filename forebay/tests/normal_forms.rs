@@ -107,6 +107,31 @@ fn only_parameters_that_are_named_are_kept() {
     assert_eq!(response.text(), "/y none none");
 }
 
+/// A Cookie field is no list: a comma belongs to a value, and an origin may read two lines as it
+/// likes. Each row gets the response to its own lines.
+#[test]
+fn requests_with_other_cookies_never_share_a_variant() {
+    let origin = Origin::start(|request| {
+        let lines: Vec<_> = request.head.all("cookie").collect();
+        let fields = ["Cache-Control: max-age=60", "Vary: Cookie"];
+        Script::answer("200 OK", &fields, lines.join("|").as_bytes())
+    });
+    let server = start(&origin, "");
+    let cases: &[(&[&str], &str)] = &[
+        (&["Cookie: role=user", "Cookie: x=1"], "role=user|x=1"),
+        (&["Cookie: role=user, x=1"], "role=user, x=1"),
+        (&["Cookie: role=user; x=1"], "role=user; x=1"),
+        (&["Cookie: cart=1,2"], "cart=1,2"),
+        (&["Cookie: cart=1, 2"], "cart=1, 2"),
+    ];
+    for hits in [false, true] {
+        for (fields, lines) in cases {
+            let response = ask(&server, "GET", "/", fields);
+            assert_eq!((&*response.text(), is_hit(&response)), (*lines, hits), "{fields:?}");
+        }
+    }
+}
+
 #[test]
 fn requests_are_forwarded_as_they_are_by_default() {
     let origin = origin();

@@ -67,6 +67,12 @@ impl<'a> FieldNames<'a> {
     }
 }
 
+/// The fields besides Accept-Encoding that RFC 9110 §12.5 defines as lists.
+const LISTS: [&[u8]; 3] = [b"accept", b"accept-charset", b"accept-language"];
+
+/// The byte between two lines of a field that is no list. No value contains it.
+const LINE_END: &[u8] = b"\n";
+
 /// Size of the length before each value in a secondary key, which is little-endian.
 const LEN_BYTES: usize = 4;
 /// The length that stands for an absent field, so that an absent field differs from an empty field.
@@ -75,10 +81,12 @@ const ABSENT: u32 = u32::MAX;
 /// Appends the secondary key of a request: for each name, the length and the normalised value of
 /// that field.
 ///
-/// RFC 9111 §4.1 allows combining the lines of a field, changing white space around commas, and
-/// changes that the definition of a field permits. Accept-Encoding has a normal form (see
-/// [`accept_encoding`](super::accept_encoding)). In other fields nothing else is normalised,
-/// because case and order matter in some of them.
+/// RFC 9111 §4.1 allows changing white space where the syntax of a field permits it, and changes
+/// that keep the meaning by the definition of the field. Accept-Encoding has a normal form (see
+/// [`accept_encoding`](super::accept_encoding)). Other fields of negotiation are lists, so their
+/// lines are combined, and white space around commas is normalised. All other fields are compared
+/// byte by byte and line by line: a comma or a second line may have any meaning to the origin, as
+/// in Cookie.
 // RFC: 9111-4-3, 9111-4.1-1
 pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u8>) {
     for name in names.iter() {
@@ -89,6 +97,7 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
             write_len(len_at, out);
             continue;
         }
+        let is_list = id == FieldId::AcceptEncoding || LISTS.contains(&name);
         let mut is_present = false;
         for field in request.iter() {
             let is_other =
@@ -97,10 +106,13 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
                 continue;
             }
             if is_present {
-                out.extend_from_slice(b", ");
+                out.extend_from_slice(if is_list { b", " } else { LINE_END });
             }
             is_present = true;
-            write_normalised(field.value, out);
+            match is_list {
+                true => write_normalised(field.value, out),
+                false => out.extend_from_slice(field.value),
+            }
         }
         if is_present {
             write_len(len_at, out);
