@@ -332,6 +332,36 @@ fn a_response_to_a_cookie_without_a_lifetime_is_not_served_stale() {
     }
 }
 
+/// The body was made for a request without a cookie, or with one. The cookie of a client that only
+/// validates it changes neither that nor the freshness of the response.
+#[test]
+fn the_cookie_of_a_validation_does_not_make_a_response_personal() {
+    let (cookie, none) = ("Cookie: _ga=1", "X: y");
+    for (first, validating, is_shared) in
+        [(none, cookie, true), (none, none, true), (cookie, cookie, false), (cookie, none, false)]
+    {
+        let origin = Origin::start(|request| {
+            let modified = "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT";
+            match request.head.has("if-none-match") {
+                true => Script::answer("304 Not Modified", &["ETag: \"a\""], b""),
+                false => Script::answer("200 OK", &["ETag: \"a\"", modified], b"old"),
+            }
+        });
+        let server = builder(&origin).start();
+        assert_eq!(ask(&server, "/", &[first]).text(), "old");
+        let validated = ask(&server, "/", &[validating, "Cache-Control: no-cache"]);
+        assert_eq!((validated.status, origin.request_count()), (200, 2));
+        assert_eq!(validated.text(), "old");
+        let case = format!("{first}, {validating}");
+        let response = ask(&server, "/", &[]);
+        assert_eq!(cache_status(&response).contains("; hit"), is_shared, "{case}: {response:?}");
+        origin.stop();
+        assert_eq!(ask(&server, "/", &[]).text() == "old", is_shared, "{case}");
+        let stale = ask(&server, "/", &["Cache-Control: max-age=0"]);
+        assert_eq!(stale.text() == "old", is_shared, "{case}: {stale:?}");
+    }
+}
+
 /// The origin has removed the stored response, or replaced it by one that must not be stored.
 #[test]
 fn a_response_that_the_origin_has_replaced_is_not_served_stale() {

@@ -44,8 +44,14 @@ const PERMITS_AUTHORIZED: u16 = 1 << 2;
 const LAYOUT: u16 = 1 << 3;
 const IS_HEURISTIC: u16 = 1 << 4;
 const SETS_COOKIE: u16 = 1 << 5;
-const FLAGS_ALL: u16 =
-    NO_CACHE | FORBIDS_STALE | PERMITS_AUTHORIZED | LAYOUT | IS_HEURISTIC | SETS_COOKIE;
+const ANSWERS_COOKIE: u16 = 1 << 6;
+const FLAGS_ALL: u16 = NO_CACHE
+    | FORBIDS_STALE
+    | PERMITS_AUTHORIZED
+    | LAYOUT
+    | IS_HEURISTIC
+    | SETS_COOKIE
+    | ANSWERS_COOKIE;
 
 const NONE: u64 = u64::MAX;
 const NO_LIMIT: u32 = u32::MAX;
@@ -64,6 +70,9 @@ pub struct StoredMeta {
     /// Whether the response, or a 304 for it, set a cookie. The stored lines may be without the
     /// cookie.
     pub sets_cookie: bool,
+    /// Whether the request that the body answers had a cookie, so that the body may be for one
+    /// client.
+    pub answers_cookie: bool,
     /// Whether the freshness lifetime is a heuristic.
     pub is_heuristic: bool,
     /// Age of the response on arrival, in seconds.
@@ -118,6 +127,7 @@ impl StoredMeta {
             forbids_stale: response.directives.forbids_stale(),
             permits_authorized: response.directives.permits_authorized(),
             sets_cookie: response.fields.contains(FieldId::SetCookie),
+            answers_cookie: false,
             is_heuristic: lifetime.source == LifetimeSource::Heuristic,
             initial_age_s: initial_age(date, arrival),
             response_time: arrival.response_time,
@@ -176,7 +186,8 @@ impl StoredMeta {
             | flag(self.forbids_stale, FORBIDS_STALE)
             | flag(self.permits_authorized, PERMITS_AUTHORIZED)
             | flag(self.is_heuristic, IS_HEURISTIC)
-            | flag(self.sets_cookie, SETS_COOKIE);
+            | flag(self.sets_cookie, SETS_COOKIE)
+            | flag(self.answers_cookie, ANSWERS_COOKIE);
         let start = out.len();
         out.extend_from_slice(&self.status.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
@@ -222,6 +233,7 @@ impl StoredMeta {
             forbids_stale: flags & FORBIDS_STALE != 0,
             permits_authorized: flags & PERMITS_AUTHORIZED != 0,
             sets_cookie: flags & SETS_COOKIE != 0,
+            answers_cookie: flags & ANSWERS_COOKIE != 0,
             is_heuristic: flags & IS_HEURISTIC != 0,
             initial_age_s,
             response_time,

@@ -9,8 +9,7 @@ use super::facts::LifetimeFacts;
 use crate::config::RouteSettings;
 use crate::lookup::StoredResponse;
 
-/// Calculates the lifetime of a stored response again, with the settings of its route. The rules
-/// depend on whether the request had a cookie, which is not stored, so both are tried.
+/// Calculates the lifetime of a stored response again, with the settings of its route.
 pub(super) fn lifetime_facts(
     stored: &StoredResponse<'_>,
     settings: &RouteSettings,
@@ -19,23 +18,15 @@ pub(super) fn lifetime_facts(
     let block = FieldBlock::parse(stored.lines()).unwrap_or_default();
     let targets = &settings.targeted_cache_control;
     let response = OriginResponse::new(meta.status, block.fields(), targets);
-    let lifetime_by = |has_cookie: bool| {
-        let rules = settings.cache_rules(has_cookie);
-        let rules = if meta.sets_cookie { rules.for_cookie_setting() } else { rules };
-        (freshness_lifetime(&response, &rules, meta.response_time), rules)
-    };
-    let is_stored = |lifetime: FreshnessLifetime| lifetime.seconds == meta.lifetime_s;
-    let (mut present, mut rules) = lifetime_by(false);
-    let with_cookie = lifetime_by(true);
-    if !is_stored(present) && is_stored(with_cookie.0) {
-        (present, rules) = with_cookie;
-    }
+    let rules = settings.cache_rules(meta.answers_cookie);
+    let rules = if meta.sets_cookie { rules.for_cookie_setting() } else { rules };
+    let present = freshness_lifetime(&response, &rules, meta.response_time);
     let field = targets.select(block.fields()).name;
     let field = field.map_or("Cache-Control".into(), String::from_utf8_lossy);
     LifetimeFacts {
         present,
         sum: sum(present, meta, &rules, &field),
-        is_present: is_stored(present),
+        is_present: present.seconds == meta.lifetime_s,
     }
 }
 

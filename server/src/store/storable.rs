@@ -90,8 +90,9 @@ impl StoreContext<'_> {
         &self.route.route.settings
     }
 
-    fn cache_rules(&self) -> CacheRules<'_> {
-        self.settings().cache_rules(self.request.fields.contains(FieldId::Cookie))
+    /// Whether the request has a cookie, so that a new response may be for one client.
+    fn has_cookie(&self) -> bool {
+        self.request.fields.contains(FieldId::Cookie)
     }
 
     /// Returns the header lines of a response that only the client that caused the fetch gets.
@@ -110,12 +111,6 @@ impl StoreContext<'_> {
         let cookies = block.fields().iter().filter(|field| field.id == FieldId::SetCookie);
         cookies.for_each(|field| own.push_field(field));
         own
-    }
-
-    /// Whether the response may be for one client: its request had a cookie, and it has no
-    /// lifetime. Then it is never used without validation, even if the origin cannot be reached.
-    fn may_be_personal(&self, meta: &StoredMeta) -> bool {
-        meta.lifetime_s == 0 && self.request.fields.contains(FieldId::Cookie)
     }
 
     /// Makes the record of a response.
@@ -148,7 +143,8 @@ impl StoreContext<'_> {
     ) -> Result<NewRecord, NotStored> {
         let (status, block) = (head.status, &head.block);
         permitted_by_rules(&self.hook, block)?;
-        let rules = self.cache_rules();
+        let answers_cookie = self.has_cookie();
+        let rules = self.settings().cache_rules(answers_cookie);
         check(self, status, block, &rules)?;
         let tags = record_tags(block.fields(), self.settings())
             .map_err(|error| self.refused_tags(error, status))?;
@@ -157,13 +153,14 @@ impl StoreContext<'_> {
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let mut meta = StoredMeta::new(status, &stored, timing, &rules);
         (meta.body_bytes, meta.sets_cookie) = (head.content_length, sets_cookie);
-        meta.forbids_stale |= self.may_be_personal(&meta);
+        mark_personal(&mut meta, answers_cookie);
         let (head, times) = (stored_head(&meta, &stored), times(&meta));
         Ok(NewRecord { head, tags, base: self.base(block), times })
     }
 
     /// Merges a 304 with the fields of `update` into a stored head (RFC 9111 §4.3.4). Returns
-    /// `None` if the 304 is about another response or changes Vary.
+    /// `None` if the 304 is about another response or changes Vary. A cookie of this request does
+    /// not matter, because the body was not made for it.
     pub(crate) fn renewed_head(
         &self,
         stale: &Stale,
@@ -177,7 +174,7 @@ impl StoreContext<'_> {
         let stored = FieldBlock::parse(stale.lines())?;
         let merged = merge_304(&stored, update.fields());
         let sets_cookie = stale.meta.sets_cookie || update.fields().contains(FieldId::SetCookie);
-        let rules = self.cache_rules();
+        let rules = self.settings().cache_rules(stale.meta.answers_cookie);
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let checked = check(self, status, &merged, &rules)
             .and_then(|()| permitted_by_rules(&self.hook, &merged));
@@ -187,7 +184,7 @@ impl StoreContext<'_> {
         let block = stored_lines(&merged, timing, self.settings());
         let mut meta = StoredMeta::new(status, &block, timing, &rules);
         (meta.body_bytes, meta.sets_cookie) = (stale.meta.body_bytes, sets_cookie);
-        meta.forbids_stale |= self.may_be_personal(&meta);
+        mark_personal(&mut meta, stale.meta.answers_cookie);
         let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
         let (head, times) = (stored_head(&meta, &block), times(&meta));
         Some(MergedHead { head, tags, times, refused: checked.err() })
@@ -217,7 +214,7 @@ impl StoreContext<'_> {
 /// was passed through because an earlier response for the key could not be stored.
 pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
     let settings = context.settings();
-    let rules = context.cache_rules();
+    let rules = settings.cache_rules(context.has_cookie());
     let is_storable = check(context, head.status, &head.block, &rules).is_ok();
     if is_storable && record_tags(head.block.fields(), settings).is_ok() {
         context.hook.worker.store.forget_declined(key);
@@ -327,6 +324,13 @@ fn stored_lines(
         block.push(b"date", &write_date(timing.response_time));
     }
     block
+}
+
+/// Records whether the body answers a request with a cookie. Such a response may be for one client;
+/// without a lifetime, it is never used without validation, even if the origin cannot be reached.
+fn mark_personal(meta: &mut StoredMeta, answers_cookie: bool) {
+    meta.answers_cookie = answers_cookie;
+    meta.forbids_stale |= answers_cookie && meta.lifetime_s == 0;
 }
 
 fn times(meta: &StoredMeta) -> RecordTimes {
