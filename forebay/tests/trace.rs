@@ -367,6 +367,8 @@ fn a_tracer_that_does_not_read_loses_requests_and_is_told_how_many_while_clients
         // The body is chunked; lines of its framing are not objects.
         while let Some(end) = text.find('\n') {
             let line: String = text.drain(..=end).collect();
+            // The server has nothing more to send.
+            assert_ne!(line, "\n", "{shown} shown, {lost} lost");
             let Ok(value @ Value::Object(_)) = serde_json::from_str(&line) else { continue };
             shown += u64::from(value["steps"].is_array());
             lost += value["lost"].as_u64().unwrap_or(0);
