@@ -102,6 +102,12 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
                 turn_count += 1;
                 if turn_count == REQUESTS_PER_TURN_MAX {
                     turn_count = 0;
+                    // Output that is not sent yet counts for the budget of all connections only
+                    // once a flush waits.
+                    if let Err(fault) = client.flush(&mut buffers.queue).await {
+                        client.worker.fault(fault, client.peer.ip());
+                        return End::Reset;
+                    }
                     yield_now().await;
                 }
             }
