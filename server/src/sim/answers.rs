@@ -64,7 +64,8 @@ fn check_response(
     }
     if !body.starts_with(&response.body) {
         let at = body.iter().zip(&response.body).take_while(|(left, right)| left == right).count();
-        return Err(format!("the body differs from byte {at} on"));
+        let text = String::from_utf8_lossy(&response.body[at..response.body.len().min(at + 40)]);
+        return Err(format!("the body differs from byte {at} on: {text:?}"));
     }
     Ok(())
 }

@@ -23,7 +23,11 @@ const ABANDONED_MS: u64 = 1_000;
 
 /// Length of a response for [`DRIPPED`]: so long that a few of them fill the memory for responses
 /// that arrive.
-const DRIPPED_BYTES: usize = 200_000;
+const DRIPPED_BYTES: usize = 230_000;
+
+/// Length of the response for [`QUIET`]: so long that there is no room for it beside [`DRIPPED`] if
+/// the responses of that site may take all of the room.
+const QUIET_BYTES: usize = 60_000;
 
 /// The largest number of requests for [`FAILING`] that the origin gets: three that others wait for,
 /// and a few that go by themselves.
@@ -67,11 +71,12 @@ pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::
         // Spellings of a closed path are recognised by their last letters.
         let is_storable = target.contains("losed") || [QUIET, OWN, VARIED].iter().any(is_prompt);
         let control = if is_storable { "max-age=600" } else { "no-store" };
+        let bytes = if target.starts_with(QUIET) { QUIET_BYTES } else { 4 };
         let vary = if target.starts_with(VARIED) { "Vary: X-Kind\r\n" } else { "" };
         let head =
-            format!("HTTP/1.1 200 OK\r\n{vary}Cache-Control: {control}\r\nContent-Length: 4");
-        let body = if request.method == "HEAD" { "" } else { "late" };
-        end.write(format!("{head}\r\n\r\n{body}").as_bytes()).await?;
+            format!("HTTP/1.1 200 OK\r\n{vary}Cache-Control: {control}\r\nContent-Length: {bytes}");
+        let body = if request.method == "HEAD" { 0 } else { bytes };
+        end.write(format!("{head}\r\n\r\n{}", "x".repeat(body)).as_bytes()).await?;
     }
     Ok(is_hostile)
 }

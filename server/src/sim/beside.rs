@@ -86,10 +86,11 @@ pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
         return read_to_end(run, end).await;
     }
     sleep(Duration::from_millis(OWN_PAUSE_MS)).await;
+    let began_ms = run.now_ms();
     write(end, get(QUIET_HOST, OWN, "").as_bytes()).await?;
     match timeout(Duration::from_millis(OWN_MS_MAX), read_head(run, end)).await {
         Ok(head) => head.map(|_| run.paths.count(ANSWERED_BESIDE)),
-        Err(_) if is_disturbed(run) => None,
+        Err(_) if is_disturbed(run, began_ms) => None,
         Err(_) => {
             run.fail(format!("{OWN} waited for a fetch with Authorization"));
             None
@@ -110,7 +111,7 @@ pub(super) async fn unstorable(run: &Run, end: &WireEnd) -> Option<()> {
         }
         run.paths.count(SIDE_BY_SIDE);
         let waited_ms = run.now_ms() - began_ms;
-        if waited_ms > LATE_MS + OWN_MS_MAX && !is_disturbed(run) {
+        if waited_ms > LATE_MS + OWN_MS_MAX && !is_disturbed(run, began_ms) {
             run.fail(format!("a request for {UNSTORABLE} took {waited_ms} ms"));
         }
     }
@@ -131,7 +132,7 @@ pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()
         write(end, request.as_bytes()).await?;
         return read_to_end(run, end).await;
     }
-    let (began_ms, reclaimed, (pause_ms, use_count)) = (run.now_ms(), run.reclaimed(), USES);
+    let (began_ms, reclaimed, (pause_ms, use_count)) = (run.now_ms(), run.ledger().reclaimed, USES);
     // A variant without a hit has no more uses than those of the others.
     let mut is_used = false;
     for _ in 0..use_count {
@@ -140,7 +141,8 @@ pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()
         let is_hit = head.contains("; hit");
         if is_hit {
             run.paths.count(HIT_BESIDE_VARIANTS);
-        } else if is_used && reclaimed == run.reclaimed() && !is_purged_since(run, began_ms) {
+        } else if is_used && reclaimed == run.ledger().reclaimed && !is_purged_since(run, began_ms)
+        {
             run.fail(format!("a variant in use made room for others: {head}"));
         }
         is_used = is_hit;
@@ -161,9 +163,16 @@ fn is_purged_since(run: &Run, began_ms: u64) -> bool {
     run.scenario.acts.iter().any(is_purge)
 }
 
-/// Whether a connection to the origin may be refused, or a connection to a worker not be served.
-fn is_disturbed(run: &Run) -> bool {
-    let is_disturbance =
-        |act: &Act| matches!(act.kind, ActKind::Exhaust { .. } | ActKind::Restart { .. });
-    run.scenario.refused_percent > 0 || run.scenario.acts.iter().any(is_disturbance)
+/// Whether a request that began at `began_ms`, and has not ended, met with a refused connection to
+/// the origin, or with a worker that restarted or did not accept its connection.
+fn is_disturbed(run: &Run, began_ms: u64) -> bool {
+    let is_during = |act: &Act| {
+        let ms = match act.kind {
+            ActKind::Exhaust { ms, .. } => ms,
+            ActKind::Restart { .. } => 0,
+            _ => return false,
+        };
+        act.at_ms <= run.now_ms() && act.at_ms + ms >= began_ms
+    };
+    run.blame.was_unreachable(began_ms) || run.scenario.acts.iter().any(is_during)
 }

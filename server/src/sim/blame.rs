@@ -74,6 +74,13 @@ impl BlameLog {
         self.0.borrow().iter().any(|it| it.scope == Scope::Origin && is_near(it))
     }
 
+    /// Whether the origin has answered a request for the URL with a fault during a request, or a
+    /// short time before it.
+    pub(super) fn was_faulty(&self, url: usize, began_ms: u64) -> bool {
+        let is_near = |it: &Disturbance| it.ended_ms.saturating_add(FETCH_ECHO_MS) >= began_ms;
+        self.0.borrow().iter().any(|it| it.scope == Scope::Url(url) && is_near(it))
+    }
+
     /// Whether a worker has been restarted during a request.
     pub(super) fn was_restarted(&self, worker: usize, began_ms: u64) -> bool {
         let is_restart =

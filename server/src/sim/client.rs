@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::answers::{check, is_hit};
 use super::blame::FailedRequest;
+use super::ideal::{PendingRemoval, PermittedReuse};
+use super::missed;
 use super::paths::STORED_ERROR;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{Act, ActKind, Ask, BreakOff, Reading};
@@ -196,6 +198,8 @@ pub(super) struct SentRequest {
     pub(super) has: Option<Content>,
     /// The cookie in the request, which no other client sends.
     pub(super) cookie: Option<String>,
+    /// The reuse of a stored response that RFC 9111 permits.
+    pub(super) reuse: Option<PermittedReuse>,
 }
 
 /// A client's connection during an act.
@@ -292,6 +296,15 @@ impl Session<'_> {
                 let stepped_ms = self.run.world.borrow().stepped_ms;
                 asked.began_ms = asked.began_ms.saturating_sub(stepped_ms);
             }
+            if !is_broken_off {
+                missed::note(self.run, ask, &asked, &response);
+            }
+            // A pipelined request may have been looked up only now.
+            if let (Some(next), Some(ask)) =
+                (sent.borrow_mut().get_mut(index + 1), asks.get(index + 1))
+            {
+                next.reuse = next.reuse.take().and_then(|_| self.run.ideal.permitted(ask));
+            }
             let is_cut = !response.is_whole && !self.may_be_cut(responses);
             if is_error && !is_broken_off {
                 let why = format!("status {}", response.status);
@@ -370,7 +383,8 @@ impl Session<'_> {
             head += "Cache-Control: no-cache\r\n";
         }
         let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
-        sent.borrow_mut().push(SentRequest { event, began_ms, has, cookie });
+        let reuse = run.ideal.permitted(ask);
+        sent.borrow_mut().push(SentRequest { event, began_ms, has, cookie, reuse });
         match ask.post {
             Some(_) => self.send_post(ask, head).await,
             None => self.end.write((head + "\r\n").as_bytes()).await.is_ok(),
@@ -424,6 +438,7 @@ impl Session<'_> {
         let (began_ms, worker) = (run.now_ms(), self.worker);
         let is_purged = |other: &usize| *other == url || by_tag && tag_of(*other) == tag_of(url);
         let purged = (0..URL_COUNT).filter(is_purged);
+        let removals: Vec<_> = purged.clone().map(|url| run.ideal.remove(url, is_soft)).collect();
         let change = |url| (url, run.world.borrow_mut().change(url, began_ms));
         let versions: Vec<(usize, usize)> = purged.map(change).collect();
         let mut head = format!("PURGE /u{url}{query} HTTP/1.1\r\nHost: a.test\r\n");
@@ -445,6 +460,7 @@ impl Session<'_> {
         let failed = FailedRequest { url, worker, is_unsafe: false, has_begun: false, began_ms };
         match answer {
             Ok(response) if response.is_whole && matches!(response.status, 200 | 204 | 404) => {
+                removals.iter().for_each(PendingRemoval::end);
                 run.promise_all(versions, is_soft);
                 self.end.end();
                 responses.expect_end().await;

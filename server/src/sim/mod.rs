@@ -16,6 +16,8 @@
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
 //! | `origin.rs`, `reply.rs` | the origin's connections and faults; its responses |
 //! | `client.rs`, `answers.rs` | clients; their checks of each response |
+//! | `ideal.rs` | a cache with unlimited room, as RFC 9111 permits it |
+//! | `missed.rs` | the listing of requests that it could have answered, and the server did not |
 //! | `attack.rs` | hostile clients |
 //! | `poison.rs` | those that want a wrong response stored |
 //! | `beside.rs` | those that hold up other clients |
@@ -49,6 +51,8 @@ mod beside;
 mod blame;
 mod checker;
 mod client;
+mod ideal;
+mod missed;
 mod origin;
 mod paths;
 mod poison;

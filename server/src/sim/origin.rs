@@ -9,8 +9,9 @@ use tokio::time::sleep;
 
 use super::attacked;
 use super::blame::Scope;
+use super::missed::FetchStart;
 use super::paths::{ANSWERED_EARLY, CUT_UNFRAMED};
-use super::reply::{OriginReply, last_modified, url_of};
+use super::reply::{OriginReply, url_of};
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::{PendingConnections, WireEnd};
@@ -185,7 +186,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
         };
         run.trace(&format!("origin {} {} {fault:?}", request.method, request.target), &[]);
         let is_early = size.is_none() && fault == OriginFault::EarlyAnswer;
-        let in_progress = InProgress::begin(run, &request, fault);
+        let (in_progress, start) = (InProgress::begin(run, &request, fault), run.fetch_start());
         if size.is_none() && !is_early {
             if fault == OriginFault::EarlyClose {
                 return Ok(());
@@ -196,7 +197,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
         }
         if is_early {
             run.paths.count(ANSWERED_EARLY);
-            if !respond(run, &end, &request, fault, rng.clone()).await? {
+            if !respond(run, &end, (&request, start), fault, rng.clone()).await? {
                 return Ok(());
             }
             // After an early response, the origin may end the connection.
@@ -209,7 +210,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
         };
         input.drain(..size - attacked::unread_bytes(run, &request));
         check_request(run, &request);
-        if !is_early && !respond(run, &end, &request, fault, rng).await? {
+        if !is_early && !respond(run, &end, (&request, start), fault, rng).await? {
             return Ok(());
         }
         drop(in_progress);
@@ -270,15 +271,23 @@ fn check_request(run: &Run, request: &Request) {
     }
 }
 
-/// Sends a response; returns whether the connection takes another request.
+/// Sends the response to a request, and returns whether the connection
+/// takes another request.
 async fn respond(
     run: &Run,
     end: &WireEnd,
-    request: &Request,
+    (request, start): (&Request, FetchStart),
     fault: OriginFault,
     mut rng: Rng,
 ) -> io::Result<bool> {
     if attacked::respond(run, end, request).await? {
+        return Ok(true);
+    }
+    if fault == OriginFault::Missing {
+        let mut answer = OriginReply::missing();
+        let reply = run.ideal.reply(request, &mut answer, start);
+        end.write(answer.head.as_bytes()).await?;
+        run.ideal.take(&request.method, reply, end.arrival());
         return Ok(true);
     }
     if let Some(goes_on) = respond_instead(end, request, fault, &mut rng).await? {
@@ -288,20 +297,32 @@ async fn respond(
         run.fail(format!("the origin got {} {}", request.method, request.target));
         return Ok(false);
     };
+    let reply = run.ideal.reply(request, &mut answer, start);
     if let OriginFault::Unframed { cut } = fault
         && !answer.body.is_empty()
     {
         answer.unframe();
-        return send_unframed(run, end, &answer, cut).await;
+        let goes_on = send_unframed(run, end, &answer, cut).await?;
+        if cut.is_none() {
+            run.ideal.take(&request.method, reply, end.arrival());
+        }
+        return Ok(goes_on);
     }
     end.write(answer.head.as_bytes()).await?;
     if fault == OriginFault::BadChunk && answer.is_chunked && !answer.body.is_empty() {
         answer.send(end, &answer.body[..2]).await?;
         let sizes = ["zz", "", "-1", "8000000000000000", "ffffffffffffffffff", "3 3"];
-        end.write(format!("{}\r\nabc\r\n", rng.pick(&sizes)).as_bytes()).await?;
+        let size = rng.pick(&sizes);
+        end.write(format!("{size}\r\n").as_bytes()).await?;
+        // A server may take 2^63 for a size, and pass on the bytes behind it.
+        let is_size = size.starts_with('8');
+        end.write(if is_size { &answer.body[2..5] } else { b"abc\r\n" }).await?;
         return Ok(false);
     }
     let is_whole = send_body(end, &answer, fault).await?;
+    if is_whole {
+        run.ideal.take(&request.method, reply, end.arrival());
+    }
     let unasked: &[u8] = match fault {
         OriginFault::Unasked => b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nfoe",
         OriginFault::TooLong => b"foe",
@@ -332,12 +353,6 @@ async fn respond_instead(
         }
         OriginFault::Error => {
             end.write(b"HTTP/1.1 503 x\r\nContent-Length: 4\r\n\r\nbusy").await?;
-            return Ok(Some(true));
-        }
-        OriginFault::Missing => {
-            let head = format!("HTTP/1.1 404 x\r\n{}", last_modified(100_000_000));
-            let rest = "Cache-Control: stale-if-error=0\r\nContent-Length: 0\r\n\r\n";
-            end.write((head + rest).as_bytes()).await?;
             return Ok(Some(true));
         }
         OriginFault::Garbage => {

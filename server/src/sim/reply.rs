@@ -40,6 +40,12 @@ impl OriginReply {
         end.write(piece).await
     }
 
+    /// Adds the number of the exchange, by which a client's response tells what became of it.
+    pub(super) fn number(&mut self, exchange: u64) {
+        let line_bytes = self.head.find("\r\n").map_or(0, |at| at + 2);
+        self.head.insert_str(line_bytes, &format!("X-Exchange: {exchange}\r\n"));
+    }
+
     /// Removes the framing, so that the body ends with the connection.
     pub(super) fn unframe(&mut self) {
         let is_framing = |line: &&str| {
@@ -47,6 +53,13 @@ impl OriginReply {
         };
         self.head = self.head.split_inclusive("\r\n").filter(|line| !is_framing(line)).collect();
         self.is_chunked = false;
+    }
+
+    /// Returns an error without a lifetime, which a heuristic could keep fresh for long.
+    pub(super) fn missing() -> OriginReply {
+        let head = format!("HTTP/1.1 404 x\r\n{}", last_modified(100_000_000))
+            + "Cache-Control: stale-if-error=0\r\nContent-Length: 0\r\n\r\n";
+        OriginReply { head, body: Vec::new(), is_chunked: false }
     }
 
     /// Returns the response to a request, with the current version of the URL; `None` if the
@@ -138,7 +151,7 @@ fn freshness(url: usize) -> String {
 }
 
 /// Returns a `Last-Modified` of so many seconds ago.
-pub(super) fn last_modified(ago_s: u64) -> String {
+fn last_modified(ago_s: u64) -> String {
     let date = write_date(clock::unix_seconds() - ago_s);
     format!("Last-Modified: {}\r\n", String::from_utf8_lossy(&date))
 }

@@ -1,6 +1,7 @@
 //! A run of the simulation: its clock, its acts and its end.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::attacked::AttackedLog;
 use super::blame::{BlameLog, FailedRequest};
+use super::ideal::IdealCache;
+use super::missed::{FetchStart, MissedCounts, StoreLedger};
 use super::paths::{PURGED_WHILE_FILLING, PathCounts, RunPaths};
 use super::rng::Rng;
 use super::scenario::{Act, ActKind, Scenario};
@@ -43,6 +46,10 @@ pub(super) struct Outcome {
     /// Responses with an error of the server or of the origin, and connections without a response.
     pub(super) failed: u64,
     pub(super) paths: PathCounts,
+    /// Number of requests for GET and HEAD.
+    pub(super) requested: u64,
+    /// Those of them that a stored response could have answered.
+    pub(super) missed: MissedCounts,
 }
 
 /// The state that all parts of a run share.
@@ -61,8 +68,16 @@ pub(super) struct Run {
     pub(super) attacked: AttackedLog,
     /// See [`Run::pressure`].
     pub(super) read_pressure: OnceCell<Box<dyn Fn() -> u64>>,
-    /// See [`Run::reclaimed`].
-    pub(super) read_reclaimed: OnceCell<Box<dyn Fn() -> u64>>,
+    /// See [`Run::ledger`].
+    pub(super) read_ledger: OnceCell<Box<dyn Fn() -> StoreLedger>>,
+    pub(super) ideal: IdealCache,
+    /// Number of requests of well-behaved clients for GET and HEAD that got a response, and those
+    /// that a stored response could have answered.
+    pub(super) requested: Cell<u64>,
+    pub(super) missed: RefCell<MissedCounts>,
+    /// For each exchange of which a client got the response: why it was not stored, or an empty
+    /// text.
+    pub(super) exchanges: RefCell<BTreeMap<u64, String>>,
     origin_requests: Cell<u64>,
     pub(super) queues: Vec<PendingConnections>,
 }
@@ -105,9 +120,19 @@ impl Run {
         self.read_pressure.get().map_or(0, |read| read())
     }
 
-    /// Returns how many segments the store has reclaimed.
-    pub(super) fn reclaimed(&self) -> u64 {
-        self.read_reclaimed.get().map_or(0, |read| read())
+    /// Returns what the store and the fetches of the server have counted.
+    pub(super) fn ledger(&self) -> StoreLedger {
+        self.read_ledger.get().map_or(StoreLedger::default(), |read| read())
+    }
+
+    /// Returns the beginning of an exchange with the origin that begins now.
+    pub(super) fn fetch_start(&self) -> FetchStart {
+        FetchStart { at: Instant::now(), ledger: self.ledger() }
+    }
+
+    /// Returns the instant of a time of the run.
+    pub(super) fn at(&self, ms: u64) -> Instant {
+        self.began + Duration::from_millis(ms)
     }
 
     /// Records that a purge or an unsafe request was acknowledged: from now on, each URL is served
@@ -146,7 +171,8 @@ impl Run {
     fn outcome(&self, paths: PathCounts) -> Outcome {
         let (answered, failed) = (self.answered.get(), self.failed.get());
         let failure = self.failure.borrow().clone();
-        Outcome { failure, trace: self.trace.get(), answered, failed, paths }
+        let (requested, missed) = (self.requested.get(), self.missed.borrow().clone());
+        Outcome { failure, trace: self.trace.get(), answered, failed, paths, requested, missed }
     }
 
     /// Opens a client's connection to a worker.
@@ -199,7 +225,11 @@ fn new_run(scenario: &Scenario) -> Rc<Run> {
         paths: RunPaths::default(),
         attacked: AttackedLog::default(),
         read_pressure: OnceCell::new(),
-        read_reclaimed: OnceCell::new(),
+        read_ledger: OnceCell::new(),
+        ideal: IdealCache::default(),
+        requested: Cell::new(0),
+        missed: RefCell::default(),
+        exchanges: RefCell::default(),
         origin_requests: Cell::new(0),
         queues: (0..scenario.worker_count).map(|_| PendingConnections::default()).collect(),
     })
@@ -211,7 +241,7 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
     let mut server = SimServer::start(run, origin_queue);
     let mut clients = Vec::new();
     for act in &run.scenario.acts {
-        sleep_until(run.began + Duration::from_millis(act.at_ms)).await;
+        sleep_until(run.at(act.at_ms)).await;
         match &act.kind {
             ActKind::Change { url } => _ = run.world.borrow_mut().change(*url, run.now_ms()),
             ActKind::PurgeAll { is_soft } => clients.push(server.purge_all(run, *is_soft)),

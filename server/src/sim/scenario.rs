@@ -223,7 +223,7 @@ impl ActKind {
 }
 
 impl Ask {
-    fn plain(url: usize, language: &'static str) -> Ask {
+    pub(super) fn plain(url: usize, language: &'static str) -> Ask {
         Ask {
             url,
             is_head: false,

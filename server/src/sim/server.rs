@@ -22,6 +22,8 @@ use super::checker::{
     MemoryBudgets, OUTPUT_BYTES, check_soundness, check_store_at_rest, check_worker_at_rest,
     watch_memory,
 };
+use super::ideal::PendingRemoval;
+use super::missed::StoreLedger;
 use super::rng::Rng;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{ActKind, Scenario};
@@ -85,8 +87,7 @@ impl SimServer {
             }
         };
         let _ = run.read_pressure.set(Box::new(read_pressure));
-        let reclaiming = store.clone();
-        let _ = run.read_reclaimed.set(Box::new(move || reclaiming.stats().segments_freed));
+        let _ = run.read_ledger.set(read_ledger(store.clone(), Rc::clone(&counters)));
         let (purger, inline) = InlinePurger::new();
         let purging = {
             let (store, slot) = (store.join().expect("a place"), counters.slot(0));
@@ -201,6 +202,7 @@ impl SimServer {
     pub(super) fn purge_all(&self, run: &Rc<Run>, is_soft: bool) -> JoinHandle<()> {
         let (run, purger) = (Rc::clone(run), self.purger.clone());
         let urls = 0..URL_COUNT;
+        let removals: Vec<_> = urls.clone().map(|url| run.ideal.remove(url, is_soft)).collect();
         let versions: HashMap<usize, usize> = {
             let (mut world, now_ms) = (run.world.borrow_mut(), run.now_ms());
             urls.map(|url| (url, world.change(url, now_ms))).collect()
@@ -212,7 +214,10 @@ impl SimServer {
                 Err(error) => Ok(Err(error)),
             };
             match purged {
-                Ok(Ok(_)) => run.promise_all(versions, is_soft),
+                Ok(Ok(_)) => {
+                    removals.iter().for_each(PendingRemoval::end);
+                    run.promise_all(versions, is_soft);
+                }
                 Ok(Err(error)) => run.fail(format!("a purge failed: {error}")),
                 Err(_) => run.fail(format!("a purge took longer than {REQUEST_MS_MAX} ms")),
             }
@@ -253,6 +258,22 @@ impl SimWorker {
             ended => run.fail(format!("a worker has ended: {ended:?}")),
         }
     }
+}
+
+/// Returns the function that reads the counts of the store and of fetches.
+fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> StoreLedger> {
+    Box::new(move || {
+        let stats = store.stats();
+        let aborted = [Counter::FillsAborted, Counter::FetchesAbandoned];
+        let refused =
+            [stats.refused_no_room, stats.refused_large, stats.outgrown, stats.not_stored];
+        StoreLedger {
+            evicted: stats.evicted + stats.pushed_out,
+            reclaimed: stats.segments_freed,
+            refused: refused.iter().sum(),
+            aborted: aborted.iter().map(|counter| counters.sum(counter.index())).sum(),
+        }
+    })
 }
 
 /// Returns the configuration of the site of a host. All addresses lead to the same origin, but the

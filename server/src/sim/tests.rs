@@ -1,5 +1,6 @@
 //! Many seeds keep all promises, and two runs of a seed are equal.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -7,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use super::ideal::Permission;
+use super::missed::MissedReuse;
 use super::paths::PathCounts;
 use super::run::{Outcome, play};
-use super::scenario::Scenario;
+use super::scenario::{Act, ActKind, Ask, Reading, Scenario};
 
 /// Number of seeds that a test plays if `FOREBAY_SEEDS` is not set. `scripts/simulate` sets it.
 const SEED_COUNT: u64 = 30;
@@ -90,13 +93,52 @@ struct Totals {
     answered: u64,
     failed: u64,
     paths: PathCounts,
+    requested: u64,
+    missed: BTreeMap<MissedReuse, MissedTotal>,
+}
+
+/// The number of requests of a row of the listing, and the first seed that has one.
+#[derive(Clone, Copy)]
+struct MissedTotal {
+    count: u64,
+    seed: u64,
 }
 
 impl Totals {
-    fn add(&mut self, answered: u64, failed: u64, paths: &PathCounts) {
-        self.answered += answered;
-        self.failed += failed;
-        paths.iter().for_each(|(path, count)| *self.paths.entry(path).or_default() += count);
+    fn of(seed: u64, outcome: Outcome) -> Totals {
+        let Outcome { answered, failed, paths, requested, missed, .. } = outcome;
+        let missed = missed.into_iter().map(|(row, count)| (row, MissedTotal { count, seed }));
+        Totals { answered, failed, paths, requested, missed: missed.collect() }
+    }
+
+    fn add(&mut self, other: Totals) {
+        self.answered += other.answered;
+        self.failed += other.failed;
+        self.requested += other.requested;
+        for (path, count) in other.paths {
+            *self.paths.entry(path).or_default() += count;
+        }
+        for (row, MissedTotal { count, seed }) in other.missed {
+            let total = self.missed.entry(row).or_insert(MissedTotal { count: 0, seed });
+            total.count += count;
+            total.seed = total.seed.min(seed);
+        }
+    }
+
+    /// Prints the requests that a stored response could have answered, by reason.
+    fn print_missed(&self) {
+        let sum: u64 = self.missed.values().map(|total| total.count).sum();
+        println!("{sum} of {} requests could have been served and were not:", self.requested);
+        println!(
+            "| reason | permitted as | because | count | share | seed |\n|---|---|---|--:|--:|--:|"
+        );
+        for (MissedReuse { reason, permission, cause }, total) in &self.missed {
+            let MissedTotal { count, seed } = total;
+            let percent = *count as f64 * 100.0 / self.requested as f64;
+            println!(
+                "| `{reason}` | {permission:?} | {cause} | {count} | {percent:.2} % | {seed} |"
+            );
+        }
     }
 }
 
@@ -131,8 +173,7 @@ fn play_seeds(seeds: Range<u64>, is_watched: bool) -> Totals {
         let began = |seed| _ = watch.as_ref().map(|watch| watch.send(seed));
         let mut totals = Totals::default();
         for seed in (SeedQueue { next: &next, end: seeds.end }) {
-            let Outcome { answered, failed, paths, .. } = play_seed(seed, began);
-            totals.add(answered, failed, &paths);
+            totals.add(Totals::of(seed, play_seed(seed, began)));
         }
         totals
     };
@@ -141,8 +182,7 @@ fn play_seeds(seeds: Range<u64>, is_watched: bool) -> Totals {
         let threads: Vec<_> = (0..thread_count).map(|_| scope.spawn(play_some)).collect();
         let mut sums = Totals::default();
         for thread in threads {
-            let totals = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-            sums.add(totals.answered, totals.failed, &totals.paths);
+            sums.add(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         sums
     })
@@ -158,7 +198,8 @@ fn seeds_keep_all_promises() {
     let given = number_of("FOREBAY_SEEDS");
     let count = given.unwrap_or(SEED_COUNT);
     let totals = play_seeds(first..first + count, given.is_some());
-    let Totals { answered, failed, paths } = totals;
+    totals.print_missed();
+    let Totals { answered, failed, paths, .. } = totals;
     println!("{count} seeds from {first} on: {answered} responses, {failed} excused failures");
     paths.iter().for_each(|(path, sum)| println!("{sum:>9} {path}"));
     assert!(answered > 10 * count && paths["hits"] > count, "too little happens");
@@ -166,6 +207,32 @@ fn seeds_keep_all_promises() {
     for (path, sum) in paths {
         assert!(sum > 0 || !is_enough, "no seed takes the path: {path}");
     }
+}
+
+#[test]
+fn a_request_that_a_stored_response_could_have_answered_is_listed() {
+    // A URL whose responses are fresh for a minute.
+    let plain = Ask::plain(9, "");
+    let refusing = Ask { no_cache: true, ..plain.clone() };
+    let act = |number, at_ms, asks| {
+        let (is_pipelined, reading) = (false, Reading::Eager);
+        Act { at_ms, number, kind: ActKind::Session { worker: 0, asks, is_pipelined, reading } }
+    };
+    let acts = vec![
+        act(0, 0, vec![plain.clone()]),
+        act(1, 10, vec![plain.clone(), refusing]),
+        act(2, 62_000, vec![plain]),
+    ];
+    let quiet = Scenario { origin_fault_percent: 0, refused_percent: 0, acts, ..Scenario::of(0) };
+    let outcome = play(&quiet);
+    assert_eq!((outcome.failure, outcome.requested), (None, 4));
+    let listed: Vec<(MissedReuse, u64)> = outcome.missed.into_iter().collect();
+    let row = MissedReuse {
+        reason: "request".into(),
+        permission: Permission::Fresh,
+        cause: "the client says no-cache".into(),
+    };
+    assert_eq!(listed, [(row, 1)], "neither a hit nor a response that is too old is listed");
 }
 
 #[test]

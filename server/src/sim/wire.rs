@@ -1,6 +1,6 @@
 //! Connections in memory, behind the traits of `transport/`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,6 +31,27 @@ struct Pipe {
     is_closed: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// Number of bytes that were read.
+    read_bytes: u64,
+    /// The reads that are waited for: the number of bytes up to each, and its time once it is done.
+    awaited: Vec<(u64, Arrival)>,
+}
+
+/// The time at which bytes were read from a connection; `None` if they were not.
+pub(super) type Arrival = Rc<Cell<Option<Instant>>>;
+
+impl Pipe {
+    fn note_read(&mut self, count: usize) {
+        self.read_bytes += count as u64;
+        let read_bytes = self.read_bytes;
+        self.awaited.retain(|(until, arrival)| {
+            let is_pending = read_bytes < *until;
+            if !is_pending {
+                arrival.set(Some(Instant::now()));
+            }
+            is_pending
+        });
+    }
 }
 
 /// A connection in memory, with both directions.
@@ -115,6 +136,7 @@ impl WireEnd {
         space[..split].copy_from_slice(&first[..split]);
         space[split..count].copy_from_slice(&second[..count - split]);
         pipe.bytes.drain(..count);
+        pipe.note_read(count);
         pipe.writer.take().into_iter().for_each(Waker::wake);
         Poll::Ready(Ok(count))
     }
@@ -146,6 +168,15 @@ impl WireEnd {
         }
         pipe.reader.take().into_iter().for_each(Waker::wake);
         Poll::Ready(Ok(written))
+    }
+
+    /// Returns the time at which the other side will have read all bytes that were written.
+    pub(super) fn arrival(&self) -> Arrival {
+        let pipe = &mut self.wire.borrow_mut().pipes[self.side];
+        let arrival = Arrival::default();
+        pipe.awaited.push((pipe.read_bytes + pipe.bytes.len() as u64, Rc::clone(&arrival)));
+        pipe.note_read(0);
+        arrival
     }
 
     /// Ends the stream after the bytes that were written.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Tolerance of times: they may be rounded to a second both when they are taken and when they are
 /// used.
-const ROUNDING_MS: u64 = 2_000;
+pub(super) const ROUNDING_MS: u64 = 2_000;
 
 /// The properties of a URL, which do not change during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
