@@ -107,7 +107,12 @@ fn requests_with_certain_cookies_or_fields_bypass_the_cache() {
         ("Cookie: a=b; session=1", Some("bypass-cookie")),
         ("Cookie: session", Some("bypass-cookie")),
         ("Cookie: a=b;wp_logged_in_8f=x", Some("bypass-cookie")),
-        ("Cookie: Session=1; wp_logged_in; xsession=2; a=session", None),
+        ("Cookie: wp_logged_in; xsession=2; a=session; sess=ion; sessions=1", None),
+        ("Cookie: Session=1", Some("bypass-cookie")),
+        ("Cookie: a=b, session=1", Some("bypass-cookie")),
+        ("Cookie: wp.logged in[1]=x", Some("bypass-cookie")),
+        ("Cookie: session[id]=1", Some("bypass-cookie")),
+        ("Cookie: sess%69on=1", Some("bypass-cookie")),
         ("x-preview:", Some("bypass-field")),
         ("X-Previews: 1", None),
     ];

@@ -3,9 +3,46 @@
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, Fields};
 
-/// Iterates over the names of the cookies of a request. A cookie without `=` is its own name.
+/// Iterates over the names of the cookies of a request, as any origin may read them: some separate
+/// cookies by commas too (RFC 2965 §3.3.4). A cookie without `=` is its own name.
 pub fn cookie_names(request: Fields<'_>) -> impl Iterator<Item = &[u8]> {
-    cookies(request).map(name_of).filter(|name| !name.is_empty())
+    let parts = cookies(request).flat_map(|cookie| cookie.split(|byte| *byte == b','));
+    parts.map(trim_space).filter(|cookie| !cookie.is_empty()).map(name_of)
+}
+
+/// Whether an origin may read the name of a cookie as `wanted`, or as a name that begins so.
+///
+/// Some origins ignore case. PHP reads `.`, space and `[` as `_`, and `a[b]` as an element of `a`;
+/// old versions decode percent-encoding. A match too many costs a request to the origin, and a
+/// match too few could store the page of one user for all, so all of these count.
+pub fn may_be_named(name: &[u8], wanted: &[u8], is_prefix: bool) -> bool {
+    let (mut name, mut wanted) = (decoded(name), decoded(wanted));
+    let is_equal = wanted.all(|byte| name.next().is_some_and(|other| loose(other) == loose(byte)));
+    is_equal && (is_prefix || name.next().is_none_or(|byte| byte == b'['))
+}
+
+fn loose(byte: u8) -> u8 {
+    match byte {
+        b'.' | b' ' | b'+' | b'[' => b'_',
+        byte => byte.to_ascii_lowercase(),
+    }
+}
+
+/// Iterates over the bytes of a text whose percent-encoding is decoded once.
+fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (first, tail) = rest.split_first()?;
+        if let (b'%', [high, low, tail @ ..]) = (first, tail)
+            && let Some((high, low)) = digit(*high).zip(digit(*low))
+        {
+            rest = tail;
+            return Some((high * 16 + low) as u8);
+        }
+        rest = tail;
+        Some(*first)
+    })
 }
 
 /// Appends the cookies whose names `keeps` accepts, in their order, as the value of one line.

@@ -5,6 +5,7 @@ mod normal_forms;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use forebay_http::fields::{Field, FieldId, FieldSet};
+use forebay_http::policy::cookies::may_be_named;
 use forebay_http::policy::exchange::CacheRules;
 use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::stale::StaleRules;
@@ -167,26 +168,31 @@ impl NamePatterns {
         self.0.is_empty()
     }
 
-    /// Whether the list covers a cookie of this name.
-    pub fn has_cookie(&self, name: &[u8]) -> bool {
-        self.has(name, <[u8]>::eq)
+    /// Whether the list covers this name, byte by byte.
+    pub fn has(&self, name: &[u8]) -> bool {
+        self.has_by(name, <[u8]>::eq)
     }
 
     /// Whether the list covers a field of this name, ignoring case.
     pub fn has_field(&self, name: &[u8]) -> bool {
-        self.has(name, <[u8]>::eq_ignore_ascii_case)
+        self.has_by(name, <[u8]>::eq_ignore_ascii_case)
     }
 
-    fn has(&self, name: &[u8], is_equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+    /// Whether an origin may read this name of a cookie as one that the list covers.
+    pub fn may_have_cookie(&self, name: &[u8]) -> bool {
+        let is_named =
+            |pattern: &NamePattern| may_be_named(name, pattern.text.as_bytes(), pattern.is_prefix);
+        self.0.iter().any(is_named)
+    }
+
+    fn has_by(&self, name: &[u8], is_equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
         self.0.iter().any(|pattern| {
             let text = pattern.text.as_bytes();
             let compared = if pattern.is_prefix { name.get(..text.len()) } else { Some(name) };
             compared.is_some_and(|compared| is_equal(compared, text))
         })
     }
-}
 
-impl NamePatterns {
     /// Reads patterns; `is_name` is the syntax of a name, or of its beginning.
     pub(super) fn of(
         texts: Vec<&str>,

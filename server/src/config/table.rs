@@ -537,7 +537,9 @@ settings! {
     }
     bypass_cookies: NamePatterns = "" {
         doc: "Names of cookies: a request with one of them is not answered from the cache, and its \
-            response is not stored. A name may end in `*`.",
+            response is not stored. A name may end in `*`. A cookie counts if any origin may read \
+            its name so: case is ignored, `.`, space and `[` are `_`, and commas separate cookies \
+            too.",
         kind: SettingKind::Texts {
             expected: "an array of names, such as [\"session\", \"wordpress_logged_in_*\"]",
         },

@@ -27,7 +27,8 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
         Reason::Precondition
     } else if hides(fields) {
         Reason::ConnectionFields
-    } else if !cookies.is_empty() && cookie_names(fields).any(|name| cookies.has_cookie(name)) {
+    } else if !cookies.is_empty() && cookie_names(fields).any(|name| cookies.may_have_cookie(name))
+    {
         Reason::BypassCookie
     } else if !names.is_empty() && fields.iter().any(|field| names.has_field(field.name)) {
         Reason::BypassField

@@ -1,5 +1,56 @@
 use super::block;
-use crate::policy::cookies::write_kept_cookies;
+use crate::policy::cookies::{cookie_names, may_be_named, write_kept_cookies};
+
+#[test]
+fn names_are_read_as_any_origin_may_read_them() {
+    let cases: &[(&str, &[&str])] = &[
+        ("X: y", &[]),
+        ("Cookie: a=1;b=2; c", &["a", "b", "c"]),
+        ("Cookie: a=1, b=2,c=3; d", &["a", "b", "c", "d"]),
+        ("Cookie: a=1\nCookie: b", &["a", "b"]),
+        ("Cookie: ;; ,; a = 1 ;", &["a"]),
+        ("Cookie: =1; a==2", &["", "a"]),
+    ];
+    for (text, expected) in cases {
+        let expected: Vec<_> = expected.iter().map(|name| name.as_bytes()).collect();
+        assert_eq!(cookie_names(block(text).fields()).collect::<Vec<_>>(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_name_matches_if_any_origin_may_read_it_so() {
+    let cases = [
+        ("the same", "session", "session", true),
+        ("case", "SESSION", "session", true),
+        ("case of the list", "sessionid", "SessionID", true),
+        ("a dot", "app.session", "app_session", true),
+        ("a space", "app session", "app_session", true),
+        ("an open bracket", "app[session", "app_session", true),
+        ("a dot in the list", "app_session", "app.session", true),
+        ("an element", "session[id]", "session", true),
+        ("percent-encoding", "%73ess%69on", "session", true),
+        ("an encoded dot", "app%2Esession", "app_session", true),
+        ("a plus sign", "app+session", "app_session", true),
+        ("a percent sign alone", "a%z", "a%z", true),
+        ("percent-encoding is decoded once", "%2573", "s", false),
+        ("a longer name", "sessions", "session", false),
+        ("a shorter name", "sessio", "session", false),
+        ("another name", "mission", "session", false),
+        ("no name", "", "session", false),
+        ("a hyphen is a hyphen", "app-session", "app_session", false),
+        ("a beginning", "WP.logged_in_8f", "wp_logged_in_*", true),
+        ("the beginning alone", "wp_logged_in_", "wp_logged_in_*", true),
+        ("less than the beginning", "wp_logged_in", "wp_logged_in_*", false),
+    ];
+    for (name, cookie, wanted, expected) in cases {
+        let (wanted, is_prefix) = match wanted.strip_suffix('*') {
+            Some(beginning) => (beginning, true),
+            None => (wanted, false),
+        };
+        let found = may_be_named(cookie.as_bytes(), wanted.as_bytes(), is_prefix);
+        assert_eq!(found, expected, "{name}");
+    }
+}
 
 #[test]
 fn only_named_cookies_are_kept() {

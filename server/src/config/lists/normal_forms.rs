@@ -19,7 +19,7 @@ pub struct ParameterNames {
 impl ParameterNames {
     /// Whether the list covers the name.
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.is_all || self.names.has_cookie(name)
+        self.is_all || self.names.has(name)
     }
 
     /// Whether the list covers all names.
