@@ -107,6 +107,41 @@ fn only_parameters_that_are_named_are_kept() {
     assert_eq!(response.text(), "/y none none");
 }
 
+/// Names of cookies and parameters are compared with those of the settings, which takes time for
+/// each. A request with very many of them is forwarded as it is, and not stored.
+#[test]
+fn requests_with_very_many_names_bypass_the_cache() {
+    let origin = origin();
+    let server = start(&origin, SETTINGS);
+    let many = |name: &str, between: &str, count: usize| vec![name; count].join(between);
+    let cookies = |text: &str, count: usize| format!("Cookie: {}", many(text, ";", count));
+    let parameters = |count: usize| format!("/x?{}", many("utm_a", "&", count));
+    let cases = [
+        (parameters(512), cookies("a", 1), None),
+        (parameters(513), cookies("a", 1), Some("many-parameters")),
+        (format!("/x?{}", many("=", "&", 2_000)), cookies("a", 1), Some("many-parameters")),
+        ("/x".to_owned(), cookies("a", 256), None),
+        ("/x".to_owned(), cookies("a", 257), Some("many-cookies")),
+        ("/x".to_owned(), cookies("=", 2_000), Some("many-cookies")),
+        ("/x".to_owned(), format!("{};session", cookies("a", 300)), Some("many-cookies")),
+        ("/x".to_owned(), format!("{};session", cookies("a", 9)), Some("bypass-cookie")),
+    ];
+    ask(&server, "GET", "/x", &[]);
+    for (target, cookies, reason) in cases {
+        let response = ask(&server, "GET", &target, &[&cookies]);
+        let case = format!("{target:.20}, {cookies:.20}: {:?}", response.head);
+        assert_eq!(is_hit(&response), reason.is_none(), "{case}");
+        let status = response.field("cache-status").expect("every response has one");
+        let detail = reason.map(|reason| format!("fwd=bypass; fwd-status=200; detail={reason}"));
+        assert!(detail.is_none_or(|detail| status.ends_with(&detail)), "{case}");
+        if reason.is_some() {
+            let received = origin.requests().pop().expect("it was forwarded");
+            let cookies = cookies.strip_prefix("Cookie: ");
+            assert_eq!((received.target, received.head.field("cookie")), (target, cookies));
+        }
+    }
+}
+
 /// A Cookie field is no list: a comma belongs to a value, and an origin may read two lines as it
 /// likes. Each row gets the response to its own lines.
 #[test]

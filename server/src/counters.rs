@@ -333,6 +333,8 @@ counters! {
     Precondition, "precondition", "reason_precondition_total";
     ConnectionFields, "connection-fields", "reason_connection_fields_total";
     Upgrade, "upgrade", "reason_upgrade_total";
+    ManyCookies, "many-cookies", "reason_many_cookies_total";
+    ManyParameters, "many-parameters", "reason_many_parameters_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
         "Microseconds of a turn of a worker's loop, from one poll of its sockets to the next. \

@@ -74,6 +74,15 @@ pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
 /// Field names in one setting: each field of a request to the origin is compared with all of them.
 pub(crate) const FIELD_NAMES_MAX: usize = 64;
 
+/// Cookies of a request that are compared with the names of `bypass_cookies` and `keep_cookies`.
+/// Browsers keep fewer than 200 for a site. A request with more bypasses the cache.
+pub(crate) const COOKIES_MAX: usize = 256;
+
+/// Parameters of a query that are compared with the names of `keep_query` and `drop_query`. Even
+/// large forms have fewer. A query with more has no normal form, and its request bypasses the
+/// cache.
+pub(crate) const PARAMETERS_MAX: usize = 512;
+
 /// Languages of a route. Each language range of a request is compared with all of them.
 pub(crate) const LANGUAGES_MAX: usize = 64;
 

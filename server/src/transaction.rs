@@ -8,6 +8,8 @@ use std::rc::Rc;
 
 use forebay_cache::{Follower, StoreWorker};
 use forebay_http::policy::cache_status::CacheStatus;
+use forebay_http::policy::reason::Reason;
+use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::policy::stale::StaleCause;
 use forebay_rules::apply::{AnswerHead, OwnAnswer, RequestText, RequestView, RuledRequest};
 use forebay_rules::ast::{Hook, HttpControl};
@@ -19,7 +21,7 @@ use crate::config::{Config, Route, RuleSet};
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
-use crate::key::{KeyText, NormalText, RouteMatch, match_route, write_key};
+use crate::key::{KeyText, NormalText, RouteMatch, match_route, write_key, write_normal_key};
 use crate::log::{Access, shortened};
 use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
@@ -36,6 +38,10 @@ pub(crate) struct Transaction<'t> {
     /// The request after changes by rules, and in its normal form once that is known.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
+    /// The reason that no stored response can answer the request.
+    bypass: Option<(ForwardReason, Reason)>,
+    /// Whether the request is in the normal form of its route.
+    is_normal: bool,
     /// The key; empty until it is written.
     pub(crate) key: &'t [u8],
     /// The secondary key, if the resource has variants.
@@ -89,6 +95,8 @@ impl<'t> Transaction<'t> {
             received,
             request: *received,
             route: None,
+            bypass: None,
+            is_normal: false,
             key: &[],
             variant,
             tag,
@@ -148,11 +156,13 @@ impl<'t> Transaction<'t> {
     }
 
     /// Puts the request into the normal form of its route. A request that bypasses the cache is
-    /// forwarded as it is.
+    /// forwarded as it is. The normal form of another request does not bypass the cache either.
     pub(crate) fn normalise(&mut self) {
         let text = self.unused.normal.take().expect("a request is normalised once");
-        let (route, is_ruled_out) = (self.route().route, self.is_ruled_out());
-        if let Some(normal) = normal_request(text, &self.request, route, is_ruled_out) {
+        let route = self.route().route;
+        self.bypass = bypass(&self.request, route);
+        self.is_normal = self.bypass.is_none() && !self.is_ruled_out();
+        if let Some(normal) = normal_request(text, &self.request, route, !self.is_normal) {
             self.request = normal;
             self.worker().count(Counter::RequestsNormalised);
         }
@@ -166,13 +176,12 @@ impl<'t> Transaction<'t> {
     /// Writes the key of the request.
     pub(crate) fn write_key(&mut self) {
         let buffer = self.unused.key.take().expect("the key of a request is written once");
+        let route = self.route.expect("routing comes before the key");
         let target = &self.request.target;
-        write_key(
-            buffer,
-            self.route.expect("routing comes before the key"),
-            target.authority,
-            target.path_query,
-        );
+        match self.is_normal {
+            true => write_normal_key(buffer, route, target.authority, target.path_query),
+            false => write_key(buffer, route, target.authority, target.path_query),
+        }
         self.key = buffer;
         self.trace().step(|| RequestStep::Key {
             url: shortened(KeyText::of(self.key).map(|text| text.url).unwrap_or_default()),
@@ -204,6 +213,7 @@ impl<'t> Transaction<'t> {
             store: self.store(),
             mode: LookupMode::Answer,
             is_used: self.client.worker.store_is_used(),
+            bypass: self.bypass,
             is_ruled_out: self.is_ruled_out(),
             route: self.route().route,
             key: self.key,
@@ -286,14 +296,12 @@ impl<'t> Transaction<'t> {
 }
 
 /// Returns the normal form of a request; `None` if the request has it, or bypasses the cache.
-/// `is_ruled_out` says that rules keep the request from being answered from the store.
 pub(crate) fn normal_request<'a>(
     text: &'a mut NormalText,
     request: &Request<'a>,
     route: &Route,
-    is_ruled_out: bool,
+    bypasses: bool,
 ) -> Option<Request<'a>> {
     let settings = &route.settings;
-    let is_normalised = settings.normalises() && !is_ruled_out && bypass(request, route).is_none();
-    if is_normalised { text.normalise(request, settings) } else { None }
+    if settings.normalises() && !bypasses { text.normalise(request, settings) } else { None }
 }

@@ -19,21 +19,38 @@ pub fn write_normal_query(
     keeps: impl Fn(&[u8]) -> bool,
     out: &mut Vec<u8>,
 ) {
-    let query_at = path_query.iter().position(|byte| *byte == b'?');
-    let (path, query) =
-        path_query.split_at_checked(query_at.unwrap_or(path_query.len())).unwrap_or_default();
+    let (path, query) = split_query(path_query);
     out.extend_from_slice(path);
-    let kept = query.get(1..).unwrap_or_default().split(|byte| *byte == b'&');
-    let kept = kept.filter(|parameter| !parameter.is_empty() && keeps(name_of(parameter)));
-    let mut buffer = [&b""[..]; SORTED_PARAMETERS_MAX];
-    match is_sorted.then(|| collect(kept.clone(), &mut buffer)).flatten() {
-        Some(parameters) => {
-            // Of two parameters with the same name, the first in the query has the lower address.
-            parameters.sort_unstable_by_key(|parameter| (name_of(parameter), parameter.as_ptr()));
-            write_parameters(parameters.iter().copied(), out);
-        }
-        None => write_parameters(kept, out),
+    let kept = parameters(query).filter(|parameter| keeps(name_of(parameter)));
+    if !is_sorted || query.is_empty() || !write_sorted(kept.clone(), out) {
+        write_parameters(kept, out);
     }
+}
+
+/// Whether the query has more parameters than this.
+pub fn has_more_parameters(path_query: &[u8], count_max: usize) -> bool {
+    parameters(split_query(path_query).1).nth(count_max).is_some()
+}
+
+/// Splits path and query; the query begins with its `?`, unless there is none.
+fn split_query(path_query: &[u8]) -> (&[u8], &[u8]) {
+    let query_at = memchr::memchr(b'?', path_query).unwrap_or(path_query.len());
+    path_query.split_at_checked(query_at).unwrap_or_default()
+}
+
+fn parameters(query: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    let parameters = query.get(1..).unwrap_or_default().split(|byte| *byte == b'&');
+    parameters.filter(|parameter| !parameter.is_empty())
+}
+
+/// Writes the parameters in the order of their names. Returns false if they are too many.
+fn write_sorted<'a>(parameters: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
+    let mut buffer = [&b""[..]; SORTED_PARAMETERS_MAX];
+    let Some(parameters) = collect(parameters, &mut buffer) else { return false };
+    // Of two parameters with the same name, the first in the query has the lower address.
+    parameters.sort_unstable_by_key(|parameter| (name_of(parameter), parameter.as_ptr()));
+    write_parameters(parameters.iter().copied(), out);
+    true
 }
 
 /// Collects the parameters; `None` if they are too many.

@@ -103,6 +103,10 @@ reasons! {
     ConnectionFields "connection-fields"
     /// Another process, with a cache of its own, is taking over.
     Upgrade "upgrade"
+    /// The request has more cookies than are compared with the names of the route's settings.
+    ManyCookies "many-cookies"
+    /// The query has more parameters than are compared with the names of the route's settings.
+    ManyParameters "many-parameters"
 }
 
 impl Reason {

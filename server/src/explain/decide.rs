@@ -28,7 +28,8 @@ use crate::key::{
 };
 use crate::limits::JOINS_MAX;
 use crate::lookup::{
-    ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, SelectedPart, lookup, lookup_stale,
+    ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, SelectedPart, bypass, lookup,
+    lookup_stale,
 };
 use crate::parse::{Request, explicit_port};
 use crate::rules::{HookContext, RuleState, view_of};
@@ -131,7 +132,8 @@ impl Explainer<'_> {
             return Ok(local("OPTIONS with Max-Forwards: 0 is answered by this server"));
         }
         let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
-        if let Some(form) = normal_request(&mut normal, &request, route.route, is_ruled_out) {
+        let bypasses = is_ruled_out || bypass(&request, route.route).is_some();
+        if let Some(form) = normal_request(&mut normal, &request, route.route, bypasses) {
             request = form;
         }
         write_key(&mut key, route, request.target.authority, request.target.path_query);
@@ -192,6 +194,7 @@ impl Explainer<'_> {
             store: &self.worker.store,
             mode: LookupMode::Inspect,
             is_used: self.worker.store_is_used(),
+            bypass: bypass(request, context.route.route),
             is_ruled_out: self.rule_state.is_off(HttpControl::RequestCacheable),
             route: context.route.route,
             key,

@@ -38,6 +38,16 @@ pub(crate) fn write_key(
     route.route.settings.write_path_query(path_query, key);
 }
 
+/// As [`write_key`], for a path and query in the normal form.
+pub(crate) fn write_normal_key(
+    key: &mut Vec<u8>,
+    route: RouteMatch<'_>,
+    authority: Option<Authority<'_>>,
+    path_query: &[u8],
+) {
+    write_key_of(key, &route.site.name, authority_of(route.site, authority), path_query);
+}
+
 /// Returns the keys of all stored responses of a URL: its key, and the key that it has without a
 /// normal form, under which a response was stored if the settings have changed since.
 pub(crate) fn resource_keys(
@@ -47,8 +57,7 @@ pub(crate) fn resource_keys(
 ) -> Vec<Vec<u8>> {
     let (mut key, mut literal) = (Vec::new(), Vec::new());
     write_key(&mut key, route, authority, path_query);
-    let authority = authority_of(route.site, authority);
-    write_key_of(&mut literal, &route.site.name, authority, path_query);
+    write_normal_key(&mut literal, route, authority, path_query);
     let mut keys = vec![key, literal];
     keys.dedup();
     keys

@@ -8,7 +8,8 @@ use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::request::Method;
 
-use crate::config::Route;
+use crate::config::{Route, RouteSettings};
+use crate::limits::COOKIES_MAX;
 use crate::parse::Request;
 
 /// Returns the reason that no stored response can answer the request; `None` if one can.
@@ -18,7 +19,7 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
         return Some((ForwardReason::Method, Reason::Method));
     }
     let (fields, settings) = (request.head.fields(), &route.settings);
-    let (cookies, names) = (&settings.bypass_cookies, &settings.bypass_fields);
+    let names = &settings.bypass_fields;
     let reason = if !settings.cache {
         Reason::CacheOff
     } else if request.has_body() {
@@ -27,15 +28,33 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
         Reason::Precondition
     } else if hides(fields) {
         Reason::ConnectionFields
-    } else if !cookies.is_empty() && cookie_names(fields).any(|name| cookies.may_have_cookie(name))
-    {
-        Reason::BypassCookie
+    } else if settings.has_many_parameters(request.target.path_query) {
+        Reason::ManyParameters
+    } else if let Some(reason) = reason_in_cookies(fields, settings) {
+        reason
     } else if !names.is_empty() && fields.iter().any(|field| names.has_field(field.name)) {
         Reason::BypassField
     } else {
         return None;
     };
     Some((ForwardReason::Bypass, reason))
+}
+
+/// Returns the reason in the cookies, if the settings depend on cookies.
+fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Reason> {
+    let bypassing = &settings.bypass_cookies;
+    if bypassing.is_empty() && settings.keep_cookies.is_all() {
+        return None;
+    }
+    for (index, name) in cookie_names(fields).enumerate() {
+        if index == COOKIES_MAX {
+            return Some(Reason::ManyCookies);
+        }
+        if bypassing.may_have_cookie(name) {
+            return Some(Reason::BypassCookie);
+        }
+    }
+    None
 }
 
 /// Whether the Connection field names other fields. These are not forwarded, so a secondary key

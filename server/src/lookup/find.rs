@@ -9,7 +9,6 @@ use forebay_http::policy::stale::{StaleCause, may_serve_stale};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 use forebay_http::request::Method;
 
-use super::bypass::bypass;
 use super::{
     ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, MissingPart, SelectedPart,
     StoredResponse, write_strong_tag,
@@ -23,7 +22,7 @@ pub(crate) fn lookup<'w>(
     variant: &mut Vec<u8>,
 ) -> LookupResult<'w> {
     let ruled_out = query.is_ruled_out.then_some((ForwardReason::Bypass, Reason::RuledOut));
-    if let Some((reason, detail)) = bypass(request, query.route).or(ruled_out) {
+    if let Some((reason, detail)) = query.bypass.or(ruled_out) {
         return LookupResult::Forward(ForwardPlan::unshared(reason, detail));
     }
     if !query.is_used {
@@ -92,7 +91,7 @@ pub(crate) fn lookup_stale<'w>(
     variant: &mut Vec<u8>,
     cause: StaleCause,
 ) -> Option<Hit<'w>> {
-    if bypass(request, query.route).is_some() || query.is_ruled_out || !query.is_used {
+    if query.bypass.is_some() || query.is_ruled_out || !query.is_used {
         return None;
     }
     variant.clear();

@@ -109,6 +109,8 @@ pub(crate) struct LookupQuery<'a> {
     pub(crate) mode: LookupMode,
     /// Whether requests are answered from the store.
     pub(crate) is_used: bool,
+    /// The reason that [`bypass`] has returned for the request.
+    pub(crate) bypass: Option<(ForwardReason, Reason)>,
     /// Whether rules keep the request from being answered from the store.
     pub(crate) is_ruled_out: bool,
     pub(crate) route: &'a Route,

@@ -1,11 +1,11 @@
 //! Settings that define the normal form of a request: names of parameters and cookies, languages.
 
-use forebay_http::policy::query::write_normal_query;
+use forebay_http::policy::query::{has_more_parameters, write_normal_query};
 
 use super::NamePatterns;
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::table::RouteSettings;
-use crate::limits::LANGUAGES_MAX;
+use crate::limits::{LANGUAGES_MAX, PARAMETERS_MAX};
 
 /// Names of query parameters or cookies. Each may end in `*` for every name that begins so; `*`
 /// alone covers all names. Names are compared byte by byte.
@@ -89,9 +89,14 @@ impl RouteSettings {
         self.normalises_query() || !self.keep_cookies.is_all || !self.languages.0.is_empty()
     }
 
+    /// Whether the query would have a normal form, but has too many parameters.
+    pub(crate) fn has_many_parameters(&self, path_query: &[u8]) -> bool {
+        self.normalises_query() && has_more_parameters(path_query, PARAMETERS_MAX)
+    }
+
     /// Appends path and query in the normal form.
     pub(crate) fn write_path_query(&self, path_query: &[u8], out: &mut Vec<u8>) {
-        if !self.normalises_query() {
+        if !self.normalises_query() || self.has_many_parameters(path_query) {
             return out.extend_from_slice(path_query);
         }
         let keeps = |name: &[u8]| self.keep_query.contains(name) && !self.drop_query.contains(name);
