@@ -25,11 +25,20 @@ fn asked(request: &Request) -> String {
 }
 
 fn start(origin: &Origin, settings: &str) -> Server {
-    let address = origin.address();
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));
+    builder.config(&config(origin, settings)).flag("--workers", "1").start()
+}
+
+fn config(origin: &Origin, settings: &str) -> String {
     let site = "[[site]]\nname = \"a\"\nnames = [\"*\"]\n";
-    let config = format!("{site}origin = \"http://{address}\"\n{settings}");
-    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config);
-    builder.flag("--workers", "1").start()
+    format!("{site}origin = \"http://{}\"\n{settings}", origin.address())
+}
+
+/// Has a server continue with other settings.
+fn reload(server: &Server, origin: &Origin, settings: &str) {
+    server.write_config(&config(origin, settings));
+    let reloaded = server.command(&["reload"]);
+    assert!(reloaded.status.success(), "{reloaded:?}");
 }
 
 fn ask(server: &Server, method: &str, target: &str, fields: &[&str]) -> Response {
@@ -238,19 +247,36 @@ fn a_url_is_purged_and_invalidated_in_its_normal_form() {
 fn a_purge_reaches_a_response_that_other_settings_have_stored() {
     let origin = origin();
     let server = start(&origin, "purge_from = [\"127.0.0.1\"]\n");
-    let config = |settings: &str| {
-        let site = "[[site]]\nname = \"a\"\nnames = [\"*\"]\n";
-        server.write_config(&format!("{site}origin = \"http://{}\"\n{settings}", origin.address()));
-        let reloaded = server.command(&["reload"]);
-        assert!(reloaded.status.success(), "{reloaded:?}");
-    };
     ask(&server, "GET", "/x?utm_a&b", &[]);
     assert!(is_hit(&ask(&server, "GET", "/x?utm_a&b", &[])));
-    config(SETTINGS);
+    reload(&server, &origin, SETTINGS);
     assert!(!is_hit(&ask(&server, "GET", "/x?utm_a&b", &[])));
     ask(&server, "PURGE", "/x?utm_a&b", &[]);
-    config("");
+    reload(&server, &origin, "");
     assert!(!is_hit(&ask(&server, "GET", "/x?utm_a&b", &[])), "it was purged");
+}
+
+/// A response in the normal form of settings that have changed since may have another URL, which
+/// only a purge by prefix reaches.
+#[test]
+fn a_purge_by_prefix_reaches_every_form_of_a_query() {
+    let origin = origin();
+    let (one, two) = ("drop_query = [\"utm_*\"]\n", "drop_query = [\"utm_*\", \"gclid\"]\n");
+    let server = start(&origin, one);
+    let target = "/x?utm_a&gclid=1";
+    for (purge, is_purged) in [("url", false), ("prefix", true)] {
+        reload(&server, &origin, one);
+        ask(&server, "GET", target, &[]);
+        assert!(is_hit(&ask(&server, "GET", target, &[])), "{purge}");
+        reload(&server, &origin, two);
+        let purged = match purge {
+            "url" => server.command(&["purge", &format!("http://example.test{target}")]),
+            _ => server.command(&["purge", "--prefix", "http://example.test/x"]),
+        };
+        assert!(purged.status.success(), "{purged:?}");
+        reload(&server, &origin, one);
+        assert_eq!(is_hit(&ask(&server, "GET", target, &[])), !is_purged, "{purge}");
+    }
 }
 
 /// Requests with equivalent codings share a response, so the origin gets a form that does not

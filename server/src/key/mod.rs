@@ -48,8 +48,9 @@ pub(crate) fn write_normal_key(
     write_key_of(key, &route.site.name, authority_of(route.site, authority), path_query);
 }
 
-/// Returns the keys of all stored responses of a URL: its key, and the key that it has without a
-/// normal form, under which a response was stored if the settings have changed since.
+/// Returns the keys of a URL by the present settings: the key of its normal form, and its key
+/// without one. A response that was stored by other settings for the normal form may have a third
+/// key, which is not known here.
 pub(crate) fn resource_keys(
     route: RouteMatch<'_>,
     authority: Option<Authority<'_>>,
