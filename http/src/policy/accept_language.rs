@@ -16,14 +16,17 @@ const RANGE_BYTES_MAX: usize = 64;
 /// field.
 ///
 /// Of ranges with the same weight the first one counts. A `*` selects no language, and neither does
-/// a malformed member, or one with the weight 0.
+/// a malformed member, or one with the weight 0. The latter names a language that is not acceptable
+/// (RFC 9110 §12.4.2), so a longer range does not select this language.
 pub fn preferred_language<'l>(request: Fields<'_>, languages: &'l [Box<str>]) -> Option<&'l str> {
     let members = request.all(FieldId::AcceptLanguage).flat_map(lists::members);
     let ranges = members.filter_map(split_weight).take(RANGES_MAX);
+    let refused = ranges.clone().filter(|(_, weight)| *weight == 0).map(|(range, _)| range);
+    let is_refused = |tag: &[u8]| refused.clone().any(|range| range.eq_ignore_ascii_case(tag));
     let mut best: Option<(u16, &str)> = None;
-    for (range, weight) in ranges {
+    for (range, weight) in ranges.clone() {
         if weight > best.map_or(0, |(weight, _)| weight)
-            && let Some(language) = look_up(range, languages)
+            && let Some(language) = look_up(range, languages, is_refused)
         {
             best = Some((weight, language));
         }
@@ -31,16 +34,20 @@ pub fn preferred_language<'l>(request: Fields<'_>, languages: &'l [Box<str>]) ->
     best.map(|(_, language)| language)
 }
 
-/// RFC 4647 §3.4: shortens the range from its end until it equals a language.
-fn look_up<'l>(range: &[u8], languages: &'l [Box<str>]) -> Option<&'l str> {
-    let mut range = Some(range).filter(|range| range.len() <= RANGE_BYTES_MAX);
-    while let Some(tag) = range {
+/// RFC 4647 §3.4: shortens the range from its end until it equals a language that is not refused.
+fn look_up<'l>(
+    range: &[u8],
+    languages: &'l [Box<str>],
+    is_refused: impl Fn(&[u8]) -> bool,
+) -> Option<&'l str> {
+    let mut shortened = Some(range).filter(|range| range.len() <= RANGE_BYTES_MAX);
+    while let Some(tag) = shortened {
         let mut languages = languages.iter().map(AsRef::<str>::as_ref);
         let found = languages.find(|language| language.as_bytes().eq_ignore_ascii_case(tag));
-        if found.is_some() {
+        if found.is_some() && (tag.len() == range.len() || !is_refused(tag)) {
             return found;
         }
-        range = shorten(tag);
+        shortened = shorten(tag);
     }
     None
 }

@@ -83,8 +83,8 @@ impl StatusFreshness {
 
 /// RFC 9111 §4.2.1: returns the lifetime from the first of these sources that is present: the
 /// route's override, `s-maxage`, `max-age`, Expires, the route's lifetime for the status, the
-/// route's default, a heuristic. A malformed value counts as a
-/// lifetime of 0. A targeted field goes before Expires, too (RFC 9213 §2.2).
+/// route's default, a heuristic. A malformed value counts as a lifetime of 0. A targeted field goes
+/// before Expires, too (RFC 9213 §2.2).
 // RFC: 9111-4.2.2-1
 pub fn freshness_lifetime(
     response: &OriginResponse<'_>,
@@ -163,7 +163,7 @@ fn assumed_lifetime(
 }
 
 /// RFC 9110 §15.1: whether a heuristic is allowed for this status. 206 is not in the list, because
-/// Forebay does not store partial responses.
+/// parts are stored with the head of the whole response, whose status is 200.
 // RFC: 9111-3-7
 pub fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)

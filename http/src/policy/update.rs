@@ -31,10 +31,10 @@ pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> 
     if not_modified.contains(FieldId::Etag) {
         return tag_matches(meta.etag_value(block), not_modified);
     }
-    if not_modified.contains(FieldId::LastModified) {
-        return date_field(not_modified, FieldId::LastModified) == meta.last_modified;
+    match date_field(not_modified, FieldId::LastModified) {
+        Some(date) => meta.last_modified == Some(date),
+        None => meta.has_validator(),
     }
-    meta.has_validator()
 }
 
 fn tag_matches(stored: Option<&[u8]>, not_modified: Fields<'_>) -> bool {

@@ -25,6 +25,7 @@ fn a_304_updates_only_what_it_speaks_of() {
         ("two tags", "ETag: \"a\"", "ETag: \"a\"\nETag: \"a\"", false),
         ("the same date", &modified, &modified, true),
         ("another date", &modified, &changed, false),
+        ("a malformed date counts as none", &modified, "Last-Modified: x", true),
         ("the tag has precedence over the date", &both, &both_changed, true),
         ("the date alone, the same", &both, &modified, true),
         ("no validator for a stored tag", "ETag: \"a\"", "Date: x", true),
