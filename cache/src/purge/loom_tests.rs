@@ -16,7 +16,7 @@ use forebay_sync::model::{breaks, breaks_within, fails, holds, holds_within};
 use forebay_sync::{LockClass, Mutex, boxed_words};
 use loom::thread;
 
-use super::predicate::PREDICATE_BYTES_MAX;
+use super::predicate::{OwnedPredicate, PREDICATE_BYTES_MAX};
 use super::sites::site_of;
 use super::*;
 use crate::index::loom_tests::{KEY, Row, Store, run, store};
@@ -283,6 +283,10 @@ fn overwritten() {
         })
     });
     assert!(world.is_ours_purged_since(0), "a purged key passed the check");
+    if let Some((found, _)) = world.purges.find_last(|_| true) {
+        let is_real = [&OURS, &OTHER].map(|key| found == OwnedPredicate::Key(Box::from(&key[..])));
+        assert!(is_real.contains(&true), "a purge that was never announced: {found:?}");
+    }
     purges.into_iter().for_each(|purge| purge.join().unwrap());
     assert!(
         world.is_ours_purged_since(0),

@@ -219,8 +219,10 @@ impl<W: Words> PurgeRing<W> {
         (0..newest.min(self.slot_count)).find_map(|later| {
             let number = newest - later;
             let predicate = self.read(number, &mut buffer);
-            // A slot that is overwritten now says nothing about this purge.
-            let is_known = self.word(number, 0).load(Relaxed) == number;
+            // ORDER: pairs with the release fence in `write`, as in `check`: a slot that is
+            // overwritten now says nothing about this purge.
+            acquire_fence("purge.read");
+            let is_known = !self.is_too_old(number - 1, self.sequence().load(Relaxed));
             (is_known && matches(&predicate)).then(|| (predicate.into(), later))
         })
     }
@@ -236,8 +238,8 @@ impl<W: Words> PurgeRing<W> {
     /// The purge does not count before [`raise`](PurgeRing::raise).
     pub(super) fn write(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.sequence().load(Relaxed).wrapping_add(1);
-        // ORDER: pairs with the acquire fence in `check`: a thread that reads a word that we are
-        // going to write sees `purge_seq` at least as new as we see it.
+        // ORDER: pairs with the acquire fences in `check` and `find_last`: a thread that reads a
+        // word that we are going to write sees `purge_seq` at least as new as we see it.
         release_fence("purge.overwrite");
         let predicate = predicate.fitted();
         let words = std::iter::once(number).chain(predicate.encode());
