@@ -136,7 +136,13 @@ pub fn stale_limit(
             Err(StaleRefusal::RequestFreshness)
         }
         StaleCause::Revalidating => {
-            Ok(meta.stale_while_revalidate_s.unwrap_or(rules.stale_while_revalidate_s))
+            let limit = meta.stale_while_revalidate_s.unwrap_or(rules.stale_while_revalidate_s);
+            match (request.max_stale, request.max_age) {
+                (Some(max_stale), _) => Ok(limit.min(max_stale)),
+                // A client with `max-age` accepts no stale response unless it says so.
+                (None, Some(_)) => Err(StaleRefusal::RequestFreshness),
+                (None, None) => Ok(limit),
+            }
         }
         StaleCause::Error => Ok(error_limit(meta, request, rules.stale_if_error_s)),
         StaleCause::Unreachable => {

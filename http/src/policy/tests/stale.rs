@@ -102,8 +102,16 @@ const ROWS: &[Row] = &[
         "public",
         "Cache-Control: max-age=15",
         GENEROUS,
-        [5, 40, 60],
+        [-1, 40, 60],
     ),
+    (
+        "max-stale of the request limits it (§5.2.1.2)",
+        "public",
+        "Cache-Control: max-stale=10",
+        GENEROUS,
+        [10, 40, 60],
+    ),
+    ("both limit it", "public", "Cache-Control: max-age=15, max-stale=10", GENEROUS, [5, 40, 60]),
     ("so does min-fresh", "public", "Cache-Control: min-fresh=0", GENEROUS, [-1, 40, 60]),
     (
         "a response that may not be shared with this request",
