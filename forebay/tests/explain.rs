@@ -231,6 +231,29 @@ fn site_route_key_and_rules_are_those_of_the_request() {
 }
 
 #[test]
+fn the_normal_form_of_a_request_is_named() {
+    let origin = origin();
+    let settings = "sort_query = true\ndrop_query = [\"utm_*\"]\nkeep_cookies = [\"cart\"]\n\
+                    languages = [\"de\", \"en\"]";
+    let server = start(&origin, settings);
+    let url = "http://example.test/list?b=2&utm_a=1&a=1";
+    let fields = ["-H", "Cookie: _ga=1; cart=2", "-H", "Accept-Language: de-AT, en;q=0.5"];
+    let output = explain(&server, url, &fields);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for line in [
+        "http://example.test/list?a=1&b=2 in site shop\n",
+        "the query is in its normal form (sort_query, keep_query, drop_query)\n",
+        "some cookies are left out (keep_cookies)\n",
+        "Accept-Language is the best of the route's languages (languages)\n",
+    ] {
+        assert!(text.contains(line), "no {line:?} in\n{text}");
+    }
+    let output = explain(&server, "http://example.test/list?a=1", &["-H", "Cookie: cart=2"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.contains("normal form") && !text.contains("left out"), "{text}");
+}
+
+#[test]
 fn a_purge_shows_until_the_response_is_stored_again() {
     let origin = origin();
     let server = start(&origin, "");

@@ -32,7 +32,7 @@ use crate::deliver::{
     BegunDelivery, DeliverError, Delivered, begin, deliver_fault, finish, refuse, relay_interim,
 };
 use crate::fault::Fault;
-use crate::fetch::{StaleHit, resolve, stale_at_once, stale_if_error};
+use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
 use crate::key::{LocalRequest, check_content, is_loop, local_request};
 use crate::log::Access;
 use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart};
@@ -195,12 +195,16 @@ async fn respond_without_hit<'t>(
     transaction: &mut Transaction<'t>,
     plan: ForwardPlan,
 ) -> Result<Response<'t>, Fault> {
-    if plan.is_stale
-        && let Some(stale) = stale_at_once(transaction, plan.fills)
-    {
-        note_stale_hit(transaction, &stale);
-        trace_lookup(transaction);
-        return Ok(Response::Stored(stale.hit));
+    let mut probe = None;
+    if plan.is_stale {
+        match stale_at_once(transaction, plan.fills) {
+            StaleAnswer::AtOnce(stale) => {
+                note_stale_hit(transaction, &stale);
+                trace_lookup(transaction);
+                return Ok(Response::Stored(stale.hit));
+            }
+            StaleAnswer::AfterOrigin(guard) => probe = guard,
+        }
     }
     note_forward(transaction, &plan);
     trace_lookup(transaction);
@@ -210,6 +214,7 @@ async fn respond_without_hit<'t>(
         return Err(Fault::OnlyIfCached);
     }
     let response = Box::pin(resolve(transaction, plan)).await;
+    drop(probe);
     match stale_if_error(transaction, &response) {
         Some(stale) => {
             note_stale_if_error(transaction, &stale, &response);

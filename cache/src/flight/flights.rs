@@ -98,6 +98,10 @@ pub struct JoinTerms {
     /// arrives. Otherwise such callers share neither flights nor declined keys with callers that
     /// need the whole response.
     pub is_part: bool,
+    /// Whether the response may be for the caller alone, although the caller may follow any
+    /// flight: its request has a cookie. If such a response is not storable, only such callers
+    /// are declined.
+    pub is_personal: bool,
 }
 
 impl JoinTerms {
@@ -111,6 +115,7 @@ impl JoinTerms {
             share: None,
             has_turn: false,
             is_part: false,
+            is_personal: false,
         }
     }
 }
@@ -200,7 +205,7 @@ impl Flights {
         terms: JoinTerms,
         gate: &impl Gate,
     ) -> JoinResult {
-        let JoinTerms { now_ms, policy, .. } = terms;
+        let policy = terms.policy;
         let flight_hash = self.flight_hash(key);
         let mut shard = self.shard(key.hash).lock();
         let purge_noted = gate.note();
@@ -221,7 +226,7 @@ impl Flights {
         if let Some(replaced) = &replaced {
             shard.unregister(replaced);
         }
-        let flight = Arc::new(Flight::new(key, flight_hash, purge_noted, now_ms));
+        let flight = Arc::new(Flight::new(key, flight_hash, purge_noted, &terms));
         flight.set_waits(!terms.has_turn);
         if policy == JoinPolicy::Any {
             shard.register(Arc::clone(&flight));
@@ -320,22 +325,18 @@ impl Flights {
 
     /// Removes a flight from the table, and declines its key.
     pub(super) fn decline(&self, flight: &Arc<Flight>, declined: DeclinedUntil) {
-        let primary = flight.key().hash;
-        let mut shard = self.shard(primary).lock();
+        let declined_key = self.declined_key(flight.key(), flight.is_personal);
+        let mut shard = self.shard(flight.key().hash).lock();
         shard.unregister(flight);
-        shard.declined.remember(DeclinedKey { primary, flight: flight.flight_hash }, declined);
+        shard.declined.remember(declined_key, declined);
         drop(shard);
         self.events.declined.fetch_add(1, Relaxed);
     }
 
-    /// Declines a key, both for callers that need the whole response and for those that need a
-    /// part.
-    pub(crate) fn decline_key(&self, key: FlightKey<'_>, declined: DeclinedUntil) {
-        let hashes = [true, false].map(|is_part| self.flight_hash(FlightKey { is_part, ..key }));
+    /// Declines a key for all callers, whether they need the whole response or a part.
+    pub(crate) fn decline_all(&self, key: FlightKey<'_>, declined: DeclinedUntil) {
         let mut shard = self.shard(key.hash).lock();
-        for flight in hashes {
-            shard.declined.remember(DeclinedKey { primary: key.hash, flight }, declined);
-        }
+        shard.declined.remember(self.declined_key_of_all(key), declined);
         drop(shard);
         self.events.declined.fetch_add(1, Relaxed);
     }
@@ -376,8 +377,9 @@ impl Flights {
         if followed.is_some() {
             return (JoinPreview::Follow, followed);
         }
-        let declined_key = DeclinedKey { primary: key.hash, flight: flight_hash };
-        match shard.declined.find(declined_key, terms.now_ms) {
+        let own_key = self.declined_key(key, terms.is_personal);
+        let mut keys = [own_key, self.declined_key_of_all(key)].into_iter();
+        match keys.find_map(|key| shard.declined.find(key, terms.now_ms)) {
             Some(declined) => (JoinPreview::Declined(declined), own),
             None => (JoinPreview::Lead, own),
         }
@@ -385,6 +387,18 @@ impl Flights {
 
     fn flight_hash(&self, key: FlightKey<'_>) -> u64 {
         self.hash_state.hash_one((key.hash, key.variant, key.is_part))
+    }
+
+    /// The key under which callers are declined that ask for the same, and are as personal.
+    fn declined_key(&self, key: FlightKey<'_>, is_personal: bool) -> DeclinedKey {
+        let flight = self.hash_state.hash_one((self.flight_hash(key), is_personal));
+        DeclinedKey { primary: key.hash, flight }
+    }
+
+    /// The key under which all callers are declined, whether they ask for a part or not.
+    fn declined_key_of_all(&self, key: FlightKey<'_>) -> DeclinedKey {
+        let flight = self.hash_state.hash_one((key.hash, key.variant));
+        DeclinedKey { primary: key.hash, flight }
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {

@@ -43,6 +43,12 @@ impl Follower {
         self.handle.as_ref().map_or(0, FollowerHandle::began_ms)
     }
 
+    /// Whether the leader said [`JoinTerms::is_personal`](crate::JoinTerms::is_personal). False
+    /// after the outcome.
+    pub fn is_personal(&self) -> bool {
+        self.handle.as_ref().is_some_and(FollowerHandle::is_personal)
+    }
+
     /// Tells the flight that its follower will not read soon, like [`BodyReader::step_aside`].
     pub fn step_aside(&self) {
         if let Some(handle) = &self.handle {

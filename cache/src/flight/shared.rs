@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use forebay_sync::{LockClass, Mutex};
 
-use super::flights::FlightKey;
+use super::flights::{FlightKey, JoinTerms};
 use super::growing_record::{End, GrowingRecord, Phase, ReadEvent};
 use super::readers::ReaderId;
 use super::window::{Room, Window};
@@ -30,6 +30,9 @@ pub(super) struct Flight {
     primary: Box<[u8]>,
     variant: Option<Box<[u8]>>,
     is_part: bool,
+    /// Whether the response may be for the leader alone: see
+    /// [`JoinTerms::is_personal`](super::flights::JoinTerms::is_personal).
+    pub(super) is_personal: bool,
     /// The purge number that the gate returned when the leader began.
     pub(super) purge_noted: u64,
     /// The leader's monotonic time when it began, in milliseconds.
@@ -47,7 +50,7 @@ impl Flight {
         key: FlightKey<'_>,
         flight_hash: u64,
         purge_noted: u64,
-        began_ms: u64,
+        terms: &JoinTerms,
     ) -> Self {
         Self {
             hash: key.hash,
@@ -55,8 +58,9 @@ impl Flight {
             primary: key.primary.into(),
             variant: key.variant.map(Into::into),
             is_part: key.is_part,
+            is_personal: terms.is_personal,
             purge_noted,
-            began_ms,
+            began_ms: terms.now_ms,
             waits: AtomicBool::new(false),
             is_served: AtomicBool::new(false),
             growing: Mutex::new(LockClass::Flight, GrowingRecord::new()),
@@ -281,6 +285,11 @@ impl FollowerHandle {
     /// The leader's monotonic time when it began, in milliseconds.
     pub(super) fn began_ms(&self) -> u64 {
         self.flight.began_ms
+    }
+
+    /// Whether the response may be for the leader alone.
+    pub(super) fn is_personal(&self) -> bool {
+        self.flight.is_personal
     }
 
     /// See [`Flight::serve`].

@@ -80,10 +80,10 @@ impl StoreWorker {
 
     /// Declines a key, so that its requests are not collapsed, whether for the whole response or
     /// for a part: the origin has answered for a missing part with another version.
-    pub fn decline(&self, primary: &[u8], variant: Option<&[u8]>, declined: DeclinedUntil) {
+    pub fn decline_all(&self, primary: &[u8], variant: Option<&[u8]>, declined: DeclinedUntil) {
         let hash = self.inner.shared.hash(primary).value();
         let key = FlightKey { hash, primary, variant, is_part: true };
-        self.inner.shared.flights.decline_key(key, declined);
+        self.inner.shared.flights.decline_all(key, declined);
     }
 
     /// Collapses the fetch of a unit of a stored body with others of the unit. `wanted` is the

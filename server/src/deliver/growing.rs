@@ -6,6 +6,7 @@
 use std::future::{Future, poll_fn};
 use std::ops::Range;
 use std::pin::pin;
+use std::task::Context;
 
 use bytes::Bytes;
 use forebay_cache::{BodyReader, ReadEvent};
@@ -183,14 +184,18 @@ pub(super) async fn read_or_flush(
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
 ) -> Result<ReadEvent, DeliverError> {
-    let bytes_max = READ_BYTES_MAX.min(client.worker.output_share() as u64);
-    let more = pin!(poll_fn(|cx| reader.poll_fragments(cx, bytes_max, fragments)));
-    if let Some(event) = poll_once(more).await {
+    let mut read = |cx: &mut Context<'_>, reader: &mut BodyReader| {
+        // The share is that of the moment when the bytes are there: many readers may wait for the
+        // same bytes.
+        let bytes_max = READ_BYTES_MAX.min(client.worker.output_share() as u64);
+        reader.poll_fragments(cx, bytes_max, fragments)
+    };
+    if let Some(event) = poll_once(pin!(poll_fn(|cx| read(cx, reader)))).await {
         return Ok(event);
     }
     *begun = true;
     flush_aside(reader, client.flush(queue)).await.map_err(DeliverError::Midway)?;
-    Ok(poll_fn(|cx| reader.poll_fragments(cx, bytes_max, fragments)).await)
+    Ok(poll_fn(|cx| read(cx, reader)).await)
 }
 
 /// Runs a flush. If the flush has to wait, the reader steps aside, so that the store keeps no bytes

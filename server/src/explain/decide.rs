@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use forebay_cache::JoinPreview;
+use forebay_http::fields::FieldId;
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::range::RangeDecision;
@@ -132,14 +133,18 @@ impl Explainer<'_> {
             return Ok(local("OPTIONS with Max-Forwards: 0 is answered by this server"));
         }
         let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
+        let literal = request;
         let bypasses = is_ruled_out || bypass(&request, route.route).is_some();
         if let Some(form) = normal_request(&mut normal, &request, route.route, bypasses) {
             request = form;
         }
         write_key(&mut key, route, request.target.authority, request.target.path_query);
-        out.key = key_facts(&key, &request);
+        out.key = key_facts(&key, &literal, &request);
         if asked == Some(LocalRequest::Purge) {
-            return Ok(local("PURGE removes the stored responses of the URL"));
+            return Ok(local(
+                "PURGE removes the stored responses of the URL, or of the tags that it names, if \
+                 the client's address may purge",
+            ));
         }
         Ok(self.run_cache(&context, &request, &key, out))
     }
@@ -260,7 +265,7 @@ impl Explainer<'_> {
             return Some(self.verdict(AnswerKind::Pass(plan.detail), status));
         }
         let key = JoinKey { primary: query.key, variant };
-        Some(match context.preview(key, &request.directives, plan) {
+        Some(match context.preview(key, request, plan) {
             JoinPreview::Changed => return None,
             JoinPreview::Follow => {
                 self.verdict(AnswerKind::Follow, CacheStatus { collapsed: true, ..status })
@@ -299,16 +304,30 @@ fn status_of(hit: &Hit<'_>) -> u16 {
     }
 }
 
-/// Returns the key as text, and the differences between its URL and that of the request.
-fn key_facts(key: &[u8], request: &Request<'_>) -> Option<KeyFacts> {
+/// Returns the key as text, and the differences between the request as it was received and its
+/// normal form, of which the key is made.
+fn key_facts(key: &[u8], literal: &Request<'_>, request: &Request<'_>) -> Option<KeyFacts> {
     let authority = request.target.authority;
     let has_upper = authority.is_some_and(|one| one.host.iter().any(u8::is_ascii_uppercase));
     let is_default =
         authority.is_some_and(|one| one.port.is_some() && explicit_port(one).is_none());
+    let has_changed = |id| {
+        let [before, after] = [literal, request].map(|one| one.head.fields());
+        !before.all(id).eq(after.all(id))
+    };
     let changes = [
         (authority.is_none(), "the request has no host, so the key has the origin's"),
         (has_upper, "the host is in lower case"),
         (is_default, "the port 80 is left out"),
+        (
+            literal.target.path_query != request.target.path_query,
+            "the query is in its normal form (sort_query, keep_query, drop_query)",
+        ),
+        (has_changed(FieldId::Cookie), "some cookies are left out (keep_cookies)"),
+        (
+            has_changed(FieldId::AcceptLanguage),
+            "Accept-Language is the best of the route's languages (languages)",
+        ),
     ];
     let changes = changes.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text);
     Some(KeyFacts { key: KeyText::of(key)?, changes: changes.collect() })

@@ -199,7 +199,8 @@ impl Display for AnswerKind {
             AnswerKind::Local(text) => out.write_str(text),
             AnswerKind::Hit { status } => write!(out, "the stored response answers with {status}"),
             AnswerKind::Stale(StaleCause::Revalidating) => out.write_str(
-                "the stale response answers, and is validated in the background (RFC 5861 §3)",
+                "the stale response answers; it is validated in the background, unless a \
+                 validation is under way or not due (RFC 5861 §3)",
             ),
             AnswerKind::Stale(_) => out.write_str(
                 "the stale response answers, because the origin cannot be reached \

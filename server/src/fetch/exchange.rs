@@ -136,7 +136,7 @@ impl Exchange<'_> {
             progress.begin();
         }
         let answered = match pool.take() {
-            None => match self.connect().await {
+            None => match self.connect(&pool).await {
                 Ok(fresh) => self.send(fresh, upload, progress).await,
                 Err(fault) => Err(ExchangeError::Fault(fault)),
             },
@@ -144,39 +144,36 @@ impl Exchange<'_> {
                 self.worker().count(Counter::OriginReused);
                 self.trace.step(|| RequestStep::Connection { is_new: false });
                 match self.send(pooled, upload, progress).await {
-                    Err(ExchangeError::Unsent(upload)) => self.send_again(upload, progress).await,
+                    Err(ExchangeError::Unsent(upload)) => {
+                        self.send_again(&pool, upload, progress).await
+                    }
                     Err(ExchangeError::Dead) if self.outbound.message.is_repeatable() => {
-                        self.send_again(OutboundBody::None, None).await
+                        self.send_again(&pool, OutboundBody::None, None).await
                     }
                     answered => answered,
                 }
             }
         };
-        let answered = answered.map_err(ExchangeError::fault);
-        self.note_health(&pool, answered.as_ref().err());
-        self.check(answered?, pool, permit)
+        let answered = answered.map_err(ExchangeError::fault)?;
+        self.note_reached(&pool);
+        self.check(answered, pool, permit)
     }
 
-    /// Records whether the origin could be reached.
-    fn note_health(&self, pool: &OriginPool, fault: Option<&Fault>) {
-        match fault {
-            Some(fault) if fault.is_unreachable() => pool.health.note_unreachable(),
-            // The request was not sent.
-            Some(fault) if fault.side() != Side::Origin => {}
-            _ if pool.health.note_reached() => {
-                self.worker().event(Event::OriginBack, &self.origin.authority);
-            }
-            _ => {}
+    /// Records that the origin could be reached. An idle connection that breaks does not say so.
+    fn note_reached(&self, pool: &OriginPool) {
+        if pool.health.note_reached() {
+            self.worker().event(Event::OriginBack, &self.origin.authority);
         }
     }
 
     async fn send_again(
         &self,
+        pool: &OriginPool,
         upload: OutboundBody,
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         self.worker().count(Counter::OriginRetries);
-        let fresh = self.connect().await.map_err(ExchangeError::Fault)?;
+        let fresh = self.connect(pool).await.map_err(ExchangeError::Fault)?;
         self.send(fresh, upload, progress).await
     }
 
@@ -201,10 +198,18 @@ impl Exchange<'_> {
         timeout(limit, pool.permit(self.network)).await.map_err(|_| Fault::OriginBusy)
     }
 
-    async fn connect(&self) -> Result<Connection, Fault> {
-        let connection = connect(self.worker(), self.origin, self.settings()).await?;
-        self.trace.step(|| RequestStep::Connection { is_new: true });
-        Ok(connection)
+    /// Opens a connection, and records whether that was possible.
+    async fn connect(&self, pool: &OriginPool) -> Result<Connection, Fault> {
+        let connected = connect(self.worker(), self.origin, self.settings()).await;
+        match &connected {
+            Ok(_) => {
+                self.trace.step(|| RequestStep::Connection { is_new: true });
+                self.note_reached(pool);
+            }
+            Err(fault) if fault.is_unreachable() => pool.health.note_unreachable(),
+            Err(_) => {}
+        }
+        connected
     }
 
     async fn send(

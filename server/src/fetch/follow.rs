@@ -9,7 +9,7 @@ use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ReuseDecision, judge};
 use forebay_http::policy::vary::{FieldNames, secondary_key};
 
-use super::join::reason_of;
+use super::join::{has_cookie, reason_of};
 use super::lead::FailureCode;
 use super::resolve::origin_pool;
 use crate::clock;
@@ -29,6 +29,9 @@ pub(super) enum FollowedFetch<'t> {
     /// The fetch began before this request, which asks for a newer response. It has ended, so
     /// another fetch can be led or followed.
     TooEarly,
+    /// The response is not storable because of the cookie of the request that led, which this
+    /// request does not have. The fetch has ended, so another one can be led or followed.
+    Personal,
     /// This request may not use the response, for this reason of Cache-Status.
     Unusable(Detail),
     /// The fetch failed: with this status if the origin failed, without one if the request that
@@ -41,7 +44,9 @@ impl FollowedFetch<'_> {
     fn step(&self) -> RequestStep {
         RequestStep::Fetch(match self {
             FollowedFetch::Response { .. } => FetchStep::Joined,
-            FollowedFetch::OtherVariant | FollowedFetch::TooEarly => FetchStep::Again,
+            FollowedFetch::OtherVariant | FollowedFetch::TooEarly | FollowedFetch::Personal => {
+                FetchStep::Again
+            }
             FollowedFetch::Unusable(why) => FetchStep::NotUsed(*why),
             FollowedFetch::Failed(_) => FetchStep::Failed,
         })
@@ -74,6 +79,7 @@ async fn follow_to_response<'t>(
 ) -> FollowedFetch<'t> {
     let is_too_early =
         transaction.request.directives.asks_validation() && follower.began_ms() <= asked_ms;
+    let is_personal = follower.is_personal() && !has_cookie(&transaction.request);
     match poll_fn(|cx| follower.poll_outcome(cx)).await {
         FollowOutcome::Growing(_) if is_too_early => {
             FollowedFetch::Unusable(Reason::NotFollowed.into())
@@ -83,6 +89,7 @@ async fn follow_to_response<'t>(
         }
         FollowOutcome::Growing(reader) => follow_growing(transaction, reader),
         FollowOutcome::Validated(renewed) => follow_renewed(transaction, &renewed, varies),
+        FollowOutcome::Declined(_) if is_personal => FollowedFetch::Personal,
         FollowOutcome::Declined(reason) => {
             let cause = reason.and_then(reason_of);
             FollowedFetch::Unusable(Detail::caused(Reason::NotStorable, cause))

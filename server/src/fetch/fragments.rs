@@ -179,7 +179,7 @@ pub(crate) fn forget_changed(transaction: &Transaction<'_>, known: RecordVersion
     store.forget(key, variant, known);
     let declined_ms = u64::from(transaction.route().route.settings.hit_for_miss_ms);
     let until_ms = clock::monotonic_ms().saturating_add(declined_ms);
-    store.decline(key, variant, DeclinedUntil { reason: NOT_THE_PART, until_ms });
+    store.decline_all(key, variant, DeclinedUntil { reason: NOT_THE_PART, until_ms });
 }
 
 async fn read_to_end(mut arriving: FragmentReader) {

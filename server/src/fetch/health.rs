@@ -18,7 +18,7 @@ pub(super) struct OriginHealth {
 
 /// A request that finds out whether an origin is back. Until it is dropped, no other one starts.
 #[derive(Debug)]
-pub(super) struct ProbeGuard(Rc<OriginHealth>);
+pub(crate) struct ProbeGuard(Rc<OriginHealth>);
 
 impl OriginHealth {
     /// Whether the last attempt to open a connection has failed, a short time ago. A failure says

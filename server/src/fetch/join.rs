@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use forebay_cache::{CollapseResult, DeclineReason, JoinPolicy, JoinPreview, JoinTerms};
+use forebay_http::fields::FieldId;
 use forebay_http::policy::directives::RequestDirectives;
 use forebay_http::policy::reason::{Detail, Reason};
 
@@ -13,6 +14,7 @@ use crate::config::Config;
 use crate::key::RouteMatch;
 use crate::limits::FOLLOW_STALLED_MS;
 use crate::lookup::{ForwardPlan, Stale};
+use crate::parse::Request;
 use crate::trace::FetchStep;
 use crate::worker::Worker;
 
@@ -48,12 +50,12 @@ impl<'a> JoinContext<'a> {
     pub(super) fn join(
         &self,
         key: JoinKey<'_>,
-        directives: &RequestDirectives,
+        request: &Request<'_>,
         plan: &ForwardPlan,
     ) -> CollapseResult {
         let variant = plan.varies.then_some(key.variant);
         let known = plan.stale.as_ref().map(|stale| stale.known);
-        let terms = self.terms(directives, plan);
+        let terms = self.terms(request, plan);
         self.worker.store.collapse(key.primary, variant, known, terms)
     }
 
@@ -61,25 +63,26 @@ impl<'a> JoinContext<'a> {
     pub(crate) fn preview(
         &self,
         key: JoinKey<'_>,
-        directives: &RequestDirectives,
+        request: &Request<'_>,
         plan: &ForwardPlan,
     ) -> JoinPreview {
         let variant = plan.varies.then_some(key.variant);
         let known = plan.stale.as_ref().map(|stale| stale.known);
-        let terms = self.terms(directives, plan);
+        let terms = self.terms(request, plan);
         self.worker.store.preview_collapse(key.primary, variant, known, terms)
     }
 
-    fn terms(&self, directives: &RequestDirectives, plan: &ForwardPlan) -> JoinTerms {
+    fn terms(&self, request: &Request<'_>, plan: &ForwardPlan) -> JoinTerms {
         let route = self.route.route;
         JoinTerms {
             now_ms: clock::monotonic_ms(),
-            policy: join_policy(directives, plan),
+            policy: join_policy(&request.directives, plan),
             declined_ms: u64::from(route.settings.hit_for_miss_ms),
             stalled_ms: FOLLOW_STALLED_MS,
             share: self.config.sites.share_of(route.number),
             has_turn: self.pool.has_turn(self.network),
             is_part: plan.unit.is_some(),
+            is_personal: has_cookie(request),
         }
     }
 
@@ -92,6 +95,11 @@ impl<'a> JoinContext<'a> {
     pub(crate) fn would_probe(&self) -> bool {
         self.pool.health.is_probe_due()
     }
+}
+
+/// Whether the response may be for the client of a request alone, although others may share it.
+pub(super) fn has_cookie(request: &Request<'_>) -> bool {
+    request.head.fields().contains(FieldId::Cookie)
 }
 
 fn join_policy(directives: &RequestDirectives, plan: &ForwardPlan) -> JoinPolicy {

@@ -42,6 +42,6 @@ pub(crate) use join::{JoinContext, JoinKey, declined_detail};
 pub(crate) use origins::Origins;
 pub(crate) use resolve::resolve;
 pub(crate) use resume::{MissingRange, resume};
-pub(crate) use stale::{StaleHit, StalePlan, stale_at_once, stale_if_error};
+pub(crate) use stale::{StaleAnswer, StaleHit, StalePlan, stale_at_once, stale_if_error};
 pub(crate) use upload::BodyUpload;
 pub(crate) use upload_room::UploadRoom;

@@ -145,7 +145,7 @@ async fn collapse<'t>(
                         return Ok(Some(response));
                     }
                     FollowedFetch::OtherVariant => plan.varies = true,
-                    FollowedFetch::TooEarly => {}
+                    FollowedFetch::TooEarly | FollowedFetch::Personal => {}
                     FollowedFetch::Failed(Some(code))
                         if plan.is_stale && has_stale(transaction) =>
                     {
@@ -218,7 +218,7 @@ pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> Collaps
     let (worker, network) = (transaction.worker(), transaction.client.network());
     let context = JoinContext::new(worker, transaction.config, transaction.route(), network);
     let key = JoinKey { primary: transaction.key, variant: transaction.variant };
-    context.join(key, &transaction.request.directives, plan)
+    context.join(key, &transaction.request, plan)
 }
 
 /// Collects what a fetch for this request needs.

@@ -8,6 +8,7 @@ use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::policy::stale::{StaleCause, is_failure_status};
 use tokio::sync::oneshot;
 
+use super::health::ProbeGuard;
 use super::lead::lead;
 use super::resolve::{fetch_task, join, origin_pool};
 use crate::accept::ClientNetwork;
@@ -59,28 +60,36 @@ impl StalePlan {
     }
 }
 
-/// Returns the stale response that answers the request without waiting for the origin, and has it
-/// validated in the background; `None` if the request has to wait for the origin. `fills` says
-/// whether a response to this request may be stored; otherwise the request validates nothing, but
-/// it may have to find out whether an origin that is down is back.
+/// Whether a stale response answers a request without waiting for the origin.
+#[expect(clippy::large_enum_variant, reason = "it is made once and taken apart at once")]
+pub(crate) enum StaleAnswer<'t> {
+    /// The stale response answers.
+    AtOnce(StaleHit<'t>),
+    /// The request has to wait for the origin. The guard is held until the origin has answered.
+    AfterOrigin(Option<ProbeGuard>),
+}
+
+/// Decides whether a stale response answers the request at once, and has it validated in the
+/// background then. `fills` says whether a response to this request may be stored; otherwise the
+/// request validates nothing, but it may have to find out whether an origin that is down is back.
 // RFC: 5861-3-1
-pub(crate) fn stale_at_once<'t>(
-    transaction: &mut Transaction<'t>,
-    fills: bool,
-) -> Option<StaleHit<'t>> {
+pub(crate) fn stale_at_once<'t>(transaction: &mut Transaction<'t>, fills: bool) -> StaleAnswer<'t> {
     let health = Rc::clone(&origin_pool(transaction).health);
     let only_if_cached = transaction.request.directives.only_if_cached;
     let plan = StalePlan::new(health.is_down(), fills, only_if_cached);
     let stale = plan.causes().find_map(|cause| {
         let hit = transaction.look_up_stale(cause)?;
         Some(StaleHit { hit, cause })
-    })?;
+    });
+    let Some(stale) = stale else { return StaleAnswer::AfterOrigin(None) };
     if plan.validates() {
         validate_in_background(transaction, &stale.hit);
-    } else if plan.may_probe() && health.probe().is_some() {
-        return None;
+    } else if plan.may_probe()
+        && let Some(probe) = health.probe()
+    {
+        return StaleAnswer::AfterOrigin(Some(probe));
     }
-    Some(stale)
+    StaleAnswer::AtOnce(stale)
 }
 
 /// Returns the stale response that answers the request in place of the result of asking the origin;
@@ -122,13 +131,10 @@ fn cause_of_failure(transaction: &Transaction<'_>) -> StaleCause {
 /// origin that is down gets one such request at a time.
 fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     let health = Rc::clone(&origin_pool(transaction).health);
-    let probe = match health.is_down() {
-        false => None,
-        true => match health.probe() {
-            None => return,
-            probe => probe,
-        },
-    };
+    let is_down = health.is_down();
+    if is_down && !health.is_probe_due() {
+        return;
+    }
     let network = transaction.client.network();
     let Some(place) = BackgroundFetch::begin(transaction.worker(), network) else { return };
     let varies = !transaction.variant.is_empty();
@@ -142,7 +148,7 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     };
     let CollapseResult::Leader(leader, _) = join(transaction, &plan) else { return };
     let Ok(task) = fetch_task(transaction, plan.stale, None) else { return };
-    let task = task.in_background(probe);
+    let task = task.in_background(is_down.then(|| health.probe()).flatten());
     let (outcome, _) = oneshot::channel();
     transaction.worker().count(Counter::BackgroundFetches);
     transaction.trace().step(|| RequestStep::Fetch(FetchStep::Background));

@@ -50,8 +50,8 @@ pub(crate) enum FetchStep {
     NotUsed(Detail),
     /// The request waited for a fetch that failed.
     Failed,
-    /// The request waited for a fetch, and begins again: the fetch is of another variant, or began
-    /// too early.
+    /// The request waited for a fetch, and begins again: the fetch is of another variant, began
+    /// too early, or brought a response to a cookie that may not be stored.
     Again,
     /// Another request has stored the response since the lookup.
     Found,

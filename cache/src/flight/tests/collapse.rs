@@ -153,6 +153,26 @@ fn a_declined_key_is_not_collapsed_for_a_while() {
 }
 
 #[test]
+fn a_response_to_a_personal_caller_declines_only_such_callers() {
+    let flights = new_flights(config());
+    let join = |is_personal| {
+        let terms = JoinTerms { is_personal, ..terms_at(0) };
+        flights.join(key(b"a", None), terms, &Nothing)
+    };
+    let JoinResult::Lead(lead, _) = join(true) else { panic!("the first one leads") };
+    let JoinResult::Follow(follower) = join(false) else { panic!("it waits for the leader") };
+    assert!(follower.is_personal());
+    lead.decline(0, DeclineReason::TooLarge);
+    assert!(matches!(join(true), JoinResult::Declined(_)));
+    let JoinResult::Lead(lead, follower) = join(false) else { panic!("it is declined") };
+    assert!(!follower.is_personal());
+    lead.decline(0, DeclineReason::TooLarge);
+    assert!(matches!(join(false), JoinResult::Declined(_)));
+    flights.forget_declined(hash(b"a"));
+    assert!(matches!(join(true), JoinResult::Lead(..)));
+}
+
+#[test]
 fn a_caller_that_needs_a_part_follows_the_whole_response_that_arrives() {
     let flights = new_flights(config());
     let part = FlightKey { is_part: true, ..key(b"a", None) };
@@ -169,7 +189,7 @@ fn a_caller_that_needs_a_part_follows_the_whole_response_that_arrives() {
     drop(writer);
     assert!(matches!(join_part(), JoinResult::Lead(..)));
     let declined = DeclinedUntil { reason: DeclineReason::TooLarge, until_ms: 10 };
-    flights.decline_key(part, declined);
+    flights.decline_all(part, declined);
     for key in [part, key(b"a", None)] {
         assert!(matches!(flights.join(key, terms_at(9), &Nothing), JoinResult::Declined(_)));
     }
