@@ -224,6 +224,11 @@ http {{
         lines = (pathlib.Path(self.dir.name) / "access.log").read_text().splitlines()
         return [line.split('"')[1] for line in lines]
 
+    def statuses(self):
+        """The status of each answer in its access log."""
+        lines = (pathlib.Path(self.dir.name) / "access.log").read_text().splitlines()
+        return [int(line.split('"')[2]) for line in lines]
+
     def ranges(self):
         """The field Range of each request in its access log; `-` if there is none."""
         lines = (pathlib.Path(self.dir.name) / "access.log").read_text().splitlines()
