@@ -74,7 +74,9 @@ php_admin_value[session.save_path] = {here}/data/tmp
         until = time.monotonic() + 10
         while not self.socket.exists():
             if self.process.poll() is not None or time.monotonic() > until:
-                raise ChildProcessError("php-fpm ended, or does not listen on its socket")
+                self.kill()
+                log = (here / "error.log").read_text()
+                raise ChildProcessError(f"php-fpm does not listen on its socket: {log.strip()}")
             time.sleep(0.02)
 
     @staticmethod
