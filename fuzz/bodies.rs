@@ -12,7 +12,9 @@ use forebay_http::{
         exchange::{CacheRules, ResponseTiming},
         freshness::StatusFreshness,
         meta::StoredMeta,
-        range::{RangeDecision, range as decide_range, write_content_range},
+        range::{
+            RANGES_MAX, RangeDecision, byte_ranges, range as decide_range, write_content_range,
+        },
         reuse::judge,
         tags::{TAG_FIELDS, invalidated_groups, tags as tags_of},
         targeted::TargetList,
@@ -167,7 +169,15 @@ pub(crate) fn range(bytes: &[u8]) {
         }
         let mut value = Vec::new();
         write_content_range(decision, body_bytes, &mut value);
-        assert_eq!(value.is_empty(), decision == RangeDecision::Whole);
+        let has_none = matches!(decision, RangeDecision::Whole | RangeDecision::Parts);
+        assert_eq!(value.is_empty(), has_none);
+        if decision == RangeDecision::Parts {
+            let parts = byte_ranges(request.fields(), body_bytes);
+            assert!((2..=RANGES_MAX).contains(&parts.len()));
+            assert!(parts.iter().all(|part| part.start < part.end && part.end <= body_bytes));
+            let bytes: u128 = parts.iter().map(|part| u128::from(part.end - part.start)).sum();
+            assert!(bytes <= u128::from(body_bytes), "no byte is sent twice");
+        }
     }
 }
 

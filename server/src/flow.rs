@@ -244,7 +244,9 @@ fn note_hit(transaction: &mut Transaction<'_>, hit: &Hit<'_>) {
     worker.count(Counter::Hits);
     match hit.part {
         SelectedPart::NotModified => worker.count(Counter::HitsNotModified),
-        SelectedPart::Body(RangeDecision::Part { .. }) => worker.count(Counter::HitsRange),
+        SelectedPart::Body(RangeDecision::Part { .. } | RangeDecision::Parts) => {
+            worker.count(Counter::HitsRange);
+        }
         SelectedPart::Body(_) => {}
     }
 }

@@ -20,7 +20,7 @@
 //! | whether a stored response answers a request | lookup | [`reuse`] |
 //! | whether a stale response answers a request | lookup, fetch | [`stale`] |
 //! | 304 to the client, 304 from the origin | deliver, store | [`conditional`], [`update`] |
-//! | part of the body to send | deliver | [`range`] |
+//! | parts of the body to send | deliver | [`range`], [`multipart`] |
 //! | names of the request's cookies, and the cookies that are kept | key, lookup | [`cookies`] |
 //! | normal form of the query | key | [`query`] |
 //! | normal form of Accept-Language | key | [`accept_language`] |
@@ -43,6 +43,7 @@ pub mod exchange;
 pub mod freshness;
 pub mod invalidate;
 pub mod meta;
+pub mod multipart;
 pub mod query;
 pub mod range;
 pub mod reason;

@@ -1,14 +1,13 @@
-//! Requests for a single byte range (RFC 9110 §14), and partial responses of origins (RFC 9110
-//! §15.3.7).
+//! Requests for byte ranges (RFC 9110 §14), and partial responses of origins (RFC 9110 §15.3.7).
 //!
-//! A server may ignore Range. Forebay honours it only if the request asks for exactly one
-//! well-formed byte range; several ranges, other units and malformed values are ignored, and the
-//! request gets the whole response.
+//! A server may ignore Range. Forebay ignores other units, malformed values and more than
+//! [`RANGES_MAX`] ranges, and the request gets the whole response.
 
 use std::ops::Range;
 
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, Fields};
+use crate::policy::conditional::block_lines;
 use crate::policy::etag::EntityTag;
 use crate::policy::exchange::date_field;
 use crate::policy::lists;
@@ -27,6 +26,8 @@ pub enum RangeDecision {
         /// Offset of the last byte; at least `first`, less than the body's length.
         last: u64,
     },
+    /// Send the parts that [`byte_ranges`] returns, as multipart/byteranges with 206.
+    Parts,
     /// Send no body, with status 416.
     Unsatisfiable,
 }
@@ -34,6 +35,9 @@ pub enum RangeDecision {
 /// RFC 9110 §14.2: decides which part of the body to send, for a GET whose other preconditions
 /// allow the stored response. (With other methods Range has no meaning.) `block` is the stored
 /// field block.
+///
+/// The parts of a response with a content coding are not sent as multipart/byteranges:
+/// Content-Encoding would name the coding of the parts, and be read as that of the whole content.
 // RFC: 9110-13.1.5-2, 9110-13.1.5-5, 9110-13.1.5-6, 9110-13.1.5-7, 9110-14.2-4, 9110-14.2-5
 pub fn range(
     request: Fields<'_>,
@@ -44,13 +48,113 @@ pub fn range(
     if !request.contains(FieldId::Range) || meta.status != 200 {
         return RangeDecision::Whole;
     }
-    let Some(spec) = request.only(FieldId::Range).and_then(single_spec) else {
+    let Some(set) = request.only(FieldId::Range).and_then(RangeSet::parse) else {
         return RangeDecision::Whole;
     };
     if !if_range_holds(request, meta, block) {
         return RangeDecision::Whole;
     }
-    resolve(spec, body_bytes)
+    match set {
+        RangeSet::One(spec) => resolve(spec, body_bytes),
+        RangeSet::Several(_) if is_encoded(block) => RangeDecision::Whole,
+        RangeSet::Several(specs) => decide_parts(&specs, body_bytes),
+    }
+}
+
+fn is_encoded(block: &[u8]) -> bool {
+    block_lines(block).any(|(name, _)| FieldId::of(name) == FieldId::ContentEncoding)
+}
+
+/// The largest number of ranges in one request. Each part costs a head and a handle on the store's
+/// memory; the readers of documents that ask for several ranges ask for fewer.
+pub const RANGES_MAX: usize = 32;
+
+/// The smallest gap between two parts (RFC 9110 §15.3.7.2): sending a shorter gap costs less than
+/// the head of another part.
+const GAP_BYTES_MIN: u64 = 80;
+
+/// The parsed ranges of a request.
+enum RangeSet {
+    One(RangeSpec),
+    /// At least two, and at most [`RANGES_MAX`].
+    Several(Vec<RangeSpec>),
+}
+
+impl RangeSet {
+    /// RFC 9110 §14.1.1: parses byte ranges. The case of the unit does not matter, and empty list
+    /// members are allowed. `None` if one of them is malformed, or if there are too many.
+    fn parse(value: &[u8]) -> Option<RangeSet> {
+        let (unit, set) = value.split_at_checked(memchr::memchr(b'=', value)?)?;
+        let set = set.strip_prefix(b"=")?;
+        // White space is allowed around commas, but not after `=`.
+        if !unit.eq_ignore_ascii_case(b"bytes") || trim_space(set).len() != set.len() {
+            return None;
+        }
+        let mut members = lists::members(set);
+        let first = parse_spec(members.next()?)?;
+        let Some(second) = members.next() else { return Some(RangeSet::One(first)) };
+        let mut specs = vec![first, parse_spec(second)?];
+        for member in members {
+            if specs.len() == RANGES_MAX {
+                return None;
+            }
+            specs.push(parse_spec(member)?);
+        }
+        Some(RangeSet::Several(specs))
+    }
+
+    fn specs(&self) -> &[RangeSpec] {
+        match self {
+            RangeSet::One(spec) => std::slice::from_ref(spec),
+            RangeSet::Several(specs) => specs,
+        }
+    }
+}
+
+/// Decides which parts of a body several ranges select.
+// RFC: 9110-15.3.7.2-5
+fn decide_parts(specs: &[RangeSpec], body_bytes: u64) -> RangeDecision {
+    // Only a suffix of an empty body selects the whole body.
+    if specs.iter().any(|spec| resolve(*spec, body_bytes) == RangeDecision::Whole) {
+        return RangeDecision::Whole;
+    }
+    match &*parts(specs, body_bytes) {
+        [] => RangeDecision::Unsatisfiable,
+        [part] => RangeDecision::Part { first: part.start, last: part.end - 1 },
+        _ => RangeDecision::Parts,
+    }
+}
+
+/// RFC 9110 §15.3.7.2: returns the parts that ranges select, in the requested order. Ranges that
+/// overlap, or have a short gap between them, become one part in the place of the first of them, so
+/// the parts together are not longer than the body.
+// RFC: 9110-15.3.7.2-6
+fn parts(specs: &[RangeSpec], body_bytes: u64) -> Vec<Range<u64>> {
+    let mut parts: Vec<Range<u64>> = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let RangeDecision::Part { first, last } = resolve(*spec, body_bytes) else { continue };
+        let mut part = first..last + 1;
+        let is_near = |other: &Range<u64>, part: &Range<u64>| {
+            other.start < part.end.saturating_add(GAP_BYTES_MIN)
+                && part.start < other.end.saturating_add(GAP_BYTES_MIN)
+        };
+        // A part that has grown may reach parts that were out of its reach before.
+        let mut place = parts.len();
+        while let Some(index) = parts.iter().position(|other| is_near(other, &part)) {
+            let other = parts.remove(index);
+            part = part.start.min(other.start)..part.end.max(other.end);
+            place = place.min(index);
+        }
+        parts.insert(place.min(parts.len()), part);
+    }
+    parts
+}
+
+/// Returns the parts that a request asks for, in the requested order, of a body for which [`range`]
+/// has returned [`RangeDecision::Parts`].
+pub fn byte_ranges(request: Fields<'_>, body_bytes: u64) -> Vec<Range<u64>> {
+    let set = request.only(FieldId::Range).and_then(RangeSet::parse);
+    set.map(|set| parts(set.specs(), body_bytes)).unwrap_or_default()
 }
 
 /// A parsed range: `first-last`, `first-` or `-suffix`. Numbers that are too large are clamped to
@@ -61,26 +165,10 @@ enum RangeSpec {
     Suffix { bytes: u64 },
 }
 
-/// RFC 9110 §14.1.1: parses a single byte range. The case of the unit does not matter, and empty
-/// list members are allowed.
-fn single_spec(value: &[u8]) -> Option<RangeSpec> {
-    let (unit, set) = value.split_at_checked(memchr::memchr(b'=', value)?)?;
-    let set = set.strip_prefix(b"=")?;
-    // White space is allowed around commas, but not after `=`.
-    if !unit.eq_ignore_ascii_case(b"bytes") || trim_space(set).len() != set.len() {
-        return None;
-    }
-    let mut members = lists::members(set);
-    let spec = members.next()?;
-    if members.next().is_some() {
-        return None;
-    }
-    let (first, last) = spec.split_at_checked(memchr::memchr(b'-', spec)?)?;
-    parse_spec(first, last.strip_prefix(b"-")?)
-}
-
 // RFC: 9110-14.1.2-1
-fn parse_spec(first: &[u8], last: &[u8]) -> Option<RangeSpec> {
+fn parse_spec(spec: &[u8]) -> Option<RangeSpec> {
+    let (first, last) = spec.split_at_checked(memchr::memchr(b'-', spec)?)?;
+    let last = last.strip_prefix(b"-")?;
     if first.is_empty() {
         let bytes = lists::saturating_decimal(last)?;
         return Some(RangeSpec::Suffix { bytes });
@@ -105,17 +193,19 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
     }
 }
 
-/// Returns the unit of a resource of unknown length that holds the first byte that a request asks
-/// for; `None` if the request asks for no single range, or for the last bytes. Units have
-/// `unit_bytes` bytes.
+/// Returns the unit of a resource of unknown length that is requested first for the ranges of a
+/// request: the one with the first byte of the first range. Where the last bytes are is not known
+/// yet; the first unit of the resource brings its length. `None` if the request has no well-formed
+/// ranges. Units have `unit_bytes` bytes.
 pub fn first_unit(request: Fields<'_>, unit_bytes: u64) -> Option<Range<u64>> {
-    match single_spec(request.only(FieldId::Range)?)? {
-        RangeSpec::From { first, .. } => {
-            let start = first - first % unit_bytes;
-            Some(start..start.checked_add(unit_bytes)?)
-        }
+    let set = RangeSet::parse(request.only(FieldId::Range)?)?;
+    let first = set.specs().iter().find_map(|spec| match spec {
+        RangeSpec::From { first, .. } => Some(*first),
         RangeSpec::Suffix { .. } => None,
-    }
+    });
+    let first = first.unwrap_or(0);
+    let start = first - first % unit_bytes;
+    Some(start..start.checked_add(unit_bytes)?)
 }
 
 /// Appends the value of Range (RFC 9110 §14.2) for one range, which is not empty.
@@ -208,12 +298,12 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
     date.is_some_and(|date| meta.last_modified == Some(date) && is_strong(date))
 }
 
-/// Appends the value of Content-Range (RFC 9110 §14.4); appends nothing for
-/// [`RangeDecision::Whole`].
-// RFC: 9110-14.4-4, 9110-14.4-6, 9110-15.5.17-1
+/// Appends the value of Content-Range (RFC 9110 §14.4) of a whole message; appends nothing for
+/// [`RangeDecision::Whole`] and [`RangeDecision::Parts`].
+// RFC: 9110-14.4-4, 9110-14.4-6, 9110-15.3.7.2-2, 9110-15.5.17-1
 pub fn write_content_range(decision: RangeDecision, body_bytes: u64, out: &mut Vec<u8>) {
     match decision {
-        RangeDecision::Whole => return,
+        RangeDecision::Whole | RangeDecision::Parts => return,
         RangeDecision::Unsatisfiable => out.extend_from_slice(b"bytes *"),
         RangeDecision::Part { first, last } => {
             out.extend_from_slice(b"bytes ");

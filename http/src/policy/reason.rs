@@ -40,7 +40,7 @@ reasons! {
     Method "method"
     /// The request has a body, which the key does not cover.
     RequestBody "request-body"
-    /// The request asks for several ranges or the last bytes, or ranges are not stored.
+    /// The request has a malformed Range, or ranges are not stored.
     Range "range"
     /// The request says `no-store`.
     RequestNoStore "request-no-store"

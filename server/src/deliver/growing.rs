@@ -15,11 +15,12 @@ use forebay_http::framing::BodyFraming;
 use forebay_http::policy::conditional::{ConditionalResult, conditional};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::StoredMeta;
-use forebay_http::policy::range::{RangeDecision, range};
+use forebay_http::policy::range::{RangeDecision, byte_ranges, range};
 
 use super::chunks::{append_piece, end_chunks};
 use super::head::{Head, HeadContext, WrittenHead, can_chunk};
 use super::long::{LongBodyPart, deliver_long};
+use super::multipart::MultipartBody;
 use super::stored::{block_for, queue_not_modified, write_content_range_line};
 use super::{DeliverError, Delivered, assert_whole};
 use crate::accept::Client;
@@ -56,23 +57,18 @@ pub(super) async fn deliver_growing(
     }
     let begin = queue.mark();
     let mut part = SelectedBytes::of(fields, &meta, block, reader.body_bytes());
-    let framing = part.framing(meta.status);
-    let status = part.status(meta.status);
-    let head = Head { status, block: block_for(status, block), age: Some(age), framing };
-    let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
-        text.extend_from_slice(own_lines.bytes());
-        write_content_range_line(part.decision, reader.body_bytes(), text);
-    });
+    let (mut delivered, framing) =
+        part.queue_head(transaction, queue, (&meta, block, age), own_lines.bytes());
     let is_chunked = framing == BodyFraming::Chunked && can_chunk(context.form);
-    let mut delivered = Delivered { status, body_bytes: 0, keep_alive };
+    // The length of several parts, with their heads, is known.
+    let is_counted = part.decision == RangeDecision::Parts;
     let mut fragments = Vec::new();
     let mut begun = false;
     while !part.is_sent() {
         let event = read_or_flush(client, queue, &mut reader, &mut fragments, &mut begun).await?;
         for fragment in fragments.drain(..) {
-            let fragment = part.select(fragment);
-            delivered.body_bytes += fragment.len() as u64;
-            append_piece(queue, fragment, is_chunked, Lender::Store);
+            let sent = part.append(queue, fragment, is_chunked);
+            delivered.body_bytes += if is_counted { 0 } else { sent };
         }
         match event {
             ReadEvent::Data => {}
@@ -82,8 +78,9 @@ pub(super) async fn deliver_growing(
             }
             ReadEvent::Stored { long, .. } => {
                 let rest = part.rest(long.bytes());
-                delivered.body_bytes += rest.end - rest.start;
-                let rest = LongBodyPart { long, known: None, part: rest, is_chunked };
+                delivered.body_bytes += if is_counted { 0 } else { rest.end - rest.start };
+                let multipart = part.multipart.take();
+                let rest = LongBodyPart { long, known: None, part: rest, is_chunked, multipart };
                 Box::pin(deliver_long(transaction, queue, rest)).await?;
                 break;
             }
@@ -108,14 +105,41 @@ pub(super) async fn deliver_growing(
 /// The bytes of an arriving body that the client gets.
 struct SelectedBytes {
     decision: RangeDecision,
+    /// The length of the whole body, if it is known.
+    body_bytes: Option<u64>,
     /// The selected bytes that have not been sent. The end is `u64::MAX` if the length of the body
     /// is unknown.
     left: Range<u64>,
     /// The number of bytes that have arrived.
     arrived: u64,
+    /// The parts after this one, in ascending order, in which they arrive.
+    multipart: Option<Box<MultipartBody>>,
 }
 
 impl SelectedBytes {
+    /// Appends the head of the response. Returns also the framing of its body.
+    fn queue_head(
+        &mut self,
+        transaction: &Transaction<'_>,
+        queue: &mut SendQueue,
+        (meta, block, age): (&StoredMeta, &[u8], u32),
+        own_lines: &[u8],
+    ) -> (Delivered, BodyFraming) {
+        if let Some(parts) = &mut self.multipart {
+            let delivered = parts.queue_head(transaction, queue, (block, age), own_lines);
+            self.left = parts.begin_part(queue).unwrap_or_default();
+            return (delivered, BodyFraming::Length(delivered.body_bytes));
+        }
+        let context = HeadContext::of(transaction);
+        let (status, framing) = (self.status(meta.status), self.framing(meta.status));
+        let head = Head { status, block: block_for(status, block), age: Some(age), framing };
+        let WrittenHead { status, keep_alive } = head.write_with(&context, queue.text(), |text| {
+            text.extend_from_slice(own_lines);
+            write_content_range_line(self.decision, self.body_bytes, text);
+        });
+        (Delivered { status, body_bytes: 0, keep_alive }, framing)
+    }
+
     fn framing(&self, status: u16) -> BodyFraming {
         match (status, self.length()) {
             (204, _) => BodyFraming::None,
@@ -128,7 +152,7 @@ impl SelectedBytes {
     fn status(&self, whole: u16) -> u16 {
         match self.decision {
             RangeDecision::Whole => whole,
-            RangeDecision::Part { .. } => 206,
+            RangeDecision::Part { .. } | RangeDecision::Parts => 206,
             RangeDecision::Unsatisfiable => 416,
         }
     }
@@ -141,12 +165,22 @@ impl SelectedBytes {
     ) -> SelectedBytes {
         // No range can be selected while the length is unknown.
         let decision = body_bytes.map(|bytes| range(request, meta, block, bytes));
+        let parts = match (decision, body_bytes) {
+            (Some(RangeDecision::Parts), Some(bytes)) => {
+                let mut parts = byte_ranges(request, bytes);
+                parts.sort_unstable_by_key(|part| part.start);
+                Some(Box::new(MultipartBody::new(parts, bytes, block)))
+            }
+            _ => None,
+        };
         let left = match decision {
             Some(RangeDecision::Part { first, last }) => first..last + 1,
-            Some(RangeDecision::Unsatisfiable) => 0..0,
+            // The head comes before the first of several parts.
+            Some(RangeDecision::Unsatisfiable | RangeDecision::Parts) => 0..0,
             Some(RangeDecision::Whole) | None => 0..body_bytes.unwrap_or(u64::MAX),
         };
-        SelectedBytes { decision: decision.unwrap_or(RangeDecision::Whole), left, arrived: 0 }
+        let decision = decision.unwrap_or(RangeDecision::Whole);
+        SelectedBytes { decision, body_bytes, left, arrived: 0, multipart: parts }
     }
 
     /// The number of bytes to send, if it is known.
@@ -157,17 +191,29 @@ impl SelectedBytes {
     /// Whether a part of the body was selected, and all of it was sent. The end of a whole body is
     /// read from the growing record, because the body may be incomplete.
     fn is_sent(&self) -> bool {
-        self.decision != RangeDecision::Whole && self.left.is_empty()
+        self.decision != RangeDecision::Whole && self.left.is_empty() && self.multipart.is_none()
     }
 
-    /// Returns the selected bytes of the next piece of the body.
-    fn select(&mut self, piece: Bytes) -> Bytes {
+    /// Appends the selected bytes of the next piece of the body, and returns their number.
+    fn append(&mut self, queue: &mut SendQueue, piece: Bytes, is_chunked: bool) -> u64 {
         let start = self.arrived;
         self.arrived += piece.len() as u64;
-        let within = |offset: u64| (offset.clamp(start, self.arrived) - start) as usize;
-        let selected = within(self.left.start)..within(self.left.end);
-        self.left.start = self.left.start.max(self.arrived).min(self.left.end);
-        piece.slice(selected)
+        let mut sent = 0;
+        loop {
+            let within = |offset: u64| (offset.clamp(start, self.arrived) - start) as usize;
+            let selected = piece.slice(within(self.left.start)..within(self.left.end));
+            self.left.start = self.left.start.max(self.arrived).min(self.left.end);
+            sent += selected.len() as u64;
+            append_piece(queue, selected, is_chunked, Lender::Store);
+            if !self.left.is_empty() {
+                return sent;
+            }
+            let Some(parts) = &mut self.multipart else { return sent };
+            match parts.begin_part(queue) {
+                Some(next) => self.left = next,
+                None => self.multipart = None,
+            }
+        }
     }
 
     /// Returns the selected bytes that have not been sent, in a body of this length.

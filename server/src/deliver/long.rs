@@ -12,6 +12,7 @@ use forebay_cache::{Follower, FragmentReader, LongBody, ReadEvent, RecordVersion
 use super::DeliverError;
 use super::chunks::{append_lent, append_piece};
 use super::growing::{flush_aside, read_or_flush};
+use super::multipart::MultipartBody;
 use super::streamed::next_or_flush;
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -31,9 +32,24 @@ pub(crate) struct LongBodyPart {
     pub(super) part: Range<u64>,
     /// Whether the body is sent in chunks, because its length was unknown at the start.
     pub(super) is_chunked: bool,
+    /// Further parts of a response with several.
+    pub(super) multipart: Option<Box<MultipartBody>>,
 }
 
-/// Sends a part of a body. The last bytes stay in the queue.
+impl LongBodyPart {
+    /// Returns the parts of a body; `queue` receives the head of the first part.
+    pub(super) fn of_parts(
+        long: LongBody,
+        known: Option<RecordVersion>,
+        mut parts: MultipartBody,
+        queue: &mut SendQueue,
+    ) -> LongBodyPart {
+        let part = parts.begin_part(queue).unwrap_or_default();
+        LongBodyPart { long, known, part, is_chunked: false, multipart: Some(Box::new(parts)) }
+    }
+}
+
+/// Sends a part of a body, and the parts that follow it. The last bytes stay in the queue.
 ///
 /// # Errors
 /// A fragment is gone and the origin cannot replace it, or the client is gone or too slow.
@@ -42,7 +58,31 @@ pub(super) async fn deliver_long(
     queue: &mut SendQueue,
     body: LongBodyPart,
 ) -> Result<(), DeliverError> {
-    let LongBodyPart { long, known, mut part, is_chunked } = body;
+    let LongBodyPart { long, known, part, is_chunked, multipart } = body;
+    let source = LongBodySource { long, known, is_chunked };
+    deliver_part(transaction, queue, source, part).await?;
+    let Some(mut parts) = multipart else { return Ok(()) };
+    while let Some(part) = parts.begin_part(queue) {
+        deliver_part(transaction, queue, source, part).await?;
+    }
+    Ok(())
+}
+
+/// The facts of a long body that hold for each of its parts; see [`LongBodyPart`].
+#[derive(Clone, Copy)]
+struct LongBodySource {
+    long: LongBody,
+    known: Option<RecordVersion>,
+    is_chunked: bool,
+}
+
+async fn deliver_part(
+    transaction: &Transaction<'_>,
+    queue: &mut SendQueue,
+    source: LongBodySource,
+    mut part: Range<u64>,
+) -> Result<(), DeliverError> {
+    let LongBodySource { long, is_chunked, .. } = source;
     let client = transaction.client;
     let mut ahead = None;
     while part.start < part.end {
@@ -58,8 +98,8 @@ pub(super) async fn deliver_long(
                 part.start += piece_bytes;
             }
             None => {
-                let missing = LongBodyPart { long, known, part: part.clone(), is_chunked };
-                let missing = deliver_missing(transaction, queue, missing, number, &mut ahead);
+                let missing = FragmentGap { source, part: part.clone(), number };
+                let missing = deliver_missing(transaction, queue, missing, &mut ahead);
                 match Box::pin(missing).await? {
                     Some(sent_to) => part.start = sent_to,
                     None => return Ok(()),
@@ -70,17 +110,24 @@ pub(super) async fn deliver_long(
     Ok(())
 }
 
+/// A part of a body that begins with a missing fragment.
+struct FragmentGap {
+    source: LongBodySource,
+    part: Range<u64>,
+    number: u32,
+}
+
 /// Sends a missing fragment and those that arrive with it. Returns the offset in the body of the
 /// next byte to send; `None` if the part was sent to its end. `ahead` receives the fetch of the
 /// next unit.
 async fn deliver_missing(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
-    missing: LongBodyPart,
-    number: u32,
+    missing: FragmentGap,
     ahead: &mut Option<Follower>,
 ) -> Result<Option<u64>, DeliverError> {
-    let LongBodyPart { long, known, part, is_chunked } = missing;
+    let FragmentGap { source, part, number } = missing;
+    let LongBodySource { long, known, is_chunked } = source;
     // The queue is flushed first, because queued parts must neither wait for the origin nor pin
     // memory of the store until the origin answers.
     transaction.client.flush(queue).await.map_err(DeliverError::Midway)?;

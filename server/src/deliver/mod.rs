@@ -10,6 +10,7 @@ mod chunks;
 mod growing;
 mod head;
 mod long;
+mod multipart;
 mod relay;
 mod stored;
 mod streamed;

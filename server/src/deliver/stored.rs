@@ -7,11 +7,12 @@ use forebay_http::framing::BodyFraming;
 use forebay_http::policy::conditional::write_fields_of_304;
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::StoredMeta;
-use forebay_http::policy::range::{RangeDecision, write_content_range};
+use forebay_http::policy::range::{RangeDecision, byte_ranges, write_content_range};
 
 use super::Delivered;
 use super::head::{Head, HeadContext, WrittenHead};
 use super::long::LongBodyPart;
+use super::multipart::MultipartBody;
 use crate::clock;
 use crate::limits::INLINE_BODY_BYTES_MAX;
 use crate::lookup::{Hit, SelectedPart, stored_block, stored_meta, write_strong_tag};
@@ -83,6 +84,7 @@ fn queue_part(
         RangeDecision::Whole => meta.status,
         RangeDecision::Part { .. } => 206,
         RangeDecision::Unsatisfiable => 416,
+        RangeDecision::Parts => return queue_parts(transaction, queue, hit, head),
     };
     let block = block_for(status, block);
     let framing = body_framing(status, count);
@@ -99,10 +101,40 @@ fn queue_part(
         StoredBody::Long(long) => {
             write_strong_tag(meta, block, transaction.tag);
             let known = Some(hit.stored.found.version());
-            (delivered, Some(LongBodyPart { long, known, part, is_chunked: false }))
+            let multipart = None;
+            (delivered, Some(LongBodyPart { long, known, part, is_chunked: false, multipart }))
         }
         StoredBody::Whole(_) => {
             queue_body(transaction, queue, hit, part.start as u32..part.end as u32);
+            (delivered, None)
+        }
+    }
+}
+
+/// Appends several parts of a stored body, like [`queue_part`].
+// RFC: 9110-15.3.7.2-1
+#[cold]
+fn queue_parts(
+    transaction: &mut Transaction<'_>,
+    queue: &mut SendQueue,
+    hit: &Hit<'_>,
+    head: &StoredHead<'_>,
+) -> (Delivered, Option<LongBodyPart>) {
+    let StoredHead { meta, block, age, own_lines } = *head;
+    let body = hit.stored.found.body();
+    let parts = byte_ranges(transaction.request.head.fields(), body.bytes());
+    let mut parts = MultipartBody::new(parts, body.bytes(), block);
+    let delivered = parts.queue_head(transaction, queue, (block, age), own_lines);
+    match body {
+        StoredBody::Long(long) => {
+            write_strong_tag(meta, block, transaction.tag);
+            let known = Some(hit.stored.found.version());
+            (delivered, Some(LongBodyPart::of_parts(long, known, parts, queue)))
+        }
+        StoredBody::Whole(_) => {
+            while let Some(part) = parts.begin_part(queue) {
+                queue_body(transaction, queue, hit, part.start as u32..part.end as u32);
+            }
             (delivered, None)
         }
     }

@@ -299,7 +299,7 @@ fn status_of(hit: &Hit<'_>) -> u16 {
     match hit.part {
         SelectedPart::NotModified => 304,
         SelectedPart::Body(RangeDecision::Whole) => hit.stored.meta.status,
-        SelectedPart::Body(RangeDecision::Part { .. }) => 206,
+        SelectedPart::Body(RangeDecision::Part { .. } | RangeDecision::Parts) => 206,
         SelectedPart::Body(RangeDecision::Unsatisfiable) => 416,
     }
 }

@@ -1,8 +1,10 @@
 //! Finding a stored response and deciding whether it may be used.
 
+use std::ops::Range;
+
 use forebay_cache::{LongBody, Lookup, RecordVersion, StoredBody};
 use forebay_http::fields::{FieldId, Fields};
-use forebay_http::policy::range::first_unit;
+use forebay_http::policy::range::{RangeDecision, byte_ranges, first_unit};
 use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
 use forebay_http::policy::stale::{StaleCause, may_serve_stale};
@@ -155,7 +157,14 @@ impl<'w> LookupQuery<'w> {
     ) -> Option<(SelectedPart, Option<(LongBody, u32)>)> {
         let part = SelectedPart::of(request, stored);
         let StoredBody::Long(long) = stored.found.body() else { return Some((part, None)) };
-        let bytes = part.bytes(long.bytes());
+        let bytes = match part {
+            SelectedPart::Body(RangeDecision::Parts) => {
+                let parts = byte_ranges(request.head.fields(), long.bytes());
+                let missing = |bytes: &Range<u64>| !self.store.has_fragments(&long, bytes.clone());
+                parts.into_iter().find(missing).unwrap_or(0..0)
+            }
+            _ => part.bytes(long.bytes()),
+        };
         if request.form.head_only || self.store.has_fragments(&long, bytes.clone()) {
             return Some((part, None));
         }

@@ -32,10 +32,11 @@ impl SelectedPart {
         })
     }
 
-    /// Returns the selected range of bytes, in a body of `body_bytes`.
+    /// Returns the selected range of bytes, in a body of `body_bytes`; for several parts, the whole
+    /// body.
     pub(crate) fn bytes(self, body_bytes: u64) -> Range<u64> {
         match self {
-            SelectedPart::Body(RangeDecision::Whole) => 0..body_bytes,
+            SelectedPart::Body(RangeDecision::Whole | RangeDecision::Parts) => 0..body_bytes,
             SelectedPart::Body(RangeDecision::Part { first, last }) => first..last + 1,
             SelectedPart::NotModified | SelectedPart::Body(RangeDecision::Unsatisfiable) => 0..0,
         }

@@ -1,7 +1,10 @@
 use super::{block, date, stored};
+use crate::policy::multipart::Multipart;
 use crate::policy::range::PartRefused::{ContentRange, NoStrongTag};
-use crate::policy::range::RangeDecision::{self, Part, Unsatisfiable, Whole};
-use crate::policy::range::{first_unit, range, total_of_part, write_content_range};
+use crate::policy::range::RangeDecision::{self, Part, Parts, Unsatisfiable, Whole};
+use crate::policy::range::{
+    RANGES_MAX, byte_ranges, first_unit, range, total_of_part, write_content_range,
+};
 
 fn part(first: u64, last: u64) -> RangeDecision {
     Part { first, last }
@@ -9,7 +12,7 @@ fn part(first: u64, last: u64) -> RangeDecision {
 
 // RFC: 9110-13.1.5-2, 9110-14.1.2-1, 9110-14.2-4, 9110-14.2-5
 #[test]
-fn one_byte_range_gets_a_part_and_everything_else_the_whole() {
+fn a_byte_range_gets_a_part_and_a_malformed_one_the_whole() {
     const HUGE: &str = "Range: bytes=0-99999999999999999999999";
     let cases = [
         ("no Range", "X: y", 10, Whole),
@@ -35,7 +38,13 @@ fn one_byte_range_gets_a_part_and_everything_else_the_whole() {
         ("the unit has no case", "Range: Bytes=2-5", 10, part(2, 5)),
         ("empty list members", "Range: bytes=,2-5 ,", 10, part(2, 5)),
         ("last before first", "Range: bytes=5-2", 10, Whole),
-        ("two ranges", "Range: bytes=0-1,3-4", 10, Whole),
+        ("two near ranges", "Range: bytes=0-1,3-4", 10, part(0, 4)),
+        ("two ranges, one beyond the end", "Range: bytes=0-1,10-12", 10, part(0, 1)),
+        ("two ranges beyond the end", "Range: bytes=10-11,-0", 10, Unsatisfiable),
+        ("two ranges, one malformed", "Range: bytes=0-1,5-3", 10, Whole),
+        ("two ranges, one of another unit", "Range: bytes=0-1,lines=3-4", 10, Whole),
+        ("two ranges of an empty body", "Range: bytes=0-1,-5", 0, Whole),
+        ("two distant ranges", "Range: bytes=0-1,500-501", 1000, Parts),
         ("two lines", "Range: bytes=0-1\nRange: bytes=0-1", 10, Whole),
         ("another unit", "Range: lines=0-1", 10, Whole),
         ("no unit", "Range: 0-1", 10, Whole),
@@ -115,6 +124,72 @@ fn content_range_is_written_by_the_rfc() {
     }
 }
 
+// RFC: 9110-15.3.7.2-6
+#[test]
+fn several_ranges_become_parts_that_do_not_overlap() {
+    let all = "Range: bytes=0-0".to_owned();
+    let many =
+        |count: usize| (1..count).fold(all.clone(), |all, n| format!("{all},{0}-{0}", n * 100));
+    let apart: Vec<_> = (0..RANGES_MAX as u64).map(|n| n * 100..n * 100 + 1).collect();
+    let cases = [
+        ("the requested order", "Range: bytes=500-509,0-9".to_owned(), vec![500..510, 0..10]),
+        ("a suffix", "Range: bytes=0-0,-1".to_owned(), vec![0..1, 9999..10_000]),
+        ("a gap of 80 bytes", "Range: bytes=0-9,90-99".to_owned(), vec![0..10, 90..100]),
+        ("overlaps", "Range: bytes=500-600,0-9,550-700".to_owned(), vec![500..701, 0..10]),
+        ("an order", "Range: bytes=0-9,500-600,550-700".to_owned(), vec![0..10, 500..701]),
+        ("a bridge", "Range: bytes=500-599,0-9,200-299,280-520".to_owned(), vec![200..600, 0..10]),
+        ("one beyond the end", "Range: bytes=0-0,20000-,500-500".to_owned(), vec![0..1, 500..501]),
+        ("as many as are allowed", many(RANGES_MAX), apart),
+        ("too many", many(RANGES_MAX + 1), vec![]),
+        ("too many of the same", format!("{all}{}", ",0-0".repeat(RANGES_MAX)), vec![]),
+    ];
+    let (meta, stored) = stored("ETag: \"a\"");
+    for (name, request, expected) in cases {
+        let fields = block(&request);
+        let decision = range(fields.fields(), &meta, stored.bytes(), 10_000);
+        assert_eq!(decision, if expected.is_empty() { Whole } else { Parts }, "{name}");
+        assert_eq!(byte_ranges(fields.fields(), 10_000), expected, "{name}");
+    }
+    let encoded = block("ETag: \"a\"\nContent-Encoding: gzip");
+    let fields = block("Range: bytes=0-0,500-500");
+    assert_eq!(range(fields.fields(), &meta, encoded.bytes(), 10_000), Whole, "a coding");
+}
+
+// RFC: 9110-15.3.7.2-1, 9110-15.3.7.2-3, 9110-15.3.7.2-4
+#[test]
+fn parts_are_written_by_the_rfc() {
+    let long = "x".repeat(300);
+    let cases = [
+        ("Content-Type: text/plain", "content-type: text/plain\r\n"),
+        ("X: y", ""),
+        (&format!("Content-Type: {long}"), ""),
+    ];
+    for (stored_text, line) in cases {
+        let stored = block(&format!("ETag: \"a\"\n{stored_text}"));
+        let form = Multipart::new(vec![500..510, 0..1], 10_000, stored.bytes(), 0xabc);
+        let mut head = Vec::new();
+        form.write_block(stored.bytes(), &mut head);
+        let boundary = format!("cba{}", "0".repeat(29));
+        let head = String::from_utf8_lossy(&head).to_lowercase();
+        let own = format!("content-type: multipart/byteranges; boundary={boundary}\r\n");
+        assert!(head.starts_with("etag: \"a\"\r\n") && head.ends_with(&own), "{head}");
+        assert_eq!(head.matches("content-type").count(), 1, "{head}");
+        let mut text = Vec::new();
+        form.write_part_head(0, &mut text);
+        text.extend_from_slice(&[b'a'; 10]);
+        form.write_part_head(1, &mut text);
+        text.push(b'b');
+        form.write_end(&mut text);
+        let expected = format!(
+            "--{boundary}\r\n{line}content-range: bytes 500-509/10000\r\n\r\naaaaaaaaaa\r\n\
+             --{boundary}\r\n{line}content-range: bytes 0-0/10000\r\n\r\nb\r\n\
+             --{boundary}--\r\n"
+        );
+        assert_eq!(String::from_utf8_lossy(&text), expected);
+        assert_eq!(form.content_bytes(), expected.len() as u64);
+    }
+}
+
 #[test]
 fn the_first_unit_holds_the_first_byte_that_a_request_asks_for() {
     let cases = [
@@ -122,8 +197,10 @@ fn the_first_unit_holds_the_first_byte_that_a_request_asks_for() {
         ("Range: bytes=9-", Some(0..10)),
         ("Range: bytes=10-10", Some(10..20)),
         ("Range: bytes=25-999", Some(20..30)),
-        ("Range: bytes=-5", None),
-        ("Range: bytes=0-1,5-6", None),
+        ("Range: bytes=-5", Some(0..10)),
+        ("Range: bytes=15-16,5-6", Some(10..20)),
+        ("Range: bytes=-5,25-26", Some(20..30)),
+        ("Range: bytes=0-1,x", None),
         ("Range: lines=0-1", None),
         ("Range: bytes=18446744073709551615-", None),
         ("X: y", None),
