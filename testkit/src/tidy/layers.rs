@@ -10,6 +10,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("sync", &[]),
     ("shm", &["sync"]),
     ("http", &[]),
+    ("http2", &["http"]),
     ("lockprof", &["sync"]),
     ("ordmap", &["shm", "sync"]),
     ("capi", &["ordmap", "shm"]),
@@ -28,6 +29,7 @@ const STEPS: &[&str] = &["accept", "parse", "key", "lookup", "store", "fetch", "
 /// Words that must not occur in the code below a path.
 const ABSENCES: &[(&str, &[&str])] = &[
     ("http/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
+    ("http2/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
     ("rules/src/", &["Instant", "TcpStream", "UdpSocket", "thread", "tokio", "fs"]),
     ("cache/src/", &["forebay_http", "TcpStream", "tokio"]),
     ("shm/src/", &["forebay_http", "TcpStream", "tokio"]),

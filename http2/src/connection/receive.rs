@@ -1,0 +1,290 @@
+//! Steps over the input: one frame, or a part of a DATA frame.
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+
+use super::{ConnectionStage, PlainEvent, ServerConnection, StepResult};
+use crate::error::{ConnectionError, ErrorCode};
+use crate::frame::{FrameHead, FrameKind, HEAD_BYTES, PREFACE, flags, read, write};
+use crate::glitch::Glitch;
+use crate::hpack::TABLE_BYTES_MAX;
+use crate::limits::{EARLY_PRIORITIES_MAX, FRAME_BYTES_MAX};
+use crate::priority::ResponsePriority;
+use crate::streams::SendStage;
+
+/// A WINDOW_UPDATE that adds less is a glitch.
+const INCREMENT_MIN: u32 = 256;
+
+impl ServerConnection {
+    /// Takes the next piece of the input.
+    pub(super) fn step(
+        &mut self,
+        input: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<StepResult, ConnectionError> {
+        match self.stage {
+            ConnectionStage::Failed(error) => return Err(error),
+            ConnectionStage::Preface => return self.preface(input),
+            ConnectionStage::FirstSettings | ConnectionStage::Open => {}
+        }
+        if self.data.is_some() {
+            return Ok(self.data_step(input, out));
+        }
+        if self.skip_bytes > 0 {
+            return Ok(self.skip_step(input));
+        }
+        let Some(head) = FrameHead::parse(input) else {
+            self.note_partial(input, now_ms);
+            return Ok(StepResult::NeedsInput);
+        };
+        self.check_order(head)?;
+        if head.kind == FrameKind::Data {
+            return self.begin_data(head, input, out);
+        }
+        if let FrameKind::Unknown(_) = head.kind {
+            self.charge(Glitch::Unknown)?;
+            self.skip_bytes = head.length;
+            return Ok(StepResult::Consumed(HEAD_BYTES));
+        }
+        let Some(payload) = input.get(HEAD_BYTES..head.frame_bytes()) else {
+            self.note_partial(input, now_ms);
+            return Ok(StepResult::NeedsInput);
+        };
+        let event = self.frame(head, payload, now_ms, out)?;
+        if !self.block.is_open() {
+            self.clock.frame = None;
+        }
+        Ok(match event {
+            Some(event) => StepResult::Event(head.frame_bytes(), event),
+            None => StepResult::Consumed(head.frame_bytes()),
+        })
+    }
+
+    /// RFC 9113 §3.4: a connection begins with the preface. A difference is seen at its first byte.
+    fn preface(&mut self, input: &[u8]) -> Result<StepResult, ConnectionError> {
+        let common = input.iter().zip(PREFACE).take_while(|(one, other)| one == other).count();
+        if common == PREFACE.len() {
+            self.stage = ConnectionStage::FirstSettings;
+            return Ok(StepResult::Consumed(PREFACE.len()));
+        }
+        match common < input.len() {
+            true => Err(ConnectionError::protocol("the preface of HTTP/2 is missing")),
+            false => Ok(StepResult::NeedsInput),
+        }
+    }
+
+    /// RFC 9113 §3.4, §4.2, §6.10: checks the size of a frame, and that it may come now.
+    fn check_order(&self, head: FrameHead) -> Result<(), ConnectionError> {
+        if head.length > FRAME_BYTES_MAX {
+            return Err(ConnectionError::frame_size("a frame is too large"));
+        }
+        if self.stage == ConnectionStage::FirstSettings
+            && (head.kind != FrameKind::Settings || head.has(flags::ACK))
+        {
+            return Err(ConnectionError::protocol("the first frame is not SETTINGS"));
+        }
+        match (self.block.stream(), head.kind) {
+            (Some(stream), FrameKind::Continuation) if stream == head.stream => Ok(()),
+            (Some(_), _) => {
+                Err(ConnectionError::protocol("another frame comes within a header block"))
+            }
+            (None, FrameKind::Continuation) => {
+                Err(ConnectionError::protocol("a CONTINUATION frame continues nothing"))
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Starts the clock of a frame that has arrived in part.
+    fn note_partial(&mut self, input: &[u8], now_ms: u64) {
+        if !input.is_empty() {
+            self.clock.frame.get_or_insert(now_ms);
+        }
+    }
+
+    fn skip_step(&mut self, input: &[u8]) -> StepResult {
+        let count = input.len().min(self.skip_bytes as usize);
+        self.skip_bytes -= count as u32;
+        if count == 0 { StepResult::NeedsInput } else { StepResult::Consumed(count) }
+    }
+
+    /// Takes a whole frame.
+    fn frame(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<PlainEvent>, ConnectionError> {
+        match head.kind {
+            FrameKind::Headers => return self.headers(head, payload, now_ms, out),
+            FrameKind::Continuation => return self.continuation(head, payload, out),
+            FrameKind::RstStream => return self.rst_stream(head, payload),
+            FrameKind::Settings => self.settings(head, payload, out)?,
+            FrameKind::Ping => self.ping(head, payload, out)?,
+            FrameKind::WindowUpdate => self.window_update(head, payload)?,
+            FrameKind::Priority => {
+                self.charge(Glitch::Priority)?;
+                read::priority(head, payload)?;
+            }
+            FrameKind::PriorityUpdate => self.priority_update(head, payload)?,
+            FrameKind::GoAway => {
+                read::go_away(head, payload)?;
+                self.has_client_left = true;
+            }
+            FrameKind::PushPromise => {
+                return Err(ConnectionError::protocol("a client sends PUSH_PROMISE"));
+            }
+            FrameKind::Data | FrameKind::Unknown(_) => {}
+        }
+        Ok(None)
+    }
+
+    fn rst_stream(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<Option<PlainEvent>, ConnectionError> {
+        let code = read::rst_stream(head, payload)?;
+        self.check_not_idle(head.stream)?;
+        let found = self.streams.find(head.stream);
+        let Some((key, state)) = found.and_then(|key| Some((key, self.streams.state(key)?))) else {
+            self.charge(Glitch::Closed)?;
+            return Ok(None);
+        };
+        if state.send == SendStage::Done && !state.is_receiving {
+            self.charge(Glitch::Closed)?;
+            return Ok(None);
+        }
+        let held = std::mem::take(&mut state.body_held);
+        state.reset();
+        self.schedule.remove(key.slot());
+        // The bytes are announced again with the next ones that are released.
+        self.receive_window.release_quietly(held);
+        self.charge(Glitch::Reset)?;
+        Ok(Some(PlainEvent::Reset(key, code)))
+    }
+
+    /// RFC 9113 §6.5.3: applies the settings in their order, and acknowledges them.
+    fn settings(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
+        let entries = read::settings(head, payload)?;
+        if head.has(flags::ACK) {
+            self.clock.settings_ack = None;
+            return Ok(());
+        }
+        match self.stage {
+            ConnectionStage::FirstSettings => {
+                self.stage = ConnectionStage::Open;
+                self.clock.preface = None;
+            }
+            _ => self.charge(Glitch::Settings)?,
+        }
+        let before = self.client;
+        for (identifier, value) in entries {
+            self.client.apply(identifier, value)?;
+            // RFC 7541 §4.2: an encoder tells the decoder that its table became smaller.
+            self.empties_table |= (self.client.table_bytes as usize) < TABLE_BYTES_MAX;
+        }
+        let change =
+            i64::from(self.client.initial_window_bytes) - i64::from(before.initial_window_bytes);
+        if change != 0 {
+            self.change_windows(change)?;
+        }
+        write::settings_ack(out);
+        Ok(())
+    }
+
+    /// RFC 9113 §6.9.2: a change of the initial window changes the windows of all streams.
+    fn change_windows(&mut self, change: i64) -> Result<(), ConnectionError> {
+        for (slot, state) in self.streams.iter_mut() {
+            if state.send_window.add(change).is_err() {
+                let reason = "the settings make a window exceed 2^31-1";
+                return Err(ConnectionError::new(ErrorCode::FlowControlError, reason));
+            }
+            match state.is_ready() {
+                true => self.schedule.insert(slot, state.priority),
+                false => self.schedule.remove(slot),
+            }
+        }
+        Ok(())
+    }
+
+    fn ping(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
+        let data = read::ping(head, payload)?;
+        if head.has(flags::ACK) {
+            self.ping_answered(data, out);
+            return Ok(());
+        }
+        self.charge(Glitch::Ping)?;
+        write::ping(out, data, true);
+        Ok(())
+    }
+
+    /// RFC 9113 §6.9: a window that exceeds 2^31-1 is an error of the connection here, also if it
+    /// is that of a stream.
+    fn window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ConnectionError> {
+        let increment = read::window_update(payload)?;
+        if increment < INCREMENT_MIN {
+            self.charge(Glitch::WindowUpdate)?;
+        }
+        let overflow = |_| {
+            let reason = "a WINDOW_UPDATE makes a window exceed 2^31-1";
+            ConnectionError::new(ErrorCode::FlowControlError, reason)
+        };
+        if head.stream == 0 {
+            return self.send_window.add(i64::from(increment)).map_err(overflow);
+        }
+        self.check_not_idle(head.stream)?;
+        let found = self.streams.find(head.stream);
+        let Some((key, state)) = found.and_then(|key| Some((key, self.streams.state(key)?))) else {
+            return Ok(());
+        };
+        state.send_window.add(i64::from(increment)).map_err(overflow)?;
+        if state.is_ready() {
+            self.schedule.insert(key.slot(), state.priority);
+        }
+        Ok(())
+    }
+
+    fn priority_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ConnectionError> {
+        let (stream, priority) = read::priority_update(head, payload)?;
+        self.charge(Glitch::Priority)?;
+        if let Some(key) = self.streams.find(stream) {
+            self.set_priority(key, priority);
+            return Ok(());
+        }
+        if stream > self.last_stream {
+            self.early_priorities.retain(|(other, _)| *other != stream);
+            if self.early_priorities.len() < EARLY_PRIORITIES_MAX {
+                self.early_priorities.push((stream, priority));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the priority that arrived before its stream.
+    pub(super) fn early_priority(&mut self, stream: u32) -> Option<ResponsePriority> {
+        let found = self.early_priorities.iter().find(|(other, _)| *other == stream).copied();
+        // Streams that were skipped can no longer begin.
+        self.early_priorities.retain(|(other, _)| *other > stream);
+        found.map(|(_, priority)| priority)
+    }
+
+    /// RFC 9113 §5.1: of the frames on a stream that has not begun, only HEADERS and PRIORITY are
+    /// permitted.
+    pub(super) fn check_not_idle(&self, stream: u32) -> Result<(), ConnectionError> {
+        match stream.is_multiple_of(2) || stream > self.last_stream {
+            true => Err(ConnectionError::protocol("a frame names a stream that has not begun")),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The server side of HTTP/2 (RFC 9113), with HPACK (RFC 7541) and priorities (RFC 9218).
+//!
+//! All functions are pure functions over bytes. This crate does no I/O, starts no thread, reads no
+//! clock (time is an argument) and knows neither the cache nor the server. Begin with
+//! [`connection::ServerConnection`]: input goes in, events come out, and output is appended to a
+//! buffer of the caller.
+//!
+//! # From a request to the server's request head
+//!
+//! A request is delivered as a [`request::CheckedRequest`], which keeps the rules of RFC 9113 §8.
+//! Its method `write_http1_head` writes it as an HTTP/1.1 head, and the server parses that head
+//! with `forebay_http::request`, as it does for a head that came from an HTTP/1.1 client. So each
+//! request passes two validations, and both protocols share the code that decides about target,
+//! host and framing. No line of a client can be read as two lines, or as the end of the head: the
+//! second parser reads the bytes that the origin would read.
+#![forbid(unsafe_code)]
+
+pub mod connection;
+pub mod error;
+mod field_list;
+pub mod flow_control;
+pub mod frame;
+pub mod glitch;
+pub mod hpack;
+pub mod limits;
+pub mod priority;
+pub mod request;
+mod settings;
+mod streams;
+
+pub use field_list::{FieldList, ListLimits};
+pub use streams::StreamKey;
