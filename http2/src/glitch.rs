@@ -14,11 +14,11 @@ pub const REQUEST_REFUND: u32 = 50;
 pub const SECOND_REFUND: u32 = 100;
 
 macro_rules! glitches {
-    ($( $variant:ident: $name:literal, $cost:literal, $doc:literal; )*) => {
+    ($( $(#[$doc:meta])* $variant:ident: $name:literal, $cost:literal; )*) => {
         /// A kind of glitch.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Glitch {
-            $( #[doc = $doc] $variant, )*
+            $( $(#[$doc])* $variant, )*
         }
 
         /// Number of kinds.
@@ -42,20 +42,34 @@ macro_rules! glitches {
 }
 
 glitches! {
-    Reset: "reset", 50, "The client resets a stream before its response is complete (rapid reset, CVE-2023-44487).";
-    Malformed: "malformed", 50, "The client causes a reset of a stream by a malformed message (MadeYouReset, CVE-2025-8671).";
-    Refused: "refused", 50, "A stream begins while as many are in use as the server permits.";
-    TooLarge: "too-large", 50, "The field lines of a request exceed a limit (HPACK bombs).";
-    Continuation: "continuation", 50, "A header block continues in another frame (CONTINUATION flood).";
-    Settings: "settings", 100, "A SETTINGS frame follows the first one (CVE-2019-9515).";
-    Ping: "ping", 50, "A PING wants an answer (CVE-2019-9512).";
-    Priority: "priority", 20, "A PRIORITY or PRIORITY_UPDATE frame (CVE-2019-9513).";
-    EmptyData: "empty-data", 50, "A DATA frame has no data and does not end its stream (CVE-2019-9518).";
-    TinyData: "tiny-data", 1, "A DATA frame has fewer than 16 bytes and does not end its stream.";
-    TinyWindow: "tiny-window", 10, "A window makes us send a frame of less than 256 bytes (data dribble, CVE-2019-9511).";
-    WindowUpdate: "window-update", 1, "A WINDOW_UPDATE adds less than 256 bytes.";
-    Unknown: "unknown", 10, "A frame of an unknown type.";
-    Closed: "closed", 5, "A frame concerns a stream that has ended.";
+    /// The client resets a stream before its response is complete (rapid reset, CVE-2023-44487).
+    Reset: "reset", 50;
+    /// The client causes a reset of a stream by a malformed message (MadeYouReset, CVE-2025-8671).
+    Malformed: "malformed", 50;
+    /// A stream begins while as many are in use as the server permits.
+    Refused: "refused", 50;
+    /// The field lines of a request exceed a limit (HPACK bombs).
+    TooLarge: "too-large", 50;
+    /// A header block continues in another frame (CONTINUATION flood).
+    Continuation: "continuation", 50;
+    /// A SETTINGS frame follows the first one (CVE-2019-9515).
+    Settings: "settings", 100;
+    /// A PING wants an answer (CVE-2019-9512).
+    Ping: "ping", 50;
+    /// A PRIORITY or PRIORITY_UPDATE frame (CVE-2019-9513).
+    Priority: "priority", 20;
+    /// A DATA frame has no data and does not end its stream (CVE-2019-9518).
+    EmptyData: "empty-data", 50;
+    /// A DATA frame has fewer than 16 bytes and does not end its stream.
+    TinyData: "tiny-data", 1;
+    /// A window makes us send a frame of less than 256 bytes (data dribble, CVE-2019-9511).
+    TinyWindow: "tiny-window", 10;
+    /// A WINDOW_UPDATE adds less than 256 bytes.
+    WindowUpdate: "window-update", 1;
+    /// A frame of an unknown type.
+    Unknown: "unknown", 10;
+    /// A frame concerns a stream that has ended.
+    Closed: "closed", 5;
 }
 
 /// The budget of one connection.

@@ -28,7 +28,8 @@ fn round(out: &mut Vec<u8>, number: u32) {
     out.clear();
     let mut stream = number * 20 + 1;
     for request in 0..10 {
-        let mut block = *b"\x83\x86\x44\x03/1t\x41\x09a.example\x40\x03x-a\x0200\x50\x83\x9b\xd9\xab";
+        let mut block =
+            *b"\x83\x86\x44\x03/1t\x41\x09a.example\x40\x03x-a\x0200\x50\x83\x9b\xd9\xab";
         block[5] = b'0' + (request % 10) as u8;
         block[24] = b'0' + (number % 10) as u8;
         block[25] = b'0' + (request % 10) as u8;

@@ -151,7 +151,8 @@ async fn a_client_sends_the_refused_requests_elsewhere() {
         .run_until(async {
             let (near, far) = duplex(1 << 16);
             let server = tokio::task::spawn_local(serve(far, Xorshift(7), 5));
-            let (client, connection): (SendRequest<Bytes>, _) = h2::client::handshake(near).await.expect("a handshake");
+            let (client, connection): (SendRequest<Bytes>, _) =
+                h2::client::handshake(near).await.expect("a handshake");
             let driver = tokio::task::spawn_local(connection);
             let mut served = 0;
             loop {

@@ -251,7 +251,8 @@ fn is_connection_field(name: &[u8]) -> bool {
 /// Whether a byte is a `tchar` (RFC 9110 §5.6.2).
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
-        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
+        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.')
+        || matches!(byte, b'^'..=b'`' | b'|' | b'~')
 }
 
 /// RFC 9110 §8.6: parses `1*DIGIT`.

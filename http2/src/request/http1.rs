@@ -7,8 +7,8 @@ impl CheckedRequest<'_> {
     ///
     /// The head has one Host line, made from `:authority` or else from Host, and one Cookie line,
     /// made from all crumbs (RFC 9113 §8.2.3). Its framing is ours: `content-length` if the client
-    /// announced a length, or else `transfer-encoding: chunked` if a body may follow. The body
-    /// itself is not chunked here; whoever reads the head knows that DATA events carry it.
+    /// announced a length, or else `transfer-encoding: chunked` if a body may follow. DATA
+    /// events carry the body itself, without chunks.
     ///
     /// An extended CONNECT (RFC 8441) becomes a GET with `connection: upgrade`; the server adds the
     /// key of a WebSocket. A plain CONNECT stays one, with the authority as its target.

@@ -231,26 +231,14 @@ const PASSING: &[(Lines, bool, &str)] = &[
         false,
         "POST /p?q HTTP/1.1~host: a.example~te: trailers~content-length: 3~~",
     ),
-    (
-        &[("content-length", "007")],
-        false,
-        "POST /p?q HTTP/1.1~host: a.example~content-length: 7~~",
-    ),
-    (
-        &[("content-length", "0")],
-        true,
-        "POST /p?q HTTP/1.1~host: a.example~content-length: 0~~",
-    ),
+    (&[("content-length", "007")], false, "POST /p?q HTTP/1.1~host: a.example~content-length: 7~~"),
+    (&[("content-length", "0")], true, "POST /p?q HTTP/1.1~host: a.example~content-length: 0~~"),
     (
         &[("expect", "100-continue")],
         false,
         "POST /p?q HTTP/1.1~host: a.example~expect: 100-continue~transfer-encoding: chunked~~",
     ),
-    (
-        &[(":method", "OPTIONS"), (":path", "*")],
-        true,
-        "OPTIONS * HTTP/1.1~host: a.example~~",
-    ),
+    (&[(":method", "OPTIONS"), (":path", "*")], true, "OPTIONS * HTTP/1.1~host: a.example~~"),
     (
         &[("cookie", "a=b"), ("x", "y"), ("cookie", ""), ("cookie", "c=d; e"), ("x", "z")],
         true,
@@ -291,8 +279,7 @@ fn a_request_becomes_one_head_that_the_server_parses() {
 
 #[test]
 fn connect_has_an_authority_or_a_protocol() {
-    let context =
-        CheckContext { scheme: Scheme::Http, extended_connect: true, is_last: false };
+    let context = CheckContext { scheme: Scheme::Http, extended_connect: true, is_last: false };
     let head = |lines: &[(&str, &str)]| {
         let list = list_of(lines);
         let index = check_request(&list, &context)?;
@@ -303,8 +290,14 @@ fn connect_has_an_authority_or_a_protocol() {
     let [_, scheme, authority, path] = BASE;
     let (connect, protocol) = ((":method", "CONNECT"), (":protocol", "websocket"));
     for (lines, expected) in [
-        (&[connect, authority][..], Ok("CONNECT a.example HTTP/1.1~host: a.example~transfer-encoding: chunked~~")),
-        (&[connect, protocol, scheme, authority, path], Ok("GET /p?q HTTP/1.1~host: a.example~connection: upgrade~upgrade: websocket~~")),
+        (
+            &[connect, authority][..],
+            Ok("CONNECT a.example HTTP/1.1~host: a.example~transfer-encoding: chunked~~"),
+        ),
+        (
+            &[connect, protocol, scheme, authority, path],
+            Ok("GET /p?q HTTP/1.1~host: a.example~connection: upgrade~upgrade: websocket~~"),
+        ),
         (&[connect, protocol, authority], Err(MissingPseudo)),
         (&[connect, (":protocol", "a b"), scheme, authority, path], Err(Connect)),
         (&[(":method", "GET"), protocol, scheme, authority, path], Err(Connect)),

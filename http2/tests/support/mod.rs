@@ -37,7 +37,7 @@ pub(crate) struct Responder {
     pub(crate) grant_bytes_max: usize,
 }
 
-/// What a step of input led to, without borrowed parts.
+/// An event without borrowed parts.
 enum Next {
     Start(StreamKey, Work, bool),
     Data(StreamKey, usize, bool),
@@ -185,7 +185,8 @@ impl Responder {
     /// Appends data until no more is permitted, or the output is large.
     pub(crate) fn pump(&mut self) -> Result<(), ConnectionError> {
         while self.out.len() < 1 << 20 {
-            let Some(grant) = self.connection.next_data(self.grant_bytes_max, &mut self.out)? else {
+            let Some(grant) = self.connection.next_data(self.grant_bytes_max, &mut self.out)?
+            else {
                 return Ok(());
             };
             self.out.resize(self.out.len() + grant.bytes, b'x');

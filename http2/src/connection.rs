@@ -231,7 +231,8 @@ impl ServerConnection {
     }
 
     /// Returns the time at which the client is too late with its preface, with a frame or a header
-    /// block that has begun, or with the acknowledgement of our settings; [`ServerConnection::check_time`] then ends the connection.
+    /// block that has begun, or with the acknowledgement of our settings. Then
+    /// [`ServerConnection::check_time`] ends the connection.
     pub fn deadline_ms(&self) -> Option<u64> {
         let waits = [self.clock.preface, self.clock.settings_ack, self.clock.frame];
         let first = waits.into_iter().flatten().min()?;
