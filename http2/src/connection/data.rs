@@ -199,8 +199,17 @@ impl ServerConnection {
         key: StreamKey,
         out: &mut Vec<u8>,
     ) -> Result<PlainEvent, ConnectionError> {
+        self.reset_for_client(key, ErrorCode::ProtocolError, out)
+    }
+
+    /// Resets a stream because of its client.
+    pub(super) fn reset_for_client(
+        &mut self,
+        key: StreamKey,
+        code: ErrorCode,
+        out: &mut Vec<u8>,
+    ) -> Result<PlainEvent, ConnectionError> {
         self.charge(Glitch::Malformed)?;
-        let code = ErrorCode::ProtocolError;
         self.reset(key, code, out);
         Ok(PlainEvent::Reset(key, code))
     }

@@ -121,7 +121,7 @@ impl ServerConnection {
             FrameKind::RstStream => return self.rst_stream(head, payload),
             FrameKind::Settings => self.settings(head, payload, out)?,
             FrameKind::Ping => self.ping(head, payload, out)?,
-            FrameKind::WindowUpdate => self.window_update(head, payload)?,
+            FrameKind::WindowUpdate => return self.window_update(head, payload, out),
             FrameKind::Priority => {
                 self.charge(Glitch::Priority)?;
                 read::priority(head, payload)?;
@@ -229,30 +229,38 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// RFC 9113 §6.9: a window that exceeds 2^31-1 is an error of the connection here, also if it
-    /// is that of a stream.
-    fn window_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ConnectionError> {
+    /// RFC 9113 §6.9.1: a stream whose window exceeds 2^31-1 is reset.
+    fn window_update(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<PlainEvent>, ConnectionError> {
         let increment = read::window_update(payload)?;
         if increment < INCREMENT_MIN {
             self.charge(Glitch::WindowUpdate)?;
         }
-        let overflow = |_| {
-            let reason = "a WINDOW_UPDATE makes a window exceed 2^31-1";
-            ConnectionError::new(ErrorCode::FlowControlError, reason)
-        };
         if head.stream == 0 {
-            return self.send_window.add(i64::from(increment)).map_err(overflow);
+            let overflow = |_| {
+                let reason = "a WINDOW_UPDATE makes the window exceed 2^31-1";
+                ConnectionError::new(ErrorCode::FlowControlError, reason)
+            };
+            return self.send_window.add(i64::from(increment)).map(|()| None).map_err(overflow);
         }
         self.check_not_idle(head.stream)?;
         let found = self.streams.find(head.stream);
         let Some((key, state)) = found.and_then(|key| Some((key, self.streams.state(key)?))) else {
-            return Ok(());
+            return Ok(None);
         };
-        state.send_window.add(i64::from(increment)).map_err(overflow)?;
+        let was_reset = state.is_reset;
+        if state.send_window.add(i64::from(increment)).is_err() {
+            let event = self.reset_for_client(key, ErrorCode::FlowControlError, out)?;
+            return Ok((!was_reset).then_some(event));
+        }
         if state.is_ready() {
             self.schedule.insert(key.slot(), state.priority);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn priority_update(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), ConnectionError> {

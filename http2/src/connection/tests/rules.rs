@@ -75,11 +75,6 @@ fn a_frame_that_breaks_another_rule_ends_the_connection() {
         ("WINDOW_UPDATE of 0 on a stream", open(window_update(1, 0)), ProtocolError),
         ("WINDOW_UPDATE of 3 bytes", frame(8, 0, 0, b"\0\0\x01"), FrameSizeError),
         ("WINDOW_UPDATE beyond the largest", window_update(0, (1 << 31) - 1), FlowControlError),
-        (
-            "WINDOW_UPDATE beyond it on a stream",
-            open(window_update(1, (1 << 31) - 1)),
-            FlowControlError,
-        ),
         ("WINDOW_UPDATE on an idle stream", window_update(1, 1), ProtocolError),
         (
             "SETTINGS beyond the largest window",
@@ -188,6 +183,16 @@ fn a_malformed_message_resets_its_stream_only() {
         assert_eq!(bench.sent(), [sent], "{name}");
         assert_eq!(bench.connection.glitches().count(Glitch::Malformed), 1, "{name}");
     }
+}
+
+#[test]
+fn a_window_beyond_the_largest_resets_its_stream() {
+    let mut bench = Bench::new(ConnectionLimits::default());
+    let beyond = window_update(1, (1 << 31) - 1);
+    let events = bench.feed(&[get(1), beyond.clone(), beyond, get(3)].concat());
+    let expected = ["1 GET", "1 FlowControlError", "3 GET"].map(String::from);
+    assert_eq!(events, Ok(expected.to_vec()));
+    assert_eq!(bench.sent(), ["1 reset FlowControlError"]);
 }
 
 #[test]
