@@ -48,7 +48,7 @@ impl Budget {
         Arc::new(Self { bytes_max, taken_bytes: AtomicU64::new(0), shares })
     }
 
-    #[cfg(test)]
+    /// The limit for all accounts together.
     pub(super) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }

@@ -15,6 +15,10 @@ use super::growing_record::{End, Opening, Phase, VariantKey};
 use super::shared::Flight;
 use super::watch::FollowerWatch;
 
+/// A body of at most this many bytes is not large: fetching it in parts would cost more than the
+/// room that it takes.
+const LARGE_BYTES_MIN: u64 = 16 << 20;
+
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillRefused {
@@ -130,6 +134,13 @@ impl LeaderGuard {
         let is_beyond_share =
             self.share.is_some() && body_cost(bytes) > self.flights.budget().share_bytes_max();
         bytes > config.object_bytes_max || is_beyond_share
+    }
+
+    /// Whether a body of `bytes` bytes would take so much of the room for growing records, while it
+    /// arrives, that others might not be stored.
+    pub(crate) fn is_large(&self, bytes: u64) -> bool {
+        let quarter = self.flights.budget().bytes_max() / 4;
+        bytes > quarter.max(LARGE_BYTES_MIN) || self.is_too_large(bytes)
     }
 
     pub(super) fn unregister_declined(&self, now_ms: u64, reason: DeclineReason) {

@@ -104,9 +104,10 @@ impl StoreWorker {
 }
 
 impl Leader {
-    /// Whether a body of this length is never stored whole.
-    pub fn is_too_large(&self, bytes: u64) -> bool {
-        self.guard.is_too_large(bytes)
+    /// Whether a body of this length had better not be fetched whole: it takes a large part of the
+    /// room for growing records, or does not fit.
+    pub fn is_large(&self, bytes: u64) -> bool {
+        self.guard.is_large(bytes)
     }
 
     /// Stores a response whose body is `long`, of which no fragment need be stored. Followers and

@@ -649,14 +649,15 @@ settings! {
         reason: "Requests for a URL whose responses are never storable would wait for one another \
             without any gain. A response that can be stored ends the time early.",
     }
-    object_bytes_max: u64 = "16MiB" {
-        doc: "Largest body that is fetched and stored in one piece. With `range_unit_bytes`, a \
-            larger one is stored in parts if the origin sends ranges of it with a strong `ETag`; \
-            otherwise it passes through.",
+    object_bytes_max: u64 = "64TiB" {
+        doc: "Largest body that is fetched and stored in one piece, if `growing_percent_max` has \
+            room for it. With `range_unit_bytes`, a larger one is stored in parts if the origin \
+            sends ranges of it with a strong `ETag`; otherwise it passes through.",
         kind: SettingKind::Bytes { min: 0, max: 64 * TIB },
         reloads: true,
-        reason: "A few films would evict every page. `growing_percent_max` also limits the size of \
-            a body that can be stored.",
+        reason: "A large download is stored if it fits. `growing_percent_max` limits the room for \
+            it; a body of more than a quarter of that room, and more than 16 MiB, is stored in \
+            parts where that is possible.",
     }
     range_unit_bytes: u64 = "1MiB" {
         doc: "Length of the parts in which a range of a response is requested and stored; 0: a \

@@ -47,7 +47,7 @@ impl FetchTask {
     /// Returns the part of a response that an answer brings; `None` if it is to be handled whole.
     ///
     /// An answer with the whole response is cut after the first unit if the response is too long to
-    /// be stored in one piece, and if the origin says that it can send the other units.
+    /// be fetched in one piece, and if the origin says that it can send the other units.
     pub(super) fn part_of(
         &self,
         answer: &mut OriginAnswer,
@@ -62,7 +62,8 @@ impl FetchTask {
         }
         let total =
             length.filter(|_| answer.head.status == 200 && settings.range_unit_bytes > 0)?;
-        let is_too_long = total > settings.object_bytes_max || leader.is_too_large(total);
+        // A long body that arrives in one piece would leave others too little room.
+        let is_too_long = total > settings.object_bytes_max || leader.is_large(total);
         let unit_bytes = self.worker.store.whole_unit_bytes(settings.range_unit_bytes);
         if !is_too_long || total <= unit_bytes || !sends_parts(fields) {
             return None;
