@@ -145,6 +145,9 @@ counters! {
             cannot be reached.";
     StaleIfError, Counter, "stale_if_error_total",
         "Requests answered with a stale response because the origin failed.";
+    OutdatedByHead, Counter, "outdated_by_head_total",
+        "Stored responses that a HEAD has made stale, because the origin answered with another \
+            validator or length.";
     BackgroundFetches, Counter, "background_fetches_total",
         "Fetches that validate a stale response in the background.";
     HitsContinued, Counter, "hits_continued_total",

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use forebay_shm::crash_point;
 
+use super::lookup::RecordVersion;
 use super::record_index::RecordIndex;
 use super::record_keys::primary_of;
 use super::select::{Selection, WalkProgress};
@@ -122,6 +123,16 @@ impl StoreWorker {
         at_most: Duration,
     ) -> Result<PurgeResult, PurgeBusy> {
         self.purge_by(primary, at_most, |inner, _| inner.records.soften_key(primary))
+    }
+
+    /// Marks the record of a key, or of one of its variants, so that it is validated before use, if
+    /// it has this version. Returns whether it is marked now. Unlike a purge, this says nothing
+    /// about other records: a record that is about to replace this one stays unmarked.
+    pub fn mark_stale(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) -> bool {
+        let records = &self.inner.records;
+        let found = records.find((primary, variant));
+        let found = found.filter(|(pinned, _)| pinned.record().header.sequence == known.sequence);
+        found.is_some_and(|(pinned, _)| records.soften_hit(&pinned.hit))
     }
 
     /// Removes all selected records, or marks them if `is_soft`, so that they are validated before

@@ -37,6 +37,27 @@ pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> 
     }
 }
 
+/// RFC 9111 §4.3.5: whether the 200 to a HEAD shows that a stored response with a body of
+/// `body_bytes` is outdated: a validator or the length of both differs. Tags are compared weakly,
+/// as in [`may_update`].
+// RFC: 9111-4.3.5-1, 9111-4.3.5-3
+pub fn is_outdated_by_head(
+    meta: &StoredMeta,
+    block: &[u8],
+    body_bytes: u64,
+    head: (Fields<'_>, Option<u64>),
+) -> bool {
+    let (fields, content_length) = head;
+    if !is_renewable(meta.status) {
+        return false;
+    }
+    let etag = meta.etag_value(block);
+    let other_tag = etag.is_some() && fields.contains(FieldId::Etag) && !tag_matches(etag, fields);
+    let date = date_field(fields, FieldId::LastModified);
+    let other_date = date.zip(meta.last_modified).is_some_and(|(sent, stored)| sent != stored);
+    other_tag || other_date || content_length.is_some_and(|length| length != body_bytes)
+}
+
 fn tag_matches(stored: Option<&[u8]>, not_modified: Fields<'_>) -> bool {
     let (Some(stored), Some(tag)) = (stored, not_modified.only(FieldId::Etag)) else {
         return false;

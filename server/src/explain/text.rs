@@ -156,7 +156,7 @@ fn write_freshness(lines: &mut Lines, selected: &ResponseFacts) {
         false => lines.add("stale", format_args!("{sum} s left (RFC 9111 §4.2)")),
     }
     if selected.is_soft {
-        lines.add("", "a soft purge has made the response stale before its time");
+        lines.add("", "a soft purge or a HEAD has made the response stale before its time");
     }
     if !selected.meta.can_validate() {
         lines.add("", "the origin cannot confirm it: it has no ETag and no Last-Modified");
@@ -188,7 +188,7 @@ fn write_stale_uses(lines: &mut Lines, uses: &[StaleUse], selected: &ResponseFac
 fn reason_to_validate(selected: &ResponseFacts) -> String {
     match selected.validation {
         Some(cause) => cause.to_string(),
-        None => "a soft purge has made the stored response stale".to_owned(),
+        None => "a soft purge or a HEAD has made the stored response stale".to_owned(),
     }
 }
 

@@ -1,12 +1,17 @@
 //! Passing a request through: an exchange whose response no other request shares. The request's
 //! body may still be sent to the origin while the response arrives.
 
+use forebay_http::fields::FieldId;
 use forebay_http::framing::BodyFraming;
+use forebay_http::policy::update::is_outdated_by_head;
 
+use super::answer::OriginAnswer;
 use super::exchange::{Exchange, exchange};
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use super::upload::{BodyUpload, FirstPart};
+use crate::counters::Counter;
 use crate::fault::Fault;
+use crate::lookup::selected;
 use crate::response::{Response, StreamedResponse};
 use crate::store::{StoreContext, UnsafeTarget, note_storable};
 use crate::trace::{FetchStep, RequestStep};
@@ -63,6 +68,7 @@ pub(super) async fn pass_through<'t>(
             None => invalidated.await,
         }
     }
+    note_head(transaction, &answer);
     if is_shareable {
         let path_query = line.path_query();
         let context = StoreContext { hook, route, request: message.client_request(), path_query };
@@ -71,4 +77,32 @@ pub(super) async fn pass_through<'t>(
     transaction.cache_status.fwd_status = Some(answer.received_status);
     answer.head.block.remove(|field| route.route.settings.hides(field));
     Ok(Response::Streamed(Box::new(StreamedResponse { answer, upload })))
+}
+
+/// RFC 9111 §4.3.5: marks the stored response that a HEAD selects as stale, if the origin's answer
+/// shows another version. The next request validates it. The stored fields do not change: the
+/// request may have fields that change the answer and are not part of the key. Nor does anything
+/// if the answer may be meant for the client alone.
+// RFC: 9111-4.3.5-1, 9111-4.3.5-3
+fn note_head(transaction: &Transaction<'_>, answer: &OriginAnswer) {
+    let request = &transaction.request;
+    let is_personal =
+        request.directives.is_authorized || request.head.fields().contains(FieldId::Cookie);
+    if !request.form.head_only || answer.received_status != 200 || is_personal {
+        return;
+    }
+    let query = transaction.lookup_query();
+    if query.bypass.is_some() || query.is_ruled_out || !query.is_used {
+        return;
+    }
+    let mut variant = Vec::new();
+    let Some(stored) = selected(&query, request, &mut variant) else { return };
+    let (block, body_bytes) = (stored.block(), stored.found.body().bytes());
+    let head = (answer.head.block.fields(), answer.head.content_length);
+    if is_outdated_by_head(&stored.meta, block, body_bytes, head) {
+        let variant = (!variant.is_empty()).then_some(&*variant);
+        if query.store.mark_stale(query.key, variant, stored.found.version()) {
+            transaction.worker().count(Counter::OutdatedByHead);
+        }
+    }
 }

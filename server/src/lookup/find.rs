@@ -112,6 +112,17 @@ pub(crate) fn lookup_stale<'w>(
     Some(Hit { stored, part, age, ttl })
 }
 
+/// Returns the stored response that a request selects, whether or not it may be used. `variant`
+/// receives the secondary key as in [`lookup`].
+pub(crate) fn selected<'w>(
+    query: &LookupQuery<'w>,
+    request: &Request<'_>,
+    variant: &mut Vec<u8>,
+) -> Option<StoredResponse<'w>> {
+    variant.clear();
+    select(query, request.head.fields(), variant).ok()
+}
+
 /// Returns the stored response that the origin has just confirmed; `None` if the response is no
 /// longer in the store.
 // RFC: 9111-4.3.2-5

@@ -6,7 +6,7 @@ mod selected_part;
 mod stored;
 
 pub(crate) use bypass::bypass;
-pub(crate) use find::{lookup, lookup_stale, validated};
+pub(crate) use find::{lookup, lookup_stale, selected, validated};
 pub(crate) use selected_part::SelectedPart;
 pub use stored::write_stored_head;
 pub(crate) use stored::{Stale, StoredResponse, stored_block, stored_meta, write_strong_tag};

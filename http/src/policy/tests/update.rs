@@ -1,5 +1,5 @@
 use super::{block, date, stored};
-use crate::policy::update::{may_update, merge_304};
+use crate::policy::update::{is_outdated_by_head, may_update, merge_304};
 
 // RFC: 9111-4.3.4-1
 #[test]
@@ -120,5 +120,31 @@ fn a_304_replaces_stored_fields_by_name() {
             String::from_utf8_lossy(expected.bytes()),
             "{name}"
         );
+    }
+}
+
+// RFC: 9111-4.3.5-1, 9111-4.3.5-3
+#[test]
+fn a_head_with_another_validator_or_length_outdates_a_stored_response() {
+    let (older, newer) = (date(-60), date(-30));
+    let (older, newer) = (format!("Last-Modified: {older}"), format!("Last-Modified: {newer}"));
+    let cases = [
+        ("the same tag and length", "ETag: \"a\"", "ETag: \"a\"", Some(10), false),
+        ("a weak form of the tag", "ETag: \"a\"", "ETag: W/\"a\"", None, false),
+        ("another tag", "ETag: \"a\"", "ETag: \"b\"", Some(10), true),
+        ("another length", "ETag: \"a\"", "ETag: \"a\"", Some(11), true),
+        ("another length, no validators", "X: y", "X: y", Some(11), true),
+        ("no tag any more", "ETag: \"a\"", "X: y", None, false),
+        ("a new tag", "X: y", "ETag: \"a\"", None, false),
+        ("the same date", &older, &older, None, false),
+        ("a later date", &older, &newer, None, true),
+    ];
+    for (name, stored_text, head, length, expected) in cases {
+        let (mut meta, stored) = stored(stored_text);
+        let head = block(head);
+        let head = (head.fields(), length);
+        assert_eq!(is_outdated_by_head(&meta, stored.bytes(), 10, head), expected, "{name}");
+        meta.status = 404;
+        assert!(!is_outdated_by_head(&meta, stored.bytes(), 10, head), "{name}, a 404");
     }
 }
