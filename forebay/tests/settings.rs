@@ -233,6 +233,34 @@ fn freshness_is_set_at_the_top_in_a_site_and_in_a_route() {
 }
 
 #[test]
+fn jitter_spreads_the_lifetimes_of_pages_that_are_stored_together() {
+    let fields = ["Cache-Control: max-age=1000", "ETag: \"a\""];
+    let origin = Origin::start(move |_| Script::answer("200 OK", &fields, b"x"));
+    let url = format!("http://{}", origin.address());
+    let server = start(&format!(
+        "freshness_jitter_percent = 50\n\
+         [[site]]\nname = \"a\"\nnames = [\"a.test\"]\norigin = \"{url}\"\n\
+         [[site.route]]\npath_prefix = \"/none\"\nfreshness_jitter_percent = 0\n"
+    ));
+    let ttls_of = |prefix: &str| {
+        let ttl = |page: usize| {
+            let target = format!("{prefix}/{page}");
+            ask(&server, "a.test", &target);
+            let again = ask(&server, "a.test", &target);
+            let status = again.field("cache-status").expect("it has one").to_owned();
+            let ttl = status.strip_prefix("forebay; hit; ttl=").and_then(|ttl| ttl.parse().ok());
+            ttl.unwrap_or_else(|| panic!("{target}: {status}"))
+        };
+        (0..40).map(ttl).collect::<Vec<i64>>()
+    };
+    assert!(ttls_of("/none").iter().all(|ttl| (985..=1000).contains(ttl)), "no jitter");
+    let ttls = ttls_of("");
+    assert!(ttls.iter().all(|ttl| (485..=1000).contains(ttl)), "{ttls:?}");
+    // 40 equal chances all lie in one half once in 2^39 runs.
+    assert!(ttls.iter().any(|ttl| *ttl < 735) && ttls.iter().any(|ttl| *ttl > 735), "{ttls:?}");
+}
+
+#[test]
 fn storing_and_the_largest_stored_body_are_set_at_the_top_in_a_site_and_in_a_route() {
     let cases = [
         ("cache", ["true", "false", "true", "false"], "fwd=bypass"),

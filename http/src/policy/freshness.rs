@@ -162,6 +162,23 @@ fn assumed_lifetime(
     FreshnessLifetime::new(0, LifetimeSource::Nothing)
 }
 
+/// Returns the most seconds by which a jitter of `percent` shortens the time for which a response
+/// with this lifetime and age on arrival stays fresh.
+pub fn jitter_s_max(lifetime_s: u32, initial_age_s: u32, percent: u8) -> u32 {
+    let left_s = u64::from(lifetime_s.saturating_sub(initial_age_s));
+    u32::try_from(left_s * u64::from(percent.min(100)) / 100).unwrap_or(u32::MAX)
+}
+
+/// Returns a lifetime that a jitter of `percent` has shortened, so that responses which were stored
+/// together do not become stale together. `random` is a random number. RFC 9111 §4.2 permits a
+/// cache to use a response for a shorter time than its lifetime; it is never longer.
+pub fn with_jitter(lifetime_s: u32, initial_age_s: u32, percent: u8, random: u64) -> u32 {
+    let most = u64::from(jitter_s_max(lifetime_s, initial_age_s, percent));
+    // The high bits of a random number are the better ones; `most` has 32 bits.
+    let shorter_s = ((random >> 32) * (most + 1)) >> 32;
+    lifetime_s.saturating_sub(u32::try_from(shorter_s).unwrap_or(u32::MAX))
+}
+
 /// RFC 9110 §15.1: whether a heuristic is allowed for this status. 206 is not in the list, because
 /// parts are stored with the head of the whole response, whose status is 200.
 // RFC: 9111-3-7

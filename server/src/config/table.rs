@@ -473,6 +473,15 @@ settings! {
         reloads: true,
         reason: "RFC 9111 §4.2.2 names 10 % as typical.",
     }
+    freshness_jitter_percent: u8 = "0" {
+        doc: "Most of the remaining freshness lifetime by which a response is made stale earlier, \
+            by chance, when it is stored or validated; 0: none.",
+        kind: SettingKind::Count { min: 0, max: 50, unit: "percent" },
+        reloads: true,
+        reason: "Pages that were stored together, after a restart or a purge, would become stale \
+            together, and the origin would get their validations at once. A lifetime is never \
+            longer than the origin allows.",
+    }
     heuristic_s_max: u32 = "1h" {
         doc: "Longest freshness lifetime that the heuristic gives.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },

@@ -2,7 +2,9 @@
 
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::exchange::{CacheRules, OriginResponse};
-use forebay_http::policy::freshness::{FreshnessLifetime, LifetimeSource, freshness_lifetime};
+use forebay_http::policy::freshness::{
+    FreshnessLifetime, LifetimeSource, freshness_lifetime, jitter_s_max,
+};
 use forebay_http::policy::meta::StoredMeta;
 
 use super::facts::LifetimeFacts;
@@ -23,10 +25,17 @@ pub(super) fn lifetime_facts(
     let present = freshness_lifetime(&response, &rules, meta.response_time);
     let field = targets.select(block.fields()).name;
     let field = field.map_or("Cache-Control".into(), String::from_utf8_lossy);
+    let percent = settings.freshness_jitter_percent;
+    let jitter_s_max = jitter_s_max(present.seconds, meta.initial_age_s, percent);
+    let shorter_s = present.seconds.checked_sub(meta.lifetime_s);
+    let sum = sum(present, meta, &rules, &field);
     LifetimeFacts {
         present,
-        sum: sum(present, meta, &rules, &field),
-        is_present: present.seconds == meta.lifetime_s,
+        sum: match shorter_s {
+            None | Some(0) => sum,
+            Some(shorter_s) => format!("{sum}, less {shorter_s} s by freshness_jitter_percent"),
+        },
+        is_present: shorter_s.is_some_and(|shorter_s| shorter_s <= jitter_s_max),
     }
 }
 

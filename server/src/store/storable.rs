@@ -7,6 +7,7 @@ use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
+use forebay_http::policy::freshness::with_jitter;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::storable::{NotStorable, storable};
@@ -154,6 +155,7 @@ impl StoreContext<'_> {
         let mut meta = StoredMeta::new(status, &stored, timing, &rules);
         (meta.body_bytes, meta.sets_cookie) = (head.content_length, sets_cookie);
         mark_personal(&mut meta, answers_cookie);
+        self.shorten(&mut meta);
         let (head, times) = (stored_head(&meta, &stored), times(&meta));
         Ok(NewRecord { head, tags, base: self.base(block), times })
     }
@@ -185,9 +187,19 @@ impl StoreContext<'_> {
         let mut meta = StoredMeta::new(status, &block, timing, &rules);
         (meta.body_bytes, meta.sets_cookie) = (stale.meta.body_bytes, sets_cookie);
         mark_personal(&mut meta, stale.meta.answers_cookie);
+        self.shorten(&mut meta);
         let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
         let (head, times) = (stored_head(&meta, &block), times(&meta));
         Some(MergedHead { head, tags, times, refused: checked.err() })
+    }
+
+    /// Shortens the freshness lifetime by the jitter of the route.
+    fn shorten(&self, meta: &mut StoredMeta) {
+        let percent = self.settings().freshness_jitter_percent;
+        if percent > 0 {
+            let random = self.hook.worker.random();
+            meta.lifetime_s = with_jitter(meta.lifetime_s, meta.initial_age_s, percent, random);
+        }
     }
 
     fn refused_tags(&self, error: TagsError, status: u16) -> NotStored {

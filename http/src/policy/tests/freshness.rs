@@ -290,3 +290,24 @@ fn a_stored_response_ages_with_the_clock() {
         assert_eq!(current_age(initial, NOW, now), expected, "{name}");
     }
 }
+
+#[test]
+fn jitter_only_shortens_and_spreads_over_its_share() {
+    use crate::policy::freshness::{jitter_s_max, with_jitter};
+    let cases = [
+        ("no jitter", 600, 0, 0, 0),
+        ("a tenth", 600, 0, 10, 60),
+        ("a tenth of what is left", 600, 500, 10, 10),
+        ("nothing is left", 600, 600, 50, 0),
+        ("an age beyond the lifetime", 600, 700, 50, 0),
+        ("less than a second", 9, 0, 10, 0),
+        ("the longest lifetime", u32::MAX, 0, 50, u32::MAX / 2),
+    ];
+    for (name, lifetime_s, age_s, percent, most) in cases {
+        assert_eq!(jitter_s_max(lifetime_s, age_s, percent), most, "{name}");
+        let shortened = |random| lifetime_s - with_jitter(lifetime_s, age_s, percent, random);
+        assert_eq!(shortened(0), 0, "{name}");
+        assert_eq!(shortened(u64::MAX), most, "{name}");
+        assert!(shortened(u64::MAX / 2).abs_diff(most / 2) <= 1, "{name}");
+    }
+}

@@ -164,6 +164,7 @@ const BEHIND: &[Case] = &[
     ("orgin = 1", "5:1", &["`orgin` is not a setting of a site", "mean `origin`?"]),
     ("listen = \"x\"", "5:1", &["before the first section"]),
     ("path_prefix = \"/\"", "5:1", &["belongs in [[site.route]]"]),
+    ("freshness_jitter_percent = 51", "5:28", &["too large: 51", "0 to 50 percent"]),
     ("heuristic_percent = 101", "5:21", &["too large: 101", "0 to 100 percent"]),
     ("[site.route]\npath_prefix = \"/\"", "5:1", &["write [[site.route]]"]),
     ("[[site.route]]\ncache = false", "5:1", &["`path_prefix` is missing"]),

@@ -86,6 +86,7 @@ fn defaults_are_the_ones_that_are_documented() {
             keep_cookies: route.keep_cookies.clone(),
             languages: LanguageList::default(),
             heuristic_percent: 10,
+            freshness_jitter_percent: 0,
             heuristic_s_max: 3_600,
             heuristic_error_s_max: 60,
             stale_while_revalidate_s: 0,
