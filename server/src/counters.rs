@@ -145,6 +145,8 @@ counters! {
             cannot be reached.";
     StaleIfError, Counter, "stale_if_error_total",
         "Requests answered with a stale response because the origin failed.";
+    EarlyHints, Counter, "early_hints_total",
+        "Requests that got a 103 with the links of the stored page that was validated for them.";
     OutdatedByHead, Counter, "outdated_by_head_total",
         "Stored responses that a HEAD has made stale, because the origin answered with another \
             validator or length.";

@@ -17,6 +17,7 @@ use std::task::Poll;
 
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
+use forebay_http::policy::early_hints::{hints, takes_hints};
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
@@ -33,9 +34,10 @@ use crate::deliver::{
 };
 use crate::fault::Fault;
 use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
+use crate::interim::InterimQueue;
 use crate::key::{LocalRequest, check_content, is_loop, local_request};
 use crate::log::Access;
-use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart};
+use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart, Stale};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
 use crate::store::{PurgeRequest, purge};
@@ -213,6 +215,7 @@ async fn respond_without_hit<'t>(
         transaction.cache_status.detail = Some(Reason::OnlyIfCached.into());
         return Err(Fault::OnlyIfCached);
     }
+    hint(transaction, plan.stale.as_ref());
     let response = Box::pin(resolve(transaction, plan)).await;
     drop(probe);
     match stale_if_error(transaction, &response) {
@@ -222,6 +225,23 @@ async fn respond_without_hit<'t>(
             Ok(Response::Stored(stale.hit))
         }
         None => response,
+    }
+}
+
+/// Sends a browser the links of the stored page that is validated for it, if the route says so.
+fn hint(transaction: &Transaction<'_>, stale: Option<&Stale>) {
+    let Some(stale) = stale.filter(|_| transaction.route().route.settings.early_hints) else {
+        return;
+    };
+    let request = &transaction.request;
+    let is_for_all = !request.directives.is_authorized || stale.meta.permits_authorized;
+    if stale.meta.status != 200 || !is_for_all || !takes_hints(request.head.fields()) {
+        return;
+    }
+    let links = hints(stale.block());
+    if !links.bytes().is_empty() {
+        transaction.worker().count(Counter::EarlyHints);
+        transaction.interim().push(InterimQueue::early_hints(links));
     }
 }
 

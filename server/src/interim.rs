@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use forebay_http::fields::FieldBlock;
+use forebay_http::framing::BodyFraming;
 use forebay_http::response::ResponseHead;
 use forebay_sync::{LockClass, Mutex};
 
@@ -26,6 +28,12 @@ impl InterimQueue {
     /// Creates an empty queue.
     pub(crate) fn new() -> InterimQueue {
         InterimQueue(Arc::new(Mutex::new(LockClass::Interim, State::default())))
+    }
+
+    /// Returns the head of a 103 with these Link fields (RFC 8297).
+    pub(crate) fn early_hints(links: FieldBlock) -> ResponseHead {
+        let framing = BodyFraming::None;
+        ResponseHead { status: 103, framing, content_length: None, block: links }
     }
 
     /// Appends a head and wakes the waiting task; drops the head if too many were queued before.

@@ -18,6 +18,11 @@ pub(crate) fn split(value: &[u8]) -> ListElements<'_> {
     ListElements { rest: Some(value), quotes: true }
 }
 
+/// Returns the length of the first member of a line, with the space around it.
+pub(crate) fn first_len(value: &[u8]) -> usize {
+    split(value).member_end(value)
+}
+
 /// The iterator that [`split`] returns.
 #[derive(Clone, Debug)]
 pub(crate) struct ListElements<'a> {

@@ -21,6 +21,7 @@
 //! | whether a stale response answers a request | lookup, fetch | [`stale`] |
 //! | 304 to the client, 304 from the origin | deliver, store | [`conditional`], [`update`] |
 //! | parts of the body to send | deliver | [`range`], [`multipart`] |
+//! | links for a 103 | flow | [`early_hints`] |
 //! | names of the request's cookies, and the cookies that are kept | key, lookup | [`cookies`] |
 //! | normal form of the query | key | [`query`] |
 //! | normal form of Accept-Language | key | [`accept_language`] |
@@ -38,6 +39,7 @@ pub mod cache_status;
 pub mod conditional;
 pub mod cookies;
 pub mod directives;
+pub mod early_hints;
 pub mod etag;
 pub mod exchange;
 pub mod freshness;

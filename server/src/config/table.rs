@@ -701,6 +701,14 @@ settings! {
         reason: "These are the fields of the common caches; a field that an origin does not send \
             costs nothing.",
     }
+    early_hints: bool = "false" {
+        doc: "Whether a browser that waits for the validation of a stored page gets a 103 (RFC \
+            8297) with the stored `Link` fields for `preload`, `modulepreload` and `preconnect`.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "The browser loads styles and scripts while the origin answers. Some clients and \
+            proxies in between do not know a 103.",
+    }
     tags_shown: bool = "false" {
         doc: "Whether clients get the `tag_fields` of a response. They always get the field \
             `cache-groups`.",

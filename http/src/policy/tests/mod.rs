@@ -12,6 +12,7 @@ mod cache_status;
 mod conditional;
 mod cookies;
 mod directives;
+mod early_hints;
 mod freshness;
 mod invalidate;
 mod meta;

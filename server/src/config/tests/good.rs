@@ -102,6 +102,7 @@ fn defaults_are_the_ones_that_are_documented() {
             range_unit_bytes: 1 << 20,
             unkeyed_fields: route.unkeyed_fields.clone(),
             tag_fields: route.tag_fields,
+            early_hints: false,
             tags_shown: false,
             cache_status_key: false,
             targeted_cache_control: TargetList::new(["CDN-Cache-Control"]),
