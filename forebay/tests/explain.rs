@@ -357,7 +357,7 @@ fn a_request_that_cannot_be_explained_is_named() {
     let server = start(&origin, "");
     for (arguments, expected) in [
         (&["example.test/"][..], "example.test/: a URL begins with http://"),
-        (&["https://example.test/"], "https://example.test/: a URL begins with http://"),
+        (&["ftp://example.test/"], "ftp://example.test/: a URL begins with http://"),
         (&["http://exa mple.test/"], "the URL's host or port is malformed"),
         (&["http://example.test/a b"], "the URL's path has bytes that a request can't have"),
         (&["http://example.test/", "-H", "Accept"], "--header: write NAME: VALUE, not \"Accept\""),

@@ -410,8 +410,8 @@ fn other_programs_at_the_socket_change_nothing() {
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), ""),
         (vec![0xff; 64], ""),
         (vec![6, 0, 0, 0, 0, 0, 0, 0], ""),
-        (hello(3), "between protocol versions"),
-        (hello(2), "this server listens on"),
+        (hello(4), "between protocol versions"),
+        (hello(3), "this server listens on"),
     ];
     let count = cases.len() as f64;
     for (bytes, said) in cases {

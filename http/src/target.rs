@@ -12,7 +12,7 @@ use crate::{
     request::{Method, RequestHead, Version},
 };
 
-/// Scheme of a target in absolute form.
+/// Scheme of a URI: that of a target in absolute form, or of the connection that carries a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// The scheme `http`.
@@ -27,6 +27,14 @@ impl Scheme {
         match self {
             Scheme::Http => 80,
             Scheme::Https => 443,
+        }
+    }
+
+    /// Returns the scheme as in a URI.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
         }
     }
 }

@@ -10,10 +10,12 @@ use crate::accept::{AdmittedConnection, Client};
 use crate::buffers::Buffers;
 use crate::counters::Counter;
 use crate::deliver;
+use crate::events::Event;
 use crate::fault::Fault;
 use crate::flow::{self, AfterResponse};
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
+use crate::transport::tls::TlsTransport;
 use crate::worker::Worker;
 
 /// Serves an admitted connection in a task of its own.
@@ -25,6 +27,11 @@ pub(crate) fn spawn(worker: Rc<Worker>, admitted: AdmittedConnection) {
 async fn run(worker: Rc<Worker>, admitted: AdmittedConnection) {
     let _open = Open { worker: Rc::clone(&worker) };
     let client = admitted.into_client(Rc::clone(&worker)).await;
+    if let Some(tls) = client.transport.tls()
+        && !Box::pin(handshake(&client, tls)).await
+    {
+        return;
+    }
     let mut slot = None;
     match requests(&client, &mut slot).await {
         End::Close => {}
@@ -39,6 +46,31 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection) {
     }
     if let Some(buffers) = slot {
         worker.buffers.give(buffers);
+    }
+}
+
+/// Runs the TLS handshake of a connection; returns whether it is complete.
+async fn handshake(client: &Client, tls: &TlsTransport) -> bool {
+    let worker = &client.worker;
+    client.ticket().arm(tls.handshake_ms_max());
+    let handshaking = worker.tls.handshaking(worker);
+    let ended = tls.handshake(client.network(), &|| client.ticket().overdue()).await;
+    drop(handshaking);
+    client.ticket().disarm();
+    match ended {
+        Ok(info) => {
+            worker.count(Counter::TlsHandshakes);
+            if info.is_resumed {
+                worker.count(Counter::TlsResumed);
+            }
+            true
+        }
+        Err(failure) => {
+            worker.count(failure.counter());
+            let peer = client.canonical_peer().ip();
+            worker.event(Event::TlsRefused, &format_args!("{peer}: {failure}"));
+            false
+        }
     }
 }
 

@@ -110,6 +110,29 @@ counters! {
             them idle.";
     AcceptErrors, Counter, "accept_errors_total",
         "Failures to accept a connection, usually because file descriptors ran out.";
+    TlsHandshakes, Counter, "tls_handshakes_total",
+        "TLS handshakes of clients that were completed.";
+    TlsResumed, Counter, "tls_resumed_total",
+        "TLS handshakes that resumed an earlier session; `tls_handshakes_total` counts them too.";
+    TlsHandshaking, Gauge, "tls_handshaking",
+        "Connections of clients whose TLS handshake is not complete.";
+    TlsTimedOut, Counter, "tls_timed_out_total",
+        "TLS handshakes that took longer than `tls_handshake_ms_max`.";
+    TlsGone, Counter, "tls_gone_total",
+        "TLS handshakes during which the client closed the connection.";
+    TlsNotTls, Counter, "tls_not_tls_total",
+        "Connections to a TLS listener whose first bytes were not TLS.";
+    TlsNoCertificate, Counter, "tls_no_certificate_total",
+        "TLS handshakes for a name without a certificate.";
+    TlsIncompatible, Counter, "tls_incompatible_total",
+        "TLS handshakes without a common version, cipher suite, key exchange or protocol.";
+    TlsAlerts, Counter, "tls_alerts_total",
+        "TLS handshakes that the client ended with an alert, usually because it does not trust \
+            the certificate.";
+    TlsMalformed, Counter, "tls_malformed_total",
+        "TLS handshakes in which the client broke the protocol.";
+    TlsKeysRotated, Counter, "tls_keys_rotated_total",
+        "Replacements of the key that seals session tickets.";
     Requests, Counter, "requests_total",
         "Requests whose head was parsed.";
     RequestsRefused, Counter, "requests_refused_total",

@@ -76,6 +76,9 @@ events! {
     NotPinned, warn, "not_pinned", "cannot pin a worker to its processor";
     AcceptFailed, error, "accept_failed", "cannot accept a connection";
     ConnectionRefused, warn, "connection_refused", "closed a connection: a limit is reached";
+    TlsRefused, debug, "tls_refused", "a TLS handshake failed";
+    TlsFiles, warn, "tls_files", "a file for TLS needs attention";
+    TlsFailed, error, "tls_failed", "cannot renew the settings for TLS; the old ones stay";
     RequestRefused, debug, "request_refused", "refused a request, or its client broke it off";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";

@@ -43,6 +43,8 @@ pub(crate) enum Fault {
     ClientGone,
     /// No site serves this host.
     NoSite,
+    /// The connection's certificates are not those of the requested host.
+    OtherCertificates,
     /// The request has passed through this server before.
     Loop,
     /// The client's address may not purge.
@@ -100,6 +102,7 @@ impl Fault {
             | Fault::TooSlow
             | Fault::ClientGone
             | Fault::NoSite
+            | Fault::OtherCertificates
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags
@@ -136,7 +139,7 @@ impl Fault {
             Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow | Fault::GaveWay => 408,
-            Fault::NoSite => 421,
+            Fault::NoSite | Fault::OtherCertificates => 421,
             Fault::Loop => 508,
             Fault::HitCut | Fault::Rules | Fault::Internal => 500,
             Fault::OriginBusy | Fault::PurgeBusy | Fault::PurgeElsewhere => 503,
@@ -168,6 +171,9 @@ impl Fault {
             Fault::TooSlow => "the body moves slower than this server allows",
             Fault::ClientGone => "the client closed the connection",
             Fault::NoSite => "this server does not serve the requested host",
+            Fault::OtherCertificates => {
+                "another certificate serves the requested host; open a connection for it"
+            }
             Fault::Loop => "request loop: the origin forwards back to this server",
             Fault::PurgeForbidden => "this address may not purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
@@ -202,6 +208,7 @@ impl Fault {
             Fault::TargetNotForwardable
             | Fault::AmbiguousPath
             | Fault::NoSite
+            | Fault::OtherCertificates
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags
@@ -222,6 +229,7 @@ impl Fault {
             | Fault::RequestBody
             | Fault::GetContent
             | Fault::NoSite
+            | Fault::OtherCertificates
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags

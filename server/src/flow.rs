@@ -62,7 +62,7 @@ pub(crate) async fn answer(
     let (head, body) = input.split_head(head_bytes, has_body);
     let head = parts.head(head);
     let log = Access::begin(client, head);
-    let mut received = match Request::check(head) {
+    let mut received = match Request::check(head, client.scheme) {
         Ok(received) => received,
         Err(fault) => {
             let cache_status = (&CacheStatus::UNUSED, &config.server.cache_name);

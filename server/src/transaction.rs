@@ -11,6 +11,7 @@ use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::policy::stale::StaleCause;
+use forebay_http::target::Scheme;
 use forebay_rules::apply::{AnswerHead, OwnAnswer, RequestText, RequestView, RuledRequest};
 use forebay_rules::ast::{Hook, HttpControl};
 
@@ -142,11 +143,14 @@ impl<'t> Transaction<'t> {
     /// Finds the site and the route of the request.
     ///
     /// # Errors
-    /// [`Fault::NoSite`], [`Fault::AmbiguousPath`]
+    /// [`Fault::NoSite`], [`Fault::AmbiguousPath`], [`Fault::OtherCertificates`]
     pub(crate) fn find_route(&mut self) -> Result<RouteMatch<'t>, Fault> {
         assert!(self.route.is_none(), "a request is routed once");
         let buffer = self.unused.key.as_deref_mut().expect("routing comes before the key");
         let route = match_route(self.config, &self.request, buffer)?;
+        if self.client.scheme == Scheme::Https {
+            check_certificates(self.client, route)?;
+        }
         self.route = Some(route);
         self.trace().step(|| RequestStep::Route {
             site: route.site.name.clone(),
@@ -271,7 +275,8 @@ impl<'t> Transaction<'t> {
         match self.hook_context().run_on_request(hook, version, text)? {
             RuledRequest::Same => {}
             RuledRequest::Changed(head) => {
-                let changed = Request::check(head).map_err(|_| Fault::Rules)?;
+                let changed =
+                    Request::check(head, self.received.scheme).map_err(|_| Fault::Rules)?;
                 self.request = Request { form: self.received.form, ..changed };
             }
             RuledRequest::Answer(answer) => return Ok(Some(answer)),
@@ -292,6 +297,19 @@ impl<'t> Transaction<'t> {
             true => self.hook_context().run_on_response(text, head),
             false => (head.status, None),
         }
+    }
+}
+
+/// Checks that the certificates of the connection are those of the request's host. A client may
+/// reuse a connection for every name of a certificate, but a request for another site would pass by
+/// the checks that this site's TLS settings stand for (RFC 9110 §7.4).
+///
+/// # Errors
+/// [`Fault::OtherCertificates`]
+fn check_certificates(client: &Client, route: RouteMatch<'_>) -> Result<(), Fault> {
+    match client.tls_info().is_some_and(|info| info.certificates == route.site.certificates_id) {
+        true => Ok(()),
+        false => Err(Fault::OtherCertificates),
     }
 }
 

@@ -36,6 +36,7 @@ use crate::log::LogSender;
 use crate::purger::Purger;
 use crate::trace::WorkerTracers;
 use crate::transport::Connector;
+use crate::transport::tls::WorkerTls;
 
 /// One worker's state.
 pub(crate) struct Worker {
@@ -52,6 +53,8 @@ pub(crate) struct Worker {
     pub(crate) origins: Origins,
     /// Opens connections to origins.
     pub(crate) connector: Box<dyn Connector>,
+    /// The TLS connections of clients.
+    pub(crate) tls: Rc<WorkerTls>,
     pub(crate) hosts: Arc<Hosts>,
     /// One permit for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
@@ -94,6 +97,7 @@ pub(crate) struct WorkerParts {
     pub(crate) purger: Purger,
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) connector: Box<dyn Connector>,
+    pub(crate) tls: Rc<WorkerTls>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) process_id: Arc<str>,
@@ -114,6 +118,7 @@ impl Worker {
             buffers: BufferPool::default(),
             origins: Origins::default(),
             connector: parts.connector,
+            tls: parts.tls,
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),

@@ -26,6 +26,7 @@ pub mod script;
 pub mod server;
 pub mod stop;
 pub mod tidy;
+pub mod tls;
 pub mod vectors;
 pub mod workers;
 
@@ -40,3 +41,4 @@ pub use rng::Rng;
 pub use script::{Gate, Script};
 pub use server::{Server, ServerBuilder, Signal, assert_adds_up};
 pub use stop::{StopFlag, StopGuard};
+pub use tls::{TestAuthority, TlsClient};

@@ -202,6 +202,14 @@ impl Server {
         self.address
     }
 
+    /// The first address on which the server listens for clients with TLS.
+    pub fn tls_address(&self) -> SocketAddr {
+        let output = self.output();
+        let mut lines = output.lines();
+        let address = lines.find_map(|line| line.strip_prefix("listening on https://"));
+        address.and_then(|address| address.parse().ok()).expect("it listens for TLS")
+    }
+
     /// The admin interface as the server printed it: a socket's path or an address.
     pub fn admin(&self) -> PathBuf {
         self.admin.clone()

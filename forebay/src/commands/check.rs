@@ -20,9 +20,19 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     match checked {
         Ok(config) => {
             let sites = config.sites.iter().count();
+            let warnings: Vec<_> = config.tls_warnings().collect();
             match json {
-                true => outln!("{}", json!({ "valid": true, "sites": sites })),
-                false => outln!("{file}: valid; sites: {sites}"),
+                true if warnings.is_empty() => {
+                    outln!("{}", json!({ "valid": true, "sites": sites }));
+                }
+                true => {
+                    let json = json!({ "valid": true, "sites": sites, "warnings": warnings });
+                    outln!("{json}");
+                }
+                false => {
+                    warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+                    outln!("{file}: valid; sites: {sites}");
+                }
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -158,5 +158,7 @@ fn hooks(inputs: &ConfigInputs, port: u16, level: &Rc<logging::LogLevelHandle>) 
 
 /// The lines that tell users and supervisors that the server is ready.
 pub(super) fn addresses(running: &Running) -> String {
-    format!("listening on http://{}\nadmin on {}\n", running.address, running.admin)
+    let tls = running.tls_addresses.iter();
+    let tls: String = tls.map(|address| format!("listening on https://{address}\n")).collect();
+    format!("listening on http://{}\n{tls}admin on {}\n", running.address, running.admin)
 }

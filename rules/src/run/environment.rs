@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use forebay_http::target::Scheme;
+
 use crate::ast::{AddressKind, PortKind};
 
 /// The environment of rules: the server that runs them. Every method returns without waiting.
@@ -22,6 +24,14 @@ pub trait RuleEnvironment {
     fn process_id(&self) -> &str;
     /// Returns the number of requests that this connection has received, including this request.
     fn transaction_count(&self) -> u64;
+    /// Returns the scheme of the client's connection.
+    fn scheme(&self) -> Scheme {
+        Scheme::Http
+    }
+    /// Returns the version of TLS of the client's connection, such as `tls/1.3`; empty without TLS.
+    fn tls_version(&self) -> &'static str {
+        ""
+    }
     /// Returns the host name of the origin.
     fn next_hop_host(&self) -> &str;
     /// Returns the port of the origin.

@@ -2,7 +2,7 @@
 
 use std::{io::Write, net::IpAddr};
 
-use forebay_http::{edit::FieldName, fields::FieldId};
+use forebay_http::{edit::FieldName, fields::FieldId, target::Scheme};
 
 use super::{
     RuleEnvironment, RunContext, Url,
@@ -187,10 +187,14 @@ fn url_part<'v, S: RuleEnvironment>(
 ) -> SubjectValue<'v> {
     let LookupBuffers { url: made, joined, .. } = lookup;
     let url = url_of(of, context, made.changed());
+    let scheme = match of {
+        UrlKind::Server => Scheme::Http,
+        UrlKind::Client | UrlKind::Original => context.environment.scheme(),
+    };
     match part {
-        UrlPart::Scheme => SubjectValue::Text(b"http"),
+        UrlPart::Scheme => SubjectValue::Text(scheme.as_str().as_bytes()),
         UrlPart::Host => SubjectValue::Text(url.host),
-        UrlPart::Port => SubjectValue::Number(i64::from(url.port.unwrap_or(80))),
+        UrlPart::Port => SubjectValue::Number(i64::from(url.port.unwrap_or(scheme.default_port()))),
         UrlPart::Path => SubjectValue::Text(url.path.strip_prefix(b"/").unwrap_or(url.path)),
         UrlPart::Query => SubjectValue::Text(url.query.unwrap_or_default()),
         UrlPart::QueryParameter(name) => {
@@ -198,7 +202,7 @@ fn url_part<'v, S: RuleEnvironment>(
         }
         UrlPart::Whole => {
             joined.clear();
-            write_url(url, joined);
+            write_url(scheme, url, joined);
             SubjectValue::Text(joined)
         }
     }
@@ -214,8 +218,9 @@ fn parameter<'q>(query: &'q [u8], name: &[u8]) -> &'q [u8] {
 }
 
 /// Writes `http://host:port/path?query`.
-fn write_url(url: Url<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"http://");
+fn write_url(scheme: Scheme, url: Url<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(scheme.as_str().as_bytes());
+    out.extend_from_slice(b"://");
     out.extend_from_slice(url.host);
     if let Some(port) = url.port {
         out.push(b':');
@@ -270,9 +275,16 @@ fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'st
     match (part, is_v6) {
         (ConnectionPart::IpFamily | ConnectionPart::Ipv4, false) => b"ipv4",
         (ConnectionPart::IpFamily | ConnectionPart::Ipv6, true) => b"ipv6",
-        (ConnectionPart::Stack, false) => b"http/1.1,tcp,ipv4",
-        (ConnectionPart::Stack, true) => b"http/1.1,tcp,ipv6",
-        // TLS and HTTP/2 are not supported for clients yet.
+        (ConnectionPart::Tls, _) => environment.tls_version().as_bytes(),
+        (ConnectionPart::Stack, is_v6) => match (environment.tls_version(), is_v6) {
+            ("", false) => b"http/1.1,tcp,ipv4",
+            ("", true) => b"http/1.1,tcp,ipv6",
+            ("tls/1.2", false) => b"http/1.1,tls/1.2,tcp,ipv4",
+            ("tls/1.2", true) => b"http/1.1,tls/1.2,tcp,ipv6",
+            (_, false) => b"http/1.1,tls/1.3,tcp,ipv4",
+            (_, true) => b"http/1.1,tls/1.3,tcp,ipv6",
+        },
+        // HTTP/2 is not supported for clients yet.
         _ => b"",
     }
 }

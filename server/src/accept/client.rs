@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use forebay_http::target::Scheme;
 use forebay_rules::run::RuleVariables;
 
 use crate::accept::ClientNetwork;
@@ -26,6 +27,7 @@ use crate::pace::{LeastRate, Pace};
 use crate::send_queue::SendQueue;
 use crate::trace::ArrivalTimes;
 use crate::transport::Transport;
+use crate::transport::tls::TlsInfo;
 use crate::worker::Worker;
 
 /// A client's connection.
@@ -33,6 +35,8 @@ pub(crate) struct Client {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
+    /// `https` if the connection uses TLS.
+    pub(crate) scheme: Scheme,
     registered: RegisteredConnection,
     /// Bytes that were written to the client.
     sent_bytes: Cell<u64>,
@@ -64,6 +68,7 @@ impl Client {
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         Client {
             peer: transport.peer(),
+            scheme: if transport.tls().is_some() { Scheme::Https } else { Scheme::Http },
             transport,
             worker,
             registered,
@@ -123,6 +128,11 @@ impl Client {
     /// dual-stack socket.
     pub(crate) fn canonical_peer(&self) -> SocketAddr {
         canonical(self.peer)
+    }
+
+    /// Returns the result of the TLS handshake; `None` for a connection without TLS.
+    pub(crate) fn tls_info(&self) -> Option<&TlsInfo> {
+        self.transport.tls()?.info()
     }
 
     /// Returns the address and port that the client connected to, if the system knows them.

@@ -12,7 +12,8 @@ use super::body::{AdminResponse, json_answer, plain, typed};
 use super::query::{AdminQuery, QueryError};
 use crate::config::ServerSettings;
 use crate::engine::Control;
-use crate::key::split_url;
+use crate::explain::ExplainedRequest;
+use crate::key::{SplitUrl, split_url};
 use crate::parse::head_limits;
 use crate::terminal::escaped_json;
 
@@ -42,9 +43,12 @@ pub(super) async fn explain(control: &Rc<Control>, query: Option<&str>) -> Admin
 
 /// Makes the head of the request that the query describes. A Host field in `header` replaces the
 /// host of the URL, as with curl.
-fn request_of(query: &AdminQuery, settings: &ServerSettings) -> Result<RequestText, QueryError> {
+fn request_of(
+    query: &AdminQuery,
+    settings: &ServerSettings,
+) -> Result<ExplainedRequest, QueryError> {
     let url = query.text("url").ok_or_else(|| QueryError::new("url", "give a URL"))?;
-    let (authority, path_query) =
+    let SplitUrl { scheme, authority, path_query } =
         split_url(url.as_bytes()).map_err(|text| QueryError::new("url", text))?;
     let method = query.text("method").unwrap_or("GET");
     if !is_token(method) {
@@ -67,7 +71,8 @@ fn request_of(query: &AdminQuery, settings: &ServerSettings) -> Result<RequestTe
     }
     text.extend_from_slice(&lines);
     text.extend_from_slice(b"\r\n");
-    RequestText::parse(text, &head_limits(settings)).map_err(|error| {
+    let parsed = RequestText::parse(text, &head_limits(settings));
+    parsed.map(|text| ExplainedRequest { text, scheme }).map_err(|error| {
         let reason = match error {
             ApplyError::Request(Some(error)) => error.reason(),
             _ => "the fields are not the fields of one request",
@@ -99,7 +104,7 @@ mod tests {
         let config = Config::from_toml(site, "f.toml").expect("it is right");
         let query = AdminQuery::parse(Some(query), KNOWN)?;
         let request = request_of(&query, &config.server)?;
-        Ok(String::from_utf8_lossy(request.bytes()).into_owned())
+        Ok(String::from_utf8_lossy(request.text.bytes()).into_owned())
     }
 
     #[test]

@@ -167,16 +167,21 @@ mod tests {
     #[test]
     fn a_list_continues_after_a_key_and_leaves_out_earlier_keys() {
         for (query, expected) in [
-            ("host=a.org", &["org.a\0", "org.a:"][..]),
-            ("host=a.org&after=a+http://a.org/x", &["org.a\0", "org.a:"]),
-            ("host=a.org&after=a+http://a.org:8080/x", &["org.a:"]),
-            ("host=a.org&after=a+http://b.org/", &[]),
-            ("host=a.org&after=a+http://a.com/", &["org.a\0", "org.a:"]),
-            ("prefix=http://a.org/x&after=a+http://a.org/xy", &["org.a\0/x"]),
+            ("host=a.org", &["\0org.a\0", "\0org.a:", "s\0org.a\0", "s\0org.a:"][..]),
+            (
+                "host=a.org&after=a+http://a.org/x",
+                &["\0org.a\0", "\0org.a:", "s\0org.a\0", "s\0org.a:"],
+            ),
+            ("host=a.org&after=a+http://a.org:8080/x", &["\0org.a:", "s\0org.a\0", "s\0org.a:"]),
+            ("host=a.org&after=a+https://a.org:8080/x", &["s\0org.a:"]),
+            ("host=a.org&after=a+https://b.org/", &[]),
+            ("host=a.org&after=a+http://b.org/", &["s\0org.a\0", "s\0org.a:"]),
+            ("prefix=http://a.org/x&after=a+http://a.org/xy", &["\0org.a\0/x"]),
+            ("prefix=https://a.org/x", &["s\0org.a\0/x"]),
             ("prefix=http://a.org/x&after=a+http://a.org/y", &[]),
         ] {
             let listing = read(query).unwrap_or_else(|bad| panic!("{query}: {bad:?}"));
-            let expected = expected.iter().map(|end| [b"a\0http\0", end.as_bytes()].concat());
+            let expected = expected.iter().map(|end| [b"a\0http", end.as_bytes()].concat());
             let within = listing.selections.iter().map(|selection| selection.within.clone());
             assert_eq!(within.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{query}");
         }

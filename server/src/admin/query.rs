@@ -207,8 +207,10 @@ mod tests {
         }
         let query = parse("host=a.org&tag=x&site=a").expect("it is right");
         let selections = query.selections(&config).expect("it is right");
-        assert_eq!(selections.len(), 2);
-        assert!(selections.iter().all(|one| one.within.starts_with(b"a\0http\0org.a")));
+        assert_eq!(selections.len(), 4);
+        let begins = [&b"a\0http\0org.a"[..], b"a\0https\0org.a"];
+        let of_host = |within: &[u8]| begins.iter().any(|begin| within.starts_with(begin));
+        assert!(selections.iter().all(|one| of_host(&one.within)));
         assert!(selections.iter().all(|one| one.tags == "x".parse().ok()));
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::setting::{Setting, SettingKind};
-use super::table::{self, ROUTE, RULES, SERVER, SITE};
+use super::table::{self, PER_SITE, ROUTE, RULES, SERVER, SITE};
 
 /// A flag of `serve`, in the form that a command-line parser needs.
 #[derive(Clone, Debug)]
@@ -46,6 +46,7 @@ pub fn defaults_toml() -> String {
     for setting in SITE {
         write_setting(&mut out, setting, example(setting).to_owned());
     }
+    PER_SITE.iter().for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
     out.push_str(
         "\n# Settings for some paths of the site above. A setting that is left out here has the\n\
          # value that it has for the site.\n\
@@ -97,6 +98,7 @@ const INTRODUCTION: &str = include_str!("settings_intro.md");
 pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     markdown_table(&mut out, "The server: at the top of the file", SERVER);
+    markdown_table(&mut out, "Connections: at the top or in `[[site]]`", PER_SITE);
     markdown_table(&mut out, "Caching: at the top, in `[[site]]` or in `[[site.route]]`", ROUTE);
     markdown_table(&mut out, "Rules: at the top, in `[[site]]` and in `[[site.route]]`", &[RULES]);
     markdown_table(&mut out, "Sites: in `[[site]]`", SITE);

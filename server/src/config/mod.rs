@@ -19,6 +19,7 @@ mod sites;
 mod store;
 mod suggest;
 mod table;
+mod tls;
 mod units;
 mod value;
 
@@ -26,16 +27,20 @@ pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, SourceSpan};
 pub use file::read_file;
 pub use lists::{AddressList, TagFields};
+pub use read::{ConfigSource, FlagValue};
 pub use rules::RuleSet;
 pub use setting::{Setting, SettingKind, SettingScope};
 pub(crate) use site::RouteNumber;
 pub use site::{HostPattern, OriginAddress, Route, Site};
 pub use sites::Sites;
-pub use table::{RouteSettings, ServerSettings, all as all_settings};
+pub use table::{RouteSettings, ServerSettings, SiteSettings, all as all_settings};
+pub use tls::{CertificateSet, Identity, TlsAddresses, TlsProfile};
 pub use value::{
     AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir, LogLevel, OriginExcess,
     RuntimeDir, SetCookie,
 };
+
+use std::sync::Arc;
 
 use forebay_rules::filter::Filters;
 
@@ -49,34 +54,13 @@ pub struct Config {
     pub server: ServerSettings,
     /// The sites that the server serves.
     pub sites: Sites,
+    /// The certificates for sites without their own, and for names that no site has.
+    pub certificates: Option<Arc<CertificateSet>>,
     /// Sets of header rules. The first has the rules of the server. Each distinct list of rule
     /// files of a route has a set, which includes them.
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
-}
-
-/// The source of a configuration.
-#[derive(Clone, Copy, Debug)]
-pub enum ConfigSource<'a> {
-    /// The text of a TOML file, and the file's name for errors.
-    Toml {
-        /// The file's content.
-        text: &'a str,
-        /// Its name.
-        file: &'a str,
-    },
-    /// No file: one site that serves every host from the origin with this URL.
-    Origin(&'a str),
-}
-
-/// A flag on the command line, and its value.
-#[derive(Clone, Copy, Debug)]
-pub struct FlagValue<'a> {
-    /// The name of the setting (`cache_size`) or of the flag (`cache-size`).
-    pub name: &'a str,
-    /// The value as it was typed.
-    pub value: &'a str,
 }
 
 impl Config {

@@ -16,14 +16,35 @@ use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::{OriginAddress, Site};
 use super::suggest::nearest;
-use super::table::{self, ORIGIN, RULES, RouteSettings, SERVER, Settings};
-use super::{
-    AdminAddress, Config, ConfigSource, FlagValue, ServerSettings, SettingKind, SettingScope, Sites,
-};
+use super::table::{self, ORIGIN, RULES, RouteSettings, SERVER, Settings, SiteSettings};
+use super::{AdminAddress, Config, ServerSettings, SettingKind, SettingScope, Sites};
 use crate::engine::has_room_for_stacks;
 
 pub(crate) type Key<'a> = Spanned<DeString<'a>>;
 pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
+
+/// The source of a configuration.
+#[derive(Clone, Copy, Debug)]
+pub enum ConfigSource<'a> {
+    /// The text of a TOML file, and the file's name for errors.
+    Toml {
+        /// The file's content.
+        text: &'a str,
+        /// Its name.
+        file: &'a str,
+    },
+    /// No file: one site that serves every host from the origin with this URL.
+    Origin(&'a str),
+}
+
+/// A flag on the command line, and its value.
+#[derive(Clone, Copy, Debug)]
+pub struct FlagValue<'a> {
+    /// The name of the setting (`cache_size`) or of the flag (`cache-size`).
+    pub name: &'a str,
+    /// The value as it was typed.
+    pub value: &'a str,
+}
 
 /// Reads the source, the flags and the rule files; see [`Config::load_with`].
 pub(crate) fn read(
@@ -90,6 +111,7 @@ fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (ProblemSpan,
 #[derive(Default)]
 struct TopLevel {
     server: ServerSettings,
+    site: SiteSettings,
     route: RouteSettings,
     places: HashMap<&'static str, ProblemSpan>,
     rules: Vec<NamedFile>,
@@ -105,6 +127,7 @@ impl TopLevel {
         self.places.insert(setting.name, at);
         match setting.scope {
             SettingScope::Server => self.server.set(setting, raw),
+            SettingScope::PerSite => self.site.set(setting, raw),
             _ => self.route.set(setting, raw),
         }
     }
@@ -139,11 +162,18 @@ impl Reader<'_> {
         for (name, problem) in contradictions(&top) {
             self.problem(top.places.get(name).cloned().unwrap_or(ProblemSpan::File), problem);
         }
+        let certificates = self.default_certificates(&top.site, &top.places);
+        for site in &mut sites {
+            let own = site.certificates.as_ref().or(certificates.as_ref());
+            site.certificates_id = own.map_or(0, |set| set.id);
+        }
+        self.check_listen_tls(&top.server, &sites, &top.places);
         let mut library = RuleLibrary::default();
         let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
         let rule_counters = library.rule_counters();
         ConfigErrors::check(&self.file, self.problems, library.into_errors())?;
-        Ok(Config { server: top.server, sites: Sites::new(sites), rule_sets, rule_counters })
+        let (server, sites) = (top.server, Sites::new(sites));
+        Ok(Config { server, sites, certificates, rule_sets, rule_counters })
     }
 
     fn top_value(&mut self, top: &mut TopLevel, key: &Key<'_>, value: &Value<'_>) {
@@ -219,6 +249,7 @@ fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
         SettingScope::Server => "it is a setting of the server: write it before the first section",
         SettingScope::Site => "it belongs in [[site]]",
+        SettingScope::PerSite => "it belongs before the first section or in [[site]]",
         SettingScope::Route => {
             "it belongs before the first section, in [[site]] or in [[site.route]]"
         }

@@ -10,7 +10,10 @@ use super::read::{Reader, Value, find, raw};
 use super::rules::{NamedFile, named_files};
 use super::setting::{Readable, Setting, ValueProblem};
 use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefix};
-use super::table::{self, NAME, NAMES, ORIGIN, PATH_PREFIX, ROUTE, RULES, RouteSettings, Settings};
+use super::table::{
+    self, NAME, NAMES, ORIGIN, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings, Settings,
+    SiteSettings,
+};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
 /// The offset in the file at which each site name and each host pattern is used first.
@@ -74,8 +77,14 @@ impl Reader<'_> {
         seen: &mut FirstUses,
     ) -> Option<Site> {
         let mut settings = defaults.clone();
+        let mut own = SiteSettings::default();
         let mut rules = Vec::new();
         for (key, value) in table.iter() {
+            if let Some(setting) = find(PER_SITE.iter(), key.get_ref()) {
+                let read = own.set(setting, raw(value.get_ref()));
+                self.keep_at(value.span(), read);
+                continue;
+            }
             match (find(ROUTE.iter(), key.get_ref()), &**key.get_ref()) {
                 (Some(setting), _) => {
                     let read = settings.set(setting, raw(value.get_ref()));
@@ -84,8 +93,9 @@ impl Reader<'_> {
                 (None, "name" | "names" | "origin" | "route") => {}
                 (None, "rules") => rules = named_files(self, &RULES, value),
                 (None, _) => {
-                    let own = table::SITE.iter().chain(ROUTE).map(|setting| setting.name);
-                    self.unknown(key, value, "of a site", own.chain(["rules", "route"]));
+                    let known = table::SITE.iter().chain(PER_SITE).chain(ROUTE);
+                    let known = known.map(|setting| setting.name).chain(["rules", "route"]);
+                    self.unknown(key, value, "of a site", known);
                 }
             }
         }
@@ -96,7 +106,11 @@ impl Reader<'_> {
         });
         let routes = table.get("route").map(|value| self.routes(value, &settings, &rules));
         let fallback = Route::new("/", settings, rules);
-        Some(Site::new(name?, names?, origin?, routes.unwrap_or_default(), fallback))
+        let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
+        let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
+        let mut site = Site::new(name?, names?, origin?, routes.unwrap_or_default(), fallback);
+        site.certificates = certificates;
+        Some(site)
     }
 
     /// Returns a required value of the section that begins at `header`, or reports that it is

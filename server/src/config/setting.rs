@@ -33,6 +33,8 @@ pub enum SettingScope {
     Server,
     /// In `[[site]]`.
     Site,
+    /// In `[[site]]`; also before the first section, as a default for sites.
+    PerSite,
     /// In `[[site.route]]`; also before the first section and in `[[site]]`, as a default for
     /// routes.
     Route,

@@ -1,10 +1,13 @@
 //! A configured origin with its names and routes.
 
+use std::sync::Arc;
+
 use forebay_http::path::{PathReading, decode_prefix};
 
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings};
+use super::tls::CertificateSet;
 use super::value::AmbiguousPath;
 use crate::limits::HOST_BYTES_MAX;
 
@@ -17,6 +20,10 @@ pub struct Site {
     pub names: Vec<HostPattern>,
     /// The origin to which the site's requests go.
     pub origin: OriginAddress,
+    /// The site's own certificates; without them, it uses those of the configuration.
+    pub certificates: Option<Arc<CertificateSet>>,
+    /// The identity of the certificates that serve the site's names; 0 if there are none.
+    pub(crate) certificates_id: u64,
     /// The site's routes, the longest prefix first. The last route has the prefix `/`.
     routes: Vec<Route>,
 }
@@ -89,7 +96,7 @@ impl Site {
             routes.push(fallback);
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.path_prefix.len()));
-        Site { name, names, origin, routes }
+        Site { name, names, origin, certificates: None, certificates_id: 0, routes }
     }
 
     /// Returns a site that serves every host from `origin`, and has the origin's authority as name.

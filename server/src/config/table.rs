@@ -11,6 +11,7 @@ use super::lists::{
     AddressList, FieldNameList, LanguageList, NamePatterns, ParameterNames, TagFields,
 };
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
+use super::tls::{FileList, TLS_PROFILE_WORDS, TlsAddresses, TlsProfile};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir,
     FORMAT_WORDS, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS, OriginExcess, RuntimeDir,
@@ -97,6 +98,38 @@ settings! {
         kind: SettingKind::Text { hint: "IP:PORT", expected: "an IP address and a port" },
         reloads: false,
         reason: "A server that is only being tried out is not open to the network.",
+    }
+    listen_tls: TlsAddresses = "" {
+        doc: "Addresses and ports for clients with TLS; see [tls.md](tls.md). Every site needs a \
+            certificate then: `tls_cert` and `tls_key`.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 addresses with ports, such as [\"0.0.0.0:443\"]",
+        },
+        reloads: false,
+        reason: "There is no certificate that could be a default.",
+    }
+    tls_profile: TlsProfile = "intermediate" {
+        doc: "Versions of TLS that clients may use: `intermediate` permits 1.2 and 1.3, `modern` \
+            only 1.3. Both are the profiles of that name in Mozilla's guidelines for servers.",
+        kind: SettingKind::Choice(TLS_PROFILE_WORDS),
+        reloads: true,
+        reason: "Programs on old systems know no TLS 1.3; with the cipher suites of this profile, \
+            TLS 1.2 has no known weakness.",
+    }
+    tls_handshake_ms_max: u32 = "10s" {
+        doc: "Time for a client's TLS handshake, from the moment at which the connection is \
+            accepted.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "A handshake takes two round trips; this allows for lost packets.",
+    }
+    tls_handshakes_max: u32 = "256" {
+        doc: "Largest number of TLS handshakes in progress of one worker; further ones wait. One \
+            client network, with an address of IPv4 or a prefix of IPv6, gets an eighth of them.",
+        kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "handshakes" },
+        reloads: true,
+        reason: "A handshake holds some kilobytes. 256 of them, each with two round trips of 100 \
+            ms, are 1,280 handshakes a second.",
     }
     admin: AdminAddress = "auto" {
         doc: "Where the admin interface listens: a loopback address and port, the path of a Unix \
@@ -729,6 +762,32 @@ settings! {
     }
 }
 
+settings! {
+    /// Settings that can differ between sites.
+    SiteSettings, PER_SITE, SettingScope::PerSite;
+
+    tls_cert: FileList = "" {
+        doc: "PEM files with the certificate of the site and the certificates of its issuers, in \
+            this order. Several files are alternatives of different kinds, such as ECDSA and RSA; \
+            the first that a client supports counts, and ECDSA goes before RSA. At the top of the \
+            file: for sites without certificates of their own, and for names that no site has. \
+            The paths are relative to the configuration file.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 files, such as [\"example.org.pem\"]",
+        },
+        reloads: true,
+        reason: "A reload reads the files again; connections stay open. See [tls.md](tls.md).",
+    }
+    tls_key: FileList = "" {
+        doc: "PEM files with the private keys of `tls_cert`, in the same order.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 files, such as [\"example.org.key\"]",
+        },
+        reloads: true,
+        reason: "A key that other users can read causes a warning.",
+    }
+}
+
 /// The setting `rules` of the server, of a site or of a route.
 pub(crate) const RULES: Setting = Setting {
     name: "rules",
@@ -801,10 +860,10 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
 
 /// Every setting, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
-    SERVER.iter().chain(ROUTE).chain([&RULES]).chain(SITE).chain([&PATH_PREFIX])
+    SERVER.iter().chain(PER_SITE).chain(ROUTE).chain([&RULES]).chain(SITE).chain([&PATH_PREFIX])
 }
 
 /// The settings that are allowed before the first section. Each of them has a flag.
 pub(crate) fn top_level() -> impl Iterator<Item = &'static Setting> + Clone {
-    SERVER.iter().chain(ROUTE).chain([&RULES])
+    SERVER.iter().chain(PER_SITE).chain(ROUTE).chain([&RULES])
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_cache::{Selection, Store, StoreWorker};
-use forebay_rules::apply::RequestText;
 use forebay_shm::{CounterError, CounterFile, CounterSlot, DirGuard};
 use forebay_sync::profile::with_known_stack;
 use tokio::net::UnixListener;
@@ -28,7 +27,7 @@ use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::event_queue;
 use crate::events::Event;
-use crate::explain::Explanation;
+use crate::explain::{ExplainedRequest, Explanation};
 use crate::fetch::Hosts;
 use crate::key::DamagedKey;
 use crate::limits::{
@@ -38,6 +37,8 @@ use crate::log::{LogLosses, LogWriter, ReplacedLogs};
 use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
 use crate::trace::{TraceEnd, TracePlaces, Tracer};
+use crate::transport::ListenSocket;
+use crate::transport::tls::TicketKeys;
 
 /// Callbacks into the program that the server runs in.
 pub struct Hooks {
@@ -69,6 +70,8 @@ pub(crate) struct Control {
     pub(super) log_losses: Arc<LogLosses>,
     /// The lock that reserves the cache directory for this server.
     pub(super) guard: Option<DirGuard>,
+    /// The keys of session tickets, and the time at which they were made or taken over.
+    pub(super) ticket_keys: Cell<(TicketKeys, u64)>,
     /// The reason that there is no lock profile, if it could not be created.
     lock_profile_fault: OnceCell<String>,
     /// The open traces.
@@ -90,6 +93,7 @@ pub(crate) struct ControlParts {
     pub(crate) log_writer: Option<LogWriter>,
     pub(crate) log_losses: Arc<LogLosses>,
     pub(crate) guard: Option<DirGuard>,
+    pub(crate) ticket_keys: TicketKeys,
 }
 
 impl Control {
@@ -109,6 +113,7 @@ impl Control {
             replaced_logs: ReplacedLogs::default(),
             log_losses: parts.log_losses,
             guard: parts.guard,
+            ticket_keys: Cell::new((parts.ticket_keys, clock::monotonic_ms())),
             lock_profile_fault: OnceCell::new(),
             traces: TracePlaces::default(),
             started_ms: clock::monotonic_ms(),
@@ -137,7 +142,7 @@ impl Control {
     }
 
     /// Returns how a worker would answer a request now; `None` if no worker replies.
-    pub(crate) async fn explain(&self, request: RequestText) -> Option<Explanation> {
+    pub(crate) async fn explain(&self, request: ExplainedRequest) -> Option<Explanation> {
         let request = Box::new(request);
         let command = |tell| WorkerCommand::Explain { request, tell };
         let (explanations, _) = self.workers.ask_one(command).wait().await;
@@ -194,14 +199,11 @@ impl Control {
         UpgradeTotals { upgrades: count(Counter::Upgrades), upgrades_failed }
     }
 
-    /// Lets the workers accept connections. The last workers, which have no listening socket yet,
-    /// get those in `further`.
-    pub(super) fn accept(&self, further: Vec<std::net::TcpListener>) {
-        let mut without = self.worker_count().saturating_sub(further.len());
+    /// Lets the workers accept connections, each also from its sockets in `further`.
+    pub(super) fn accept(&self, further: Vec<Vec<ListenSocket>>) {
         let mut further = further.into_iter();
         self.workers.each(|worker| {
-            let further = if without > 0 { None } else { further.next() };
-            without = without.saturating_sub(1);
+            let further = further.next().unwrap_or_default();
             // Sending fails only if the worker has panicked; the other workers continue.
             let _ = worker.commands.send(WorkerCommand::Accept { further });
         });
@@ -328,6 +330,7 @@ impl Control {
             ticks.tick().await;
             self.count_lost();
             self.watch_workers();
+            self.rotate_ticket_keys();
         }
     }
 

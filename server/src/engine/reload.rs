@@ -12,10 +12,13 @@ use super::control::Control;
 use super::files;
 use super::worker_group::{Replies, StuckWorkers};
 use super::worker_thread::{NewSettings, WorkerCommand};
-use crate::config::ConfigErrors;
+use crate::clock;
+use crate::config::{Config, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
+use crate::limits::TICKET_KEY_MS;
 use crate::log::LogWriter;
+use crate::transport::tls::{TlsAcceptor, acceptor};
 
 /// The reason that a new configuration was refused.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(crate) enum ReloadError {
     NeedsRestart(Vec<&'static str>),
     /// The access log of the configuration cannot be opened.
     AccessLog(io::Error),
+    /// The settings for TLS cannot be used.
+    Tls(String),
 }
 
 impl fmt::Display for ReloadError {
@@ -35,6 +40,7 @@ impl fmt::Display for ReloadError {
             ReloadError::NeedsRestart(names) => {
                 write!(f, "needs a restart to change: {}", names.join(", "))
             }
+            ReloadError::Tls(why) => write!(f, "cannot use TLS: {why}"),
             ReloadError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
         }
     }
@@ -79,10 +85,13 @@ impl Control {
         // the file and then reloads.
         let writer =
             LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
+        let mut tls = self.acceptors(&config).map_err(ReloadError::Tls)?.into_iter();
+        config_warnings(&config);
         let replies = self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             settings.put(NewSettings {
                 config: Some(Box::new(config.clone())),
+                tls: tls.next().flatten().map(Box::new),
                 access_log: writer.as_ref().map(LogWriter::sender),
             });
             WorkerCommand::TakeSettings { settings, done }
@@ -91,6 +100,41 @@ impl Control {
         *self.config.borrow_mut() = config;
         self.replaced_logs.add(self.log_writer.replace(writer));
         Ok(replies)
+    }
+
+    /// Makes the settings for TLS of each worker.
+    fn acceptors(&self, config: &Config) -> Result<Vec<Option<TlsAcceptor>>, String> {
+        let (keys, _) = self.ticket_keys.get();
+        (0..self.worker_count()).map(|_| acceptor(config, &keys)).collect()
+    }
+
+    /// Replaces the ticket keys once they are old. If that fails, the present keys stay in use, and
+    /// it is tried again after a period.
+    pub(super) fn rotate_ticket_keys(&self) {
+        let (keys, made_ms) = self.ticket_keys.get();
+        let now_ms = clock::monotonic_ms();
+        if now_ms.saturating_sub(made_ms) < TICKET_KEY_MS {
+            return;
+        }
+        let Some(rotated) = keys.rotated() else {
+            self.ticket_keys.set((keys, now_ms));
+            return Event::TlsFailed.log(&"the system has no randomness for ticket keys");
+        };
+        self.ticket_keys.set((rotated, now_ms));
+        let mut tls = match self.acceptors(&self.config.borrow()) {
+            Ok(acceptors) => acceptors.into_iter(),
+            Err(why) => return Event::TlsFailed.log(&why),
+        };
+        self.count(Counter::TlsKeysRotated, 1);
+        let log = self.log_writer.borrow();
+        // A worker that is stuck takes the keys once it turns.
+        drop(self.workers.tell(|worker, done| {
+            let settings = Arc::clone(&worker.settings);
+            let access_log = log.as_ref().map(LogWriter::sender);
+            let tls = tls.next().flatten().map(Box::new);
+            settings.put(NewSettings { config: None, tls, access_log });
+            WorkerCommand::TakeSettings { settings, done }
+        }));
     }
 
     /// Opens the access log again, after its file was renamed. If that fails, the old file stays in
@@ -103,7 +147,7 @@ impl Control {
                 drop(self.workers.tell(|worker, done| {
                     let settings = Arc::clone(&worker.settings);
                     let access_log = writer.as_ref().map(LogWriter::sender);
-                    settings.put(NewSettings { config: None, access_log });
+                    settings.put(NewSettings { config: None, tls: None, access_log });
                     WorkerCommand::TakeSettings { settings, done }
                 }));
                 self.replaced_logs.add(self.log_writer.replace(writer));
@@ -114,4 +158,9 @@ impl Control {
             }
         }
     }
+}
+
+/// Logs the warnings about files of the configuration.
+pub(super) fn config_warnings(config: &Config) {
+    config.tls_warnings().for_each(|warning| Event::TlsFiles.log(&warning));
 }

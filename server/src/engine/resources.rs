@@ -2,6 +2,7 @@
 //! process, or taken over from a running server.
 
 use std::io;
+use std::net::SocketAddr;
 
 use forebay_shm::DirGuard;
 
@@ -10,11 +11,15 @@ use super::start::StartError;
 use super::upgrade::{Handover, InheritedSockets, UpgradeError};
 use crate::config::ServerSettings;
 use crate::transport::Listeners;
+use crate::transport::tls::TicketKeys;
 
 /// The sockets of a server and the lock of its cache directory. Dropping them removes the names of
 /// sockets that no other process uses.
 pub(super) struct ServerResources {
     pub(super) listeners: Listeners,
+    /// The sockets of each address of `listen_tls`.
+    pub(super) tls: Vec<Listeners>,
+    pub(super) ticket_keys: TicketKeys,
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
     pub(super) worker_count: usize,
@@ -35,11 +40,14 @@ pub(super) struct ControlSockets {
 
 impl ControlSockets {
     fn new(
-        listeners: &Listeners,
+        (listeners, tls): (&Listeners, &[Listeners]),
         admin: AdminListener,
         upgrade: UnixSocket,
     ) -> io::Result<ControlSockets> {
-        let sockets = listeners.copies()?;
+        let mut sockets = listeners.copies()?;
+        for listeners in tls {
+            sockets.extend(listeners.copies()?);
+        }
         let handover = Handover { address: listeners.address, sockets, admin: admin.copy()? };
         Ok(ControlSockets { admin, upgrade, handover })
     }
@@ -72,11 +80,16 @@ impl ServerResources {
         let upgrade = UnixSocket::bind(path.clone())
             .map_err(|error| StartError::UpgradeSocket(path, error))?;
         let admin = bind_admin(settings, port)?;
-        let sockets = ControlSockets::new(&listeners, admin, upgrade);
+        let tls = settings.listen_tls.0.iter().map(|address| bind_tls(*address, worker_count));
+        let tls = tls.collect::<Result<Vec<_>, _>>()?;
+        let sockets = ControlSockets::new((&listeners, &tls), admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
         let (has_predecessor, has_its_admin) = (false, false);
+        let ticket_keys = TicketKeys::generate().ok_or_else(no_randomness)?;
         Ok(ServerResources {
             listeners,
+            tls,
+            ticket_keys,
             sockets,
             guard,
             worker_count,
@@ -102,8 +115,19 @@ impl ServerResources {
         };
         let guard = guard.map_err(StartError::CacheDir)?;
         let listen = settings.listen;
-        let listeners =
-            Listeners::take_over(listen, taken.sockets, worker_count).map_err(unusable)?;
+        let (plain, mut others): (Vec<_>, Vec<_>) =
+            taken.sockets.into_iter().partition(|socket| socket.local_addr().ok() == Some(listen));
+        let listeners = Listeners::take_over(listen, plain, worker_count).map_err(unusable)?;
+        let mut tls = Vec::new();
+        for address in &settings.listen_tls.0 {
+            let own = others.extract_if(.., |other| other.local_addr().ok() == Some(*address));
+            let own: Vec<_> = own.collect();
+            // An address that is new in the configuration has no sockets yet.
+            tls.push(match own.is_empty() {
+                true => bind_tls(*address, worker_count)?,
+                false => Listeners::take_over(*address, own, worker_count).map_err(unusable)?,
+            });
+        }
         let path = upgrade_socket(&runtime_dir(&settings.runtime_dir), listen.port());
         let upgrade = UnixSocket::take_over(taken.upgrade, path).map_err(unusable)?;
         let its_admin = AdminListener::take_over(taken.admin, settings, listen.port());
@@ -113,11 +137,13 @@ impl ServerResources {
             Some(admin) => admin,
             None => bind_admin(settings, listen.port())?,
         };
-        let sockets = ControlSockets::new(&listeners, admin, upgrade);
+        let sockets = ControlSockets::new((&listeners, &tls), admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
         let has_predecessor = true;
         Ok(ServerResources {
             listeners,
+            tls,
+            ticket_keys: taken.ticket_keys,
             sockets,
             guard,
             worker_count,
@@ -125,6 +151,14 @@ impl ServerResources {
             has_its_admin,
         })
     }
+}
+
+fn bind_tls(address: SocketAddr, worker_count: usize) -> Result<Listeners, StartError> {
+    Listeners::bind(address, worker_count).map_err(|error| StartError::Listen(address, error))
+}
+
+fn no_randomness() -> StartError {
+    StartError::Tls("the system has no randomness for the ticket keys".to_owned())
 }
 
 fn bind_admin(settings: &ServerSettings, port: u16) -> Result<AdminListener, StartError> {

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use super::attach_store::AttachDeadline;
 use super::cgroup::{MemoryLimit, check_memory, check_memory_beside};
 use super::control::{Control, ControlParts, Hooks};
+use super::reload::config_warnings;
 use super::resources::{ControlSockets, ServerResources};
 use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_socket};
 use super::signals::{self, Signals};
@@ -33,12 +34,15 @@ use crate::fetch::{Hosts, Resolver};
 use crate::limits::PROGRAM_BYTES;
 use crate::log::LogWriter;
 use crate::purger::PurgerThread;
-use crate::transport::Listeners;
+use crate::transport::tls::acceptor;
+use crate::transport::{ListenSocket, Listeners};
 
 /// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
 pub struct Running {
     /// The address for clients.
     pub address: SocketAddr,
+    /// The addresses for clients with TLS.
+    pub tls_addresses: Vec<SocketAddr>,
     /// The address of the admin interface.
     pub admin: AdminEndpoint,
     control: Control,
@@ -101,6 +105,8 @@ pub enum StartError {
         /// The limit.
         limit: MemoryLimit,
     },
+    /// The settings for TLS cannot be used.
+    Tls(String),
     /// A thread or its event loop cannot be created.
     Thread(io::Error),
 }
@@ -152,6 +158,7 @@ impl fmt::Display for StartError {
                 limit.bytes >> 20,
                 limit.file.display()
             ),
+            StartError::Tls(why) => write!(f, "cannot use TLS: {why}"),
             StartError::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
@@ -242,6 +249,7 @@ fn prepare(config: &mut Config) -> Result<usize, StartError> {
     check_memory(&config.server)?;
     let worker_count = config.server.worker_count();
     privileges::warn_of_root();
+    config_warnings(config);
     files::fit_limit(config, worker_count);
     let dir = runtime_dir(&config.server.runtime_dir);
     forebay_shm::create_private_dir(&dir).map_err(StartError::Counters)?;
@@ -255,8 +263,8 @@ struct PreparedServer {
     profile_name: Option<UnnamedProfile>,
     /// The cache file, if it is new and has no name yet.
     region_name: Option<UnnamedRegion>,
-    /// Sockets for the last workers, which have no listening socket yet.
-    further: Vec<std::net::TcpListener>,
+    /// Sockets for workers that have none at an address, which do not listen yet.
+    further: Vec<Vec<ListenSocket>>,
 }
 
 impl PreparedServer {
@@ -266,9 +274,11 @@ impl PreparedServer {
         resolver: Resolver,
         resources: ServerResources,
     ) -> Result<PreparedServer, StartError> {
-        let ServerResources { listeners, sockets, guard, worker_count, has_predecessor, .. } =
+        let has_predecessor = resources.has_predecessor;
+        let ServerResources { listeners, tls, ticket_keys, sockets, guard, worker_count, .. } =
             resources;
         let address = listeners.address;
+        let tls_addresses = tls.iter().map(|listeners| listeners.address).collect();
         let runtime_dir = runtime_dir(&config.server.runtime_dir);
         let counters_path = counter_file(&runtime_dir, address.port());
         // One slot for each worker, one for the control thread and one for the purge thread.
@@ -316,15 +326,16 @@ impl PreparedServer {
             config,
             hooks,
             guard,
+            ticket_keys,
         };
-        let of_workers = Listeners::spread(listeners.sockets, worker_count);
+        let (of_workers, further) = Listeners::spread_all(listeners, tls, worker_count);
         parts.workers = start_workers(&parts, (address, &attach), of_workers)?;
         let (stop_sender, stop) = mpsc::unbounded_channel();
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
         let profile_name = lock_profile::told(&control, profile);
-        let running = Running { address, admin, control, sockets, event_loop, stop, stopper };
-        let further = listeners.further;
+        let running =
+            Running { address, tls_addresses, admin, control, sockets, event_loop, stop, stopper };
         Ok(PreparedServer { running, counters_name, profile_name, region_name, further })
     }
 
@@ -338,9 +349,12 @@ impl PreparedServer {
             Event::UpgradeIncomplete.log(&error);
         }
         tell_opened(running.control.store.opened());
-        let listening = further.into_iter().filter(|socket| {
-            let listens = Listeners::listen_further(socket);
-            listens.map_err(|error| Event::AcceptFailed.log(&error)).is_ok()
+        let listening = further.into_iter().map(|mut of_worker| {
+            of_worker.retain(|further| {
+                let listens = Listeners::listen_further(&further.socket);
+                listens.map_err(|error| Event::AcceptFailed.log(&error)).is_ok()
+            });
+            of_worker
         });
         let control = &running.control;
         control.accept(listening.collect());
@@ -368,14 +382,16 @@ fn purger_loop() -> Result<Runtime, StartError> {
 fn start_workers(
     parts: &ControlParts,
     (address, attach): (SocketAddr, &AttachDeadline),
-    of_workers: Vec<Vec<std::net::TcpListener>>,
+    of_workers: Vec<Vec<ListenSocket>>,
 ) -> Result<Vec<WorkerThread>, StartError> {
     let cpus = cpus::allowed();
     let via: Arc<str> = via_name(address).into();
     let process_id: Arc<str> = process_id().into();
     let start = |(index, listeners): (usize, _)| {
-        WorkerThread::start(WorkerStart {
+        let tls = acceptor(&parts.config, &parts.ticket_keys).map_err(StartError::Tls)?;
+        let started = WorkerThread::start(WorkerStart {
             index,
+            tls,
             cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
             listeners,
             config: parts.config.clone(),
@@ -387,10 +403,11 @@ fn start_workers(
             access_log: parts.log_writer.as_ref().map(LogWriter::sender),
             process_id: Arc::clone(&process_id),
             via: Arc::clone(&via),
-        })
+        });
+        started.map_err(StartError::Thread)
     };
     let workers = of_workers.into_iter().enumerate().map(start);
-    let workers = workers.collect::<io::Result<Vec<_>>>().map_err(StartError::Thread)?;
+    let workers = workers.collect::<Result<Vec<_>, StartError>>()?;
     workers.iter().try_for_each(WorkerThread::wait_until_up)?;
     Ok(workers)
 }

@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use forebay_cache::Store;
-use forebay_rules::apply::RequestText;
 use forebay_shm::CounterSlot;
 use forebay_sync::profile::with_known_stack;
 use forebay_sync::{LockClass, Mutex};
@@ -25,26 +24,27 @@ use crate::config::Config;
 use crate::connection;
 use crate::counters::Histogram;
 use crate::events::Event;
-use crate::explain::{Explanation, explain};
+use crate::explain::{ExplainedRequest, Explanation, explain};
 use crate::fetch::Hosts;
 use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
 use crate::rules::RuleReport;
 use crate::trace::Tracer;
-use crate::transport::{Listener, TcpConnector, TcpListener};
+use crate::transport::tls::{TlsAcceptor, TlsListener, WorkerTls};
+use crate::transport::{ListenSocket, Listener, TcpConnector, TcpListener};
 use crate::worker::{Worker, WorkerParts};
 
 /// A command of the control thread to a worker.
 pub(crate) enum WorkerCommand {
-    /// Start accepting connections, also from the socket `further` if there is one.
-    Accept { further: Option<std::net::TcpListener> },
+    /// Start accepting connections, also from the sockets in `further`.
+    Accept { further: Vec<ListenSocket> },
     /// Use the settings in the slot from now on; `done` is signalled once they are in use.
     TakeSettings { settings: Arc<SettingsSlot>, done: oneshot::Sender<()> },
     /// Report the counts of the header rules on `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
     /// Explain on `tell` how the request would be answered.
-    Explain { request: Box<RequestText>, tell: oneshot::Sender<Explanation> },
+    Explain { request: Box<ExplainedRequest>, tell: oneshot::Sender<Explanation> },
     /// Send the requests that the tracer selects; `done` is signalled afterwards.
     AttachTracer { tracer: Arc<Tracer>, done: oneshot::Sender<()> },
     /// Start or stop answering from the store; `done` is signalled afterwards.
@@ -57,6 +57,8 @@ pub(crate) enum WorkerCommand {
 pub(crate) struct NewSettings {
     /// The configuration; `None` leaves it as it is.
     pub(crate) config: Option<Box<Config>>,
+    /// The settings for TLS; `None` leaves them as they are.
+    pub(crate) tls: Option<Box<TlsAcceptor>>,
     pub(crate) access_log: Option<LogSender>,
 }
 
@@ -78,6 +80,9 @@ impl SettingsSlot {
         if new.config.is_none() {
             new.config = old.as_mut().and_then(|old| old.config.take());
         }
+        if new.tls.is_none() {
+            new.tls = old.as_mut().and_then(|old| old.tls.take());
+        }
         *slot = Some(new);
         drop(slot);
         // Dropping the sender may end a log's thread, and dropping the configuration runs code of
@@ -94,8 +99,9 @@ impl SettingsSlot {
 pub(crate) struct WorkerStart {
     pub(crate) index: usize,
     pub(crate) cpu: usize,
-    pub(crate) listeners: Vec<std::net::TcpListener>,
+    pub(crate) listeners: Vec<ListenSocket>,
     pub(crate) config: Config,
+    pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) store: Store,
     pub(super) attach: AttachDeadline,
     pub(crate) purger: Purger,
@@ -169,8 +175,12 @@ fn event_loop() -> io::Result<Runtime> {
 }
 
 /// Registers the sockets with the event loop of the calling thread.
-fn enter(sockets: Vec<std::net::TcpListener>) -> io::Result<Vec<Box<dyn Listener>>> {
-    sockets.into_iter().map(TcpListener::register).collect()
+fn enter(sockets: Vec<ListenSocket>, tls: &Rc<WorkerTls>) -> io::Result<Vec<Box<dyn Listener>>> {
+    let register = |ListenSocket { socket, is_tls }| {
+        let listener = TcpListener::register(socket)?;
+        Ok(if is_tls { TlsListener::over(listener, Rc::clone(tls)) } else { listener })
+    };
+    sockets.into_iter().map(register).collect()
 }
 
 /// Runs a worker to its end; returns whether every connection finished in time.
@@ -217,13 +227,15 @@ async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
 /// Creates a worker that is ready to serve, and registers its sockets.
 async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener>>), StartError> {
     let store = start.attach.attach(&start.store).await?;
-    let listeners = enter(start.listeners).map_err(StartError::Thread)?;
+    let tls = Rc::new(WorkerTls::new(start.tls));
+    let listeners = enter(start.listeners, &tls).map_err(StartError::Thread)?;
     let worker = Worker::new(WorkerParts {
         config: start.config,
         store,
         purger: start.purger,
         hosts: start.hosts,
         connector: Box::new(TcpConnector),
+        tls,
         counters: start.counters,
         access_log: start.access_log,
         process_id: start.process_id,
@@ -246,7 +258,7 @@ pub(crate) async fn work(
     while let Some(command) = commands.recv().await {
         match command {
             WorkerCommand::Accept { further } => {
-                match enter(further.into_iter().collect()) {
+                match enter(further, &worker.tls) {
                     Ok(further) => listeners.extend(further),
                     // The failed socket is closed, so it gets no connections; the worker continues
                     // with its other sockets.
@@ -258,8 +270,9 @@ pub(crate) async fn work(
             }
             WorkerCommand::TakeSettings { settings, done } => {
                 // The slot is empty if an earlier command has taken its settings.
-                if let Some(NewSettings { config, access_log }) = settings.take() {
+                if let Some(NewSettings { config, tls, access_log }) = settings.take() {
                     worker.apply_settings(config, access_log);
+                    tls.into_iter().for_each(|tls| worker.tls.replace(*tls));
                 }
                 // The control thread may have given up waiting; the settings are in use anyway.
                 let _ = done.send(());
@@ -381,13 +394,14 @@ mod tests {
         let put = || {
             let source = ConfigSource::Toml { text: &text, file: "f.toml" };
             let config = Config::load_with(source, &[], &filters).expect("it is right");
-            slot.put(NewSettings { config: Some(Box::new(config)), access_log: None });
+            let config = Some(Box::new(config));
+            slot.put(NewSettings { config, tls: None, access_log: None });
         };
         put();
         let first = drops.load(Relaxed);
         put();
         assert!(drops.load(Relaxed) > first, "the first one was not dropped");
-        slot.put(NewSettings { config: None, access_log: None });
+        slot.put(NewSettings { config: None, tls: None, access_log: None });
         assert!(slot.take().is_some_and(|kept| kept.config.is_some()));
     }
 

@@ -11,6 +11,7 @@ use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::stale::{StaleCause, may_serve_stale, stale_limit};
 use forebay_http::request::RequestHead;
+use forebay_http::target::Scheme;
 use forebay_rules::apply::{RequestText, RuledRequest};
 use forebay_rules::ast::{Hook, HttpControl};
 
@@ -40,12 +41,20 @@ use crate::worker::Worker;
 /// The client address that rules see in an explanation.
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+/// A request to explain.
+#[derive(Debug)]
+pub(crate) struct ExplainedRequest {
+    pub(crate) text: RequestText,
+    /// The scheme of its URL.
+    pub(crate) scheme: Scheme,
+}
+
 /// Explains how this worker would answer a request now.
-pub(crate) fn explain(worker: &Rc<Worker>, request: &RequestText) -> Explanation {
+pub(crate) fn explain(worker: &Rc<Worker>, request: &ExplainedRequest) -> Explanation {
     let config = worker.config();
-    let head = request.head();
+    let (head, scheme) = (request.text.head(), request.scheme);
     let mut steps = StepFacts::default();
-    let rule_state = RuleState::inspecting(CLIENT);
+    let rule_state = RuleState::inspecting(CLIENT, scheme);
     let explainer = Explainer { worker, config: &config, rule_state: &rule_state };
     let verdict = explainer.run(head, &mut steps).unwrap_or_else(|fault| {
         if fault == Fault::NoSite {
@@ -53,7 +62,7 @@ pub(crate) fn explain(worker: &Rc<Worker>, request: &RequestText) -> Explanation
         }
         Verdict { kind: refused(fault), cache_status: None }
     });
-    Explanation { request: request_line(head), steps, verdict }
+    Explanation { request: request_line(head, scheme), steps, verdict }
 }
 
 /// Returns the names and hosts of the first sites.
@@ -72,9 +81,9 @@ fn refused(fault: Fault) -> AnswerKind {
     AnswerKind::Refused { status: fault.status(), reason: fault.reason() }
 }
 
-fn request_line(head: RequestHead<'_>) -> RequestLine {
+fn request_line(head: RequestHead<'_>, scheme: Scheme) -> RequestLine {
     let method = String::from_utf8_lossy(head.method().as_bytes()).into_owned();
-    let url = Request::check(head).map(|request| url_of(&request)).unwrap_or_default();
+    let url = Request::check(head, scheme).map(|request| url_of(&request)).unwrap_or_default();
     RequestLine { method, url }
 }
 
@@ -85,7 +94,8 @@ fn url_of(request: &Request<'_>) -> String {
         let port = authority.port.map_or(String::new(), |port| format!(":{port}"));
         format!("{}{port}", authority.host.escape_ascii())
     });
-    format!("http://{host}{}", request.target.path_query.escape_ascii())
+    let scheme = request.scheme.as_str();
+    format!("{scheme}://{host}{}", request.target.path_query.escape_ascii())
 }
 
 /// Explains the steps of one request.
@@ -102,7 +112,7 @@ impl Explainer<'_> {
     /// The request would be refused before the cache is used.
     fn run(&self, head: RequestHead<'_>, out: &mut StepFacts) -> Result<Verdict, Fault> {
         let local = |text| Verdict { kind: AnswerKind::Local(text), cache_status: None };
-        let received = Request::check(head)?;
+        let received = Request::check(head, self.rule_state.scheme())?;
         if is_loop(&received, &self.worker.via) {
             return Err(Fault::Loop);
         }
@@ -174,7 +184,7 @@ impl Explainer<'_> {
             RuledRequest::Answer(_) => return Ok(None),
             RuledRequest::Changed(head) => head,
         };
-        let changed = Request::check(head).map_err(|_| Fault::Rules)?;
+        let changed = Request::check(head, request.scheme).map_err(|_| Fault::Rules)?;
         let (before, after) = (url_of(&request), url_of(&changed));
         if before != after {
             out.rules.url = Some(after);
@@ -309,8 +319,8 @@ fn status_of(hit: &Hit<'_>) -> u16 {
 fn key_facts(key: &[u8], literal: &Request<'_>, request: &Request<'_>) -> Option<KeyFacts> {
     let authority = request.target.authority;
     let has_upper = authority.is_some_and(|one| one.host.iter().any(u8::is_ascii_uppercase));
-    let is_default =
-        authority.is_some_and(|one| one.port.is_some() && explicit_port(one).is_none());
+    let is_default = authority
+        .is_some_and(|one| one.port.is_some() && explicit_port(one, request.scheme).is_none());
     let has_changed = |id| {
         let [before, after] = [literal, request].map(|one| one.head.fields());
         !before.all(id).eq(after.all(id))
@@ -318,7 +328,7 @@ fn key_facts(key: &[u8], literal: &Request<'_>, request: &Request<'_>) -> Option
     let changes = [
         (authority.is_none(), "the request has no host, so the key has the origin's"),
         (has_upper, "the host is in lower case"),
-        (is_default, "the port 80 is left out"),
+        (is_default, "the default port is left out"),
         (
             literal.target.path_query != request.target.path_query,
             "the query is in its normal form (sort_query, keep_query, drop_query)",

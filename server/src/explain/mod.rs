@@ -11,5 +11,5 @@ mod json;
 mod stored;
 mod text;
 
-pub(crate) use decide::explain;
+pub(crate) use decide::{ExplainedRequest, explain};
 pub(crate) use facts::Explanation;

@@ -191,7 +191,7 @@ impl FetchTask {
 
     pub(super) fn route(&self) -> RouteMatch<'_> {
         let (site, route) = self.config.sites.place(self.route_number);
-        RouteMatch { site, route }
+        RouteMatch { site, route, scheme: self.rule_state.scheme() }
     }
 
     pub(super) fn hook_context(&self) -> HookContext<'_> {

@@ -279,7 +279,10 @@ impl Outbound<'_> {
             headers.insert(X_FORWARDED_FOR, value);
         }
         // The client's value is not used: with it, a page for another scheme could be stored.
-        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
+        headers.insert(
+            X_FORWARDED_PROTO,
+            HeaderValue::from_static(self.hook.rule_state.scheme().as_str()),
+        );
     }
 }
 

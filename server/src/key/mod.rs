@@ -18,10 +18,11 @@ pub(crate) use route::{
 pub(crate) use select::{host_prefixes, site_prefix, site_prefixes, url_keys, url_prefixes};
 pub(crate) use text::DamagedKey;
 pub use text::KeyText;
-pub(crate) use url::{is_path_query, split_url};
+pub(crate) use url::{SplitUrl, is_path_query, split_url};
 pub use url::{site_url_key, url_key};
 
 use forebay_http::authority::Authority;
+use forebay_http::target::Scheme;
 
 use crate::config::Site;
 use crate::parse::explicit_port;
@@ -34,7 +35,7 @@ pub(crate) fn write_key(
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    write_host_of(key, &route.site.name, authority_of(route.site, authority));
+    write_host_of(key, &route.site.name, route.scheme, authority_of(route.site, authority));
     route.route.settings.write_path_query(path_query, key);
 }
 
@@ -45,7 +46,8 @@ pub(crate) fn write_normal_key(
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    write_key_of(key, &route.site.name, authority_of(route.site, authority), path_query);
+    write_host_of(key, &route.site.name, route.scheme, authority_of(route.site, authority));
+    key.extend_from_slice(path_query);
 }
 
 /// Returns the keys of a URL by the present settings: the key of its normal form, and its key
@@ -64,37 +66,39 @@ pub(crate) fn resource_keys(
     keys
 }
 
-/// A request without a host (HTTP/1.0) is forwarded with the origin's own authority, so it has the
-/// key of a request with that authority.
+/// A request without a host (HTTP/1.0) is forwarded and keyed with the origin's own authority.
 fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<Authority<'a>> {
     authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()))
 }
 
-/// Writes a key without a normal form of the query.
-fn write_key_of(
-    key: &mut Vec<u8>,
-    site_name: &str,
-    authority: Option<Authority<'_>>,
-    path_query: &[u8],
-) {
-    write_host_of(key, site_name, authority);
-    key.extend_from_slice(path_query);
+/// Writes the key of a URL that is in the normal form.
+fn write_key_of(key: &mut Vec<u8>, site_name: &str, url: SplitUrl<'_>) {
+    write_host_of(key, site_name, url.scheme, Some(url.authority));
+    key.extend_from_slice(url.path_query);
 }
 
 /// Writes the beginning of a key, up to the path.
-fn write_host_of(key: &mut Vec<u8>, site_name: &str, authority: Option<Authority<'_>>) {
+fn write_host_of(
+    key: &mut Vec<u8>,
+    site_name: &str,
+    scheme: Scheme,
+    authority: Option<Authority<'_>>,
+) {
     key.clear();
     key.extend_from_slice(site_name.as_bytes());
-    key.extend_from_slice(b"\0http\0");
+    key.extend_from_slice(match scheme {
+        Scheme::Http => b"\0http\0",
+        Scheme::Https => b"\0https\0",
+    });
     if let Some(authority) = authority {
-        write_authority(key, authority);
+        write_authority(key, scheme, authority);
     }
     key.push(0);
 }
 
-fn write_authority(key: &mut Vec<u8>, authority: Authority<'_>) {
+fn write_authority(key: &mut Vec<u8>, scheme: Scheme, authority: Authority<'_>) {
     write_reversed_host(key, authority.host);
-    if let Some(port) = explicit_port(authority) {
+    if let Some(port) = explicit_port(authority, scheme) {
         key.push(b':');
         forebay_http::write::decimal(key, u64::from(port));
     }

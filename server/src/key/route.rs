@@ -4,17 +4,19 @@
 use forebay_http::fields::FieldId;
 use forebay_http::path::{every_reading, is_plain, normal_form};
 use forebay_http::request::Method;
+use forebay_http::target::Scheme;
 
 use crate::config::{Config, Route, Site};
 use crate::fault::Fault;
 use crate::limits::PATH_READINGS_BYTES_MAX;
 use crate::parse::Request;
 
-/// The site and the route that serve a request.
+/// The site and the route that serve a request, and the scheme of its URL.
 #[derive(Clone, Copy)]
 pub(crate) struct RouteMatch<'a> {
     pub(crate) site: &'a Site,
     pub(crate) route: &'a Route,
+    pub(crate) scheme: Scheme,
 }
 
 /// A request that this server answers itself.
@@ -42,7 +44,7 @@ pub(crate) fn match_route<'a>(
         [only] => only,
         _ => route_of_path(site, path_of(request.target.path_query), buffer)?,
     };
-    Ok(RouteMatch { site, route })
+    Ok(RouteMatch { site, route, scheme: request.scheme })
 }
 
 fn route_of_path<'a>(
@@ -81,7 +83,11 @@ fn route_of_readings<'a>(
 }
 
 /// Returns the route of a URL of a site.
-pub(crate) fn route_of_url<'a>(site: &'a Site, path_query: &[u8]) -> RouteMatch<'a> {
+pub(crate) fn route_of_url<'a>(
+    site: &'a Site,
+    scheme: Scheme,
+    path_query: &[u8],
+) -> RouteMatch<'a> {
     let path = path_of(path_query);
     let mut normal = Vec::new();
     let route = match is_plain(path) {
@@ -91,7 +97,7 @@ pub(crate) fn route_of_url<'a>(site: &'a Site, path_query: &[u8]) -> RouteMatch<
             site.route(&normal)
         }
     };
-    RouteMatch { site, route }
+    RouteMatch { site, route, scheme }
 }
 
 fn path_of(path_query: &[u8]) -> &[u8] {

@@ -6,10 +6,11 @@
 use std::net::Ipv6Addr;
 
 use forebay_http::authority::Authority;
+use forebay_http::target::Scheme;
 use forebay_rules::ast::Hook;
 
 use super::text::is_address;
-use super::url::split_url;
+use super::url::{SplitUrl, split_url};
 use super::{
     RouteMatch, resource_keys, route_of_url, write_authority, write_key_of, write_reversed_host,
 };
@@ -18,6 +19,9 @@ use crate::limits::SELECTIONS_MAX;
 
 /// Key prefixes, none of which begins with another; or the reason that there are none.
 type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
+
+/// Schemes, each with the text of a key after it.
+type KeyBeginnings = Vec<(Scheme, Vec<u8>)>;
 
 /// Returns the key prefix of all stored responses of a site, or of all sites.
 ///
@@ -42,9 +46,10 @@ pub(crate) fn host_prefixes(config: &Config, host: &str, site: Option<&str>) -> 
     let (pattern, endings) = read_host(host)?;
     let sites = sites(config, &pattern, site)?;
     let prefixes = sites.iter().flat_map(|site| {
-        endings.iter().map(|ending| {
+        endings.iter().map(|(scheme, ending)| {
             let mut key = site_prefix(&site.name);
-            key.extend_from_slice(b"http\0");
+            key.extend_from_slice(scheme.as_str().as_bytes());
+            key.push(0);
             key.extend_from_slice(ending);
             key
         })
@@ -58,10 +63,10 @@ pub(crate) fn host_prefixes(config: &Config, host: &str, site: Option<&str>) -> 
 /// # Errors
 /// See [`host_prefixes`].
 pub(crate) fn url_prefixes(config: &Config, url: &[u8], site: Option<&str>) -> KeyPrefixes {
-    let UrlOfSites { authority, path_query, sites } = UrlOfSites::parse(config, url, site)?;
+    let UrlOfSites { url, sites } = UrlOfSites::parse(config, url, site)?;
     let prefixes = sites.iter().map(|site| {
         let mut key = Vec::new();
-        write_key_of(&mut key, &site.name, Some(authority), path_query);
+        write_key_of(&mut key, &site.name, url);
         key
     });
     limited(prefixes.collect())
@@ -72,13 +77,17 @@ pub(crate) fn url_prefixes(config: &Config, url: &[u8], site: Option<&str>) -> K
 /// # Errors
 /// See [`host_prefixes`].
 pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> KeyPrefixes {
-    let UrlOfSites { authority, path_query, sites } = UrlOfSites::parse(config, url, site)?;
+    let UrlOfSites { url, sites } = UrlOfSites::parse(config, url, site)?;
+    let SplitUrl { scheme, authority, path_query } = url;
     let mut keys = Vec::new();
     for site in sites {
         let routes = match changes_urls(config, site) {
             // A rule may have led any path here.
-            true => site.routes().iter().map(|route| RouteMatch { site, route }).collect(),
-            false => vec![route_of_url(site, path_query)],
+            true => {
+                let routes = site.routes().iter();
+                routes.map(|route| RouteMatch { site, route, scheme }).collect()
+            }
+            false => vec![route_of_url(site, scheme, path_query)],
         };
         for route in routes {
             keys.extend(resource_keys(route, Some(authority), path_query));
@@ -91,17 +100,16 @@ pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> KeyPr
 
 /// A URL, and the sites that could have stored its responses.
 struct UrlOfSites<'a> {
-    authority: Authority<'a>,
-    path_query: &'a [u8],
+    url: SplitUrl<'a>,
     sites: Vec<&'a Site>,
 }
 
 impl<'a> UrlOfSites<'a> {
     fn parse(config: &'a Config, url: &'a [u8], site: Option<&str>) -> Result<Self, &'static str> {
-        let (authority, path_query) = split_url(url)?;
-        let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
+        let url = split_url(url)?;
+        let host = String::from_utf8_lossy(url.authority.host).to_ascii_lowercase();
         let sites = sites(config, &HostPattern::Exact(host), site)?;
-        Ok(UrlOfSites { authority, path_query, sites })
+        Ok(UrlOfSites { url, sites })
     }
 }
 
@@ -144,9 +152,10 @@ fn changes_urls(config: &Config, site: &Site) -> bool {
     site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
 }
 
-/// Parses a host as the operator wrote it. Also returns the beginnings of its keys after the
-/// scheme.
-fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
+/// Parses a host as the operator wrote it. Also returns the beginnings of its keys: schemes, each
+/// with the text after it.
+fn read_host(text: &str) -> Result<(HostPattern, KeyBeginnings), &'static str> {
+    const SCHEMES: [Scheme; 2] = [Scheme::Http, Scheme::Https];
     const MALFORMED: &str = "not a host; write example.org, example.org:8080 or *.example.org";
     if text.starts_with("*.") {
         return match HostPattern::parse(text) {
@@ -154,7 +163,8 @@ fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
                 let mut ending = Vec::new();
                 write_reversed_host(&mut ending, host.as_bytes());
                 ending.push(b'.');
-                Ok((HostPattern::Below(host), vec![ending]))
+                let endings = SCHEMES.map(|scheme| (scheme, ending.clone()));
+                Ok((HostPattern::Below(host), endings.into()))
             }
             _ => Err(MALFORMED),
         };
@@ -163,12 +173,15 @@ fn read_host(text: &str) -> Result<(HostPattern, Vec<Vec<u8>>), &'static str> {
         return Err("write an IPv6 address in brackets: [::1] or [::1]:8080");
     }
     let authority = Authority::parse(text.as_bytes()).ok_or(MALFORMED)?;
-    let mut ending = Vec::new();
-    write_authority(&mut ending, authority);
-    let endings = match authority.port {
-        Some(_) => vec![[&*ending, b"\0"].concat()],
-        None => vec![[&*ending, b"\0"].concat(), [&*ending, b":"].concat()],
-    };
+    let mut endings = Vec::new();
+    for scheme in SCHEMES {
+        let mut ending = Vec::new();
+        write_authority(&mut ending, scheme, authority);
+        endings.push((scheme, [&*ending, b"\0"].concat()));
+        if authority.port.is_none() {
+            endings.push((scheme, [&*ending, b":"].concat()));
+        }
+    }
     let host = String::from_utf8_lossy(authority.host).to_ascii_lowercase();
     Ok((HostPattern::Exact(host), endings))
 }
@@ -192,13 +205,25 @@ mod tests {
         prefixes.map(|keys| keys.iter().map(shown).collect())
     }
 
+    /// Adds the prefixes of `https`, unless the list has some.
+    fn both_schemes(prefixes: &[&str]) -> Vec<String> {
+        let mut all: Vec<_> = prefixes.iter().map(|prefix| (*prefix).to_owned()).collect();
+        if !prefixes.iter().any(|prefix| prefix.contains("|https|")) {
+            let http = prefixes.iter().filter(|prefix| prefix.contains("|http|"));
+            all.extend(http.map(|prefix| prefix.replace("|http|", "|https|")));
+        }
+        all.sort_unstable_by_key(|prefix| prefix.replace('|', "\0"));
+        all
+    }
+
     #[test]
     fn a_host_is_all_its_ports_or_one_or_all_names_below_it() {
         let config = config();
         let cases: &[(&str, Result<&[&str], &str>)] = &[
             ("b.org", Ok(&["b|http|org.b|", "b|http|org.b:"])),
             ("B.Org", Ok(&["b|http|org.b|", "b|http|org.b:"])),
-            ("b.org:80", Ok(&["b|http|org.b|"])),
+            ("b.org:80", Ok(&["b|http|org.b|", "b|https|org.b:80|"])),
+            ("b.org:443", Ok(&["b|http|org.b:443|", "b|https|org.b|"])),
             ("b.org:8080", Ok(&["b|http|org.b:8080|"])),
             ("[::1]", Ok(&["b|http|[::1]|", "b|http|[::1]:"])),
             ("10.0.0.1", Ok(&["b|http|10.0.0.1|", "b|http|10.0.0.1:"])),
@@ -228,7 +253,7 @@ mod tests {
         ];
         for (host, expected) in cases {
             match (shown(host_prefixes(&config, host, None)), expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(&found, expected, "{host}"),
+                (Ok(found), Ok(expected)) => assert_eq!(found, both_schemes(expected), "{host}"),
                 (Err(why), Err(part)) => assert!(why.contains(part), "{host}: {why}"),
                 (found, _) => panic!("{host}: {found:?}"),
             }
@@ -239,7 +264,7 @@ mod tests {
     fn a_site_that_is_named_is_the_only_one() {
         let config = config();
         let of = |host| shown(host_prefixes(&config, host, Some("below")));
-        assert_eq!(of("c.org"), Ok(vec!["below|http|org.c|".into(), "below|http|org.c:".into()]));
+        assert_eq!(of("c.org"), Ok(both_schemes(&["below|http|org.c|", "below|http|org.c:"])));
         assert_eq!(of("*"), Ok(vec!["below|".into()]));
         assert_eq!(shown(site_prefixes(&config, Some("a"))), Ok(vec!["a|".into()]));
         assert_eq!(shown(site_prefixes(&config, None)), Ok(vec![String::new()]));

@@ -1,19 +1,28 @@
 //! Turns a URL, as an operator types it, into a key.
 
 use forebay_http::authority::Authority;
+use forebay_http::target::Scheme;
 
 use super::{route_of_url, write_key, write_key_of};
 use crate::config::Config;
 
-/// Writes into `key` the key under which the site that serves an `http` URL stores its response, if
-/// no rule changes the URL.
+/// The parts of a URL.
+#[derive(Clone, Copy)]
+pub(crate) struct SplitUrl<'a> {
+    pub(crate) scheme: Scheme,
+    pub(crate) authority: Authority<'a>,
+    pub(crate) path_query: &'a [u8],
+}
+
+/// Writes into `key` the key under which the site that serves a URL stores its response, if no rule
+/// changes the URL.
 ///
 /// # Errors
 /// A sentence with the reason: the URL is malformed, or no site serves it.
 pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
-    let (authority, path_query) = split_url(url)?;
+    let SplitUrl { scheme, authority, path_query } = split_url(url)?;
     let site = config.sites.lookup(authority.host).ok_or("no site serves this host")?;
-    write_key(key, route_of_url(site, path_query), Some(authority), path_query);
+    write_key(key, route_of_url(site, scheme, path_query), Some(authority), path_query);
     Ok(())
 }
 
@@ -23,17 +32,16 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
 /// # Errors
 /// A sentence that names the malformed part of the URL.
 pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
-    let (authority, path_query) = split_url(url)?;
-    write_key_of(key, site_name, Some(authority), path_query);
+    write_key_of(key, site_name, split_url(url)?);
     Ok(())
 }
 
-/// Splits an `http` URL into its authority and its path with query.
+/// Splits an `http` or `https` URL into its scheme, its authority and its path with query.
 ///
 /// # Errors
 /// A sentence that names the malformed part of the URL.
-pub(crate) fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static str> {
-    let rest = strip_scheme(url).ok_or("a URL begins with http://")?;
+pub(crate) fn split_url(url: &[u8]) -> Result<SplitUrl<'_>, &'static str> {
+    let (scheme, rest) = strip_scheme(url).ok_or("a URL begins with http:// or https://")?;
     let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));
     let authority = Authority::parse(authority).ok_or("the URL's host or port is malformed")?;
@@ -42,12 +50,15 @@ pub(crate) fn split_url(url: &[u8]) -> Result<(Authority<'_>, &[u8]), &'static s
         path if is_path_query(path) => path,
         _ => return Err("the URL's path has bytes that a request can't have"),
     };
-    Ok((authority, path_query))
+    Ok(SplitUrl { scheme, authority, path_query })
 }
 
-fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
-    let (scheme, rest) = url.split_at_checked(b"http://".len())?;
-    scheme.eq_ignore_ascii_case(b"http://").then_some(rest)
+fn strip_scheme(url: &[u8]) -> Option<(Scheme, &[u8])> {
+    let schemes = [(Scheme::Http, &b"http://"[..]), (Scheme::Https, b"https://")];
+    schemes.into_iter().find_map(|(scheme, prefix)| {
+        let (front, rest) = url.split_at_checked(prefix.len())?;
+        front.eq_ignore_ascii_case(prefix).then_some((scheme, rest))
+    })
 }
 
 /// Whether a request can have this path and query.

@@ -21,7 +21,7 @@ impl Access {
         let mut entry = None;
         client.worker.with_access_log(|log| {
             if log.samples() {
-                entry = Some(Box::new(AccessEntry::begin(head, client.peer.ip())));
+                entry = Some(Box::new(AccessEntry::begin(head, client)));
             }
         });
         Access { entry, trace: client.worker.tracers.begin(client, head) }

@@ -7,9 +7,11 @@ use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::cache_status::{CacheName, CacheStatus};
 use forebay_http::request::{RequestHead, Version};
 
+use crate::accept::Client;
 use crate::clock;
 use crate::limits::TRACE_TEXT_BYTES_MAX;
 use crate::terminal::{escaped_json, steers_terminal};
+use crate::transport::tls::TlsInfo;
 
 /// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(crate) struct AccessEntry {
     version: &'static str,
     referer: String,
     user_agent: String,
+    /// The result of the TLS handshake; `None` for a connection without TLS.
+    tls: Option<TlsInfo>,
     status: u16,
     body_bytes: u64,
     cache: String,
@@ -39,12 +43,12 @@ pub(crate) struct AccessEntry {
 
 impl AccessEntry {
     /// Creates an entry with the facts of the request.
-    pub(crate) fn begin(head: RequestHead<'_>, client: IpAddr) -> AccessEntry {
+    pub(crate) fn begin(head: RequestHead<'_>, client: &Client) -> AccessEntry {
         let fields = head.fields();
         AccessEntry {
             time_ms: clock::unix_ms(),
             started_us: clock::monotonic_us(),
-            client,
+            client: client.peer.ip(),
             method: text(head.method().as_bytes()),
             host: text(fields.first(FieldId::Host).unwrap_or_default()).to_ascii_lowercase(),
             target: text(head.target()),
@@ -54,6 +58,7 @@ impl AccessEntry {
             },
             referer: named(fields, b"referer"),
             user_agent: named(fields, b"user-agent"),
+            tls: client.tls_info().cloned(),
             status: 0,
             body_bytes: 0,
             cache: String::new(),
@@ -90,7 +95,7 @@ impl AccessEntry {
 
     /// Returns the entry as a JSON object.
     pub(crate) fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut entry = serde_json::json!({
             "time_ms": self.time_ms,
             "client": self.client.to_string(),
             "method": self.method,
@@ -103,7 +108,14 @@ impl AccessEntry {
             "cache": self.cache,
             "referer": self.referer,
             "user_agent": self.user_agent,
-        })
+        });
+        if let Some(tls) = &self.tls {
+            entry["tls_version"] = tls.version.into();
+            entry["tls_cipher"] = tls.cipher.into();
+            entry["tls_name"] = tls.server_name.as_deref().unwrap_or_default().into();
+            entry["tls_resumed"] = tls.is_resumed.into();
+        }
+        entry
     }
 
     /// Returns the date and the client.
@@ -214,6 +226,7 @@ mod tests {
             version: "HTTP/1.1",
             referer: String::new(),
             user_agent: "evil\n127.0.0.1 - - forged".to_owned(),
+            tls: None,
             status: 200,
             body_bytes: 12,
             cache: "forebay; hit; ttl=3".to_owned(),

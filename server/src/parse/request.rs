@@ -14,6 +14,8 @@ use crate::fault::Fault;
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) head: RequestHead<'a>,
+    /// The scheme of the client's connection.
+    pub(crate) scheme: Scheme,
     pub(crate) target: Target<'a>,
     pub(crate) framing: BodyFraming,
     /// Whether the client sends its body only after a 100 (RFC 9110 §10.1.1).
@@ -45,14 +47,17 @@ impl ResponseForm {
 }
 
 impl<'a> Request<'a> {
-    /// Checks target, framing and expectation of a parsed head.
+    /// Checks target, framing and expectation of a head that came over a connection with this
+    /// scheme.
     ///
     /// # Errors
     /// The request is ambiguous, or needs a feature that this server does not have.
-    pub(crate) fn check(head: RequestHead<'a>) -> Result<Request<'a>, Fault> {
+    pub(crate) fn check(head: RequestHead<'a>, scheme: Scheme) -> Result<Request<'a>, Fault> {
         let target = request_target(head)?;
-        if target.form == TargetForm::Absolute(Scheme::Https) {
-            // The URI promises encryption, but the response would be sent in the clear.
+        if let TargetForm::Absolute(target) = target.form
+            && target != scheme
+        {
+            // A URI of `https` promises encryption, but the response would be sent in the clear.
             return Err(Fault::NoSite);
         }
         let framing = request_framing(head)?;
@@ -65,7 +70,7 @@ impl<'a> Request<'a> {
             trailers: fields.contains(FieldId::Te) && accepts_trailers(fields.first(FieldId::Te)),
         };
         let directives = RequestDirectives::parse(fields);
-        Ok(Request { head, target, framing, expects_continue, directives, form })
+        Ok(Request { head, scheme, target, framing, expects_continue, directives, form })
     }
 
     /// Whether the request announces a body that has bytes, or may have bytes.
@@ -80,7 +85,7 @@ impl<'a> Request<'a> {
             return false;
         };
         out.extend(authority.host.iter().map(u8::to_ascii_lowercase));
-        if let Some(port) = explicit_port(authority) {
+        if let Some(port) = explicit_port(authority, self.scheme) {
             out.push(b':');
             forebay_http::write::decimal(out, u64::from(port));
         }
@@ -88,9 +93,9 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Returns the port, unless it is the default port of `http`.
-pub(crate) fn explicit_port(authority: Authority<'_>) -> Option<u16> {
-    authority.port.filter(|port| *port != Scheme::Http.default_port())
+/// Returns the port, unless it is the default port of the scheme.
+pub(crate) fn explicit_port(authority: Authority<'_>, scheme: Scheme) -> Option<u16> {
+    authority.port.filter(|port| *port != scheme.default_port())
 }
 
 fn accepts_trailers(te: Option<&[u8]>) -> bool {

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use forebay_http::request::HeadLimits;
+use forebay_http::target::Scheme;
 use forebay_rules::apply::{MessageLimits, RequestView, RuledMessage};
 use forebay_rules::ast::{AddressKind, Hook, PortKind};
 use forebay_rules::run::{CacheResult, Effects, RuleEnvironment, RunBuffers};
@@ -159,6 +160,14 @@ impl RuleEnvironment for World<'_> {
 
     fn transaction_count(&self) -> u64 {
         self.0.rule_state.facts.transaction_count
+    }
+
+    fn scheme(&self) -> Scheme {
+        self.0.rule_state.scheme()
+    }
+
+    fn tls_version(&self) -> &'static str {
+        self.0.rule_state.facts.tls_version
     }
 
     fn next_hop_host(&self) -> &str {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 
+use forebay_http::target::Scheme;
 use forebay_rules::ast::HttpControl;
 use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 
@@ -32,6 +33,10 @@ pub(crate) struct RuleProgress {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestFacts {
     pub(super) client: SocketAddr,
+    /// The scheme of the client's connection.
+    pub(super) scheme: Scheme,
+    /// The version of TLS, such as `tls/1.3`; empty without TLS.
+    pub(super) tls_version: &'static str,
     /// The address that the client connected to; `None` if there are no rules.
     pub(super) local: Option<SocketAddr>,
     /// Number of this request on its connection, from 1.
@@ -44,7 +49,7 @@ pub(super) struct RequestFacts {
 
 impl RuleState {
     /// Creates the state of a request that no client has made: it is only explained.
-    pub(crate) fn inspecting(client: IpAddr) -> RuleState {
+    pub(crate) fn inspecting(client: IpAddr, scheme: Scheme) -> RuleState {
         RuleState {
             transaction: Cell::default(),
             session: Cell::default(),
@@ -52,6 +57,8 @@ impl RuleState {
             outbound: Cell::default(),
             facts: RequestFacts {
                 client: SocketAddr::new(client, 0),
+                scheme,
+                tls_version: "",
                 local: None,
                 transaction_count: 1,
                 number: 0,
@@ -74,12 +81,22 @@ impl RuleState {
             outbound: Cell::default(),
             facts: RequestFacts {
                 client: client.canonical_peer(),
+                scheme: client.scheme,
+                tls_version: match client.tls_info() {
+                    Some(info) if has_rules => info.version_tag(),
+                    _ => "",
+                },
                 local: if has_rules { client.local() } else { None },
                 transaction_count: client.request_count(),
                 number: client.worker.request_number(),
                 is_inspecting: false,
             },
         }
+    }
+
+    /// Returns the scheme of the client's connection.
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.facts.scheme
     }
 
     /// Stores the session variables in the connection, for its next request.

@@ -34,6 +34,7 @@ use crate::counters::{COUNTERS, Counter};
 use crate::engine::{NewSettings, SettingsSlot, WorkerCommand, work};
 use crate::fetch::{Hosts, Resolver};
 use crate::purger::{InlinePurger, PurgeWork, Purger};
+use crate::transport::tls::WorkerTls;
 use crate::worker::{Worker, WorkerParts};
 
 /// A running worker.
@@ -132,6 +133,7 @@ impl SimServer {
             purger: self.purger.clone(),
             hosts: Arc::new(Hosts::new(Resolver::system())),
             connector: Box::new(connector),
+            tls: Rc::new(WorkerTls::new(None)),
             counters: self.counters.slot(slot),
             access_log: None,
             process_id: "00000000-0000-4000-8000-000000000000".into(),
@@ -145,7 +147,7 @@ impl SimServer {
             let tasks = LocalSet::new();
             tasks.run_until(work(own, listeners, received)).await;
         });
-        let _ = commands.send(WorkerCommand::Accept { further: None });
+        let _ = commands.send(WorkerCommand::Accept { further: Vec::new() });
         SimWorker { worker, commands, task }
     }
 
@@ -184,7 +186,7 @@ impl SimServer {
         for worker in &self.workers {
             let config = Some(Box::new(config_of(scenario, idle_ms)));
             let settings = Arc::new(SettingsSlot::default());
-            settings.put(NewSettings { config, access_log: None });
+            settings.put(NewSettings { config, tls: None, access_log: None });
             let (done, _) = oneshot::channel();
             let _ = worker.commands.send(WorkerCommand::TakeSettings { settings, done });
         }

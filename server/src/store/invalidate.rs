@@ -9,7 +9,6 @@ use forebay_http::authority::Authority;
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::invalidate::{TargetUri, invalidated_targets, invalidates};
 use forebay_http::policy::tags::invalidated_groups;
-use forebay_http::target::Scheme;
 use tokio::sync::oneshot;
 
 use crate::clock;
@@ -106,9 +105,9 @@ impl UnsafeTarget {
         let mut keys = resource_keys(route, authority, &self.path_query);
         if let Some(authority) = authority {
             let path_query = &self.path_query;
-            let target = TargetUri { scheme: Scheme::Http, authority, path_query };
+            let target = TargetUri { scheme: route.scheme, authority, path_query };
             for path_query in invalidated_targets(target, fields) {
-                let route = route_of_url(route.site, &path_query);
+                let route = route_of_url(route.site, route.scheme, &path_query);
                 keys.extend(resource_keys(route, Some(authority), &path_query));
             }
         }

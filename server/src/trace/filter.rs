@@ -5,6 +5,7 @@ use std::fmt;
 use forebay_http::authority::Authority;
 use forebay_http::fields::FieldId;
 use forebay_http::request::RequestHead;
+use forebay_http::target::Scheme;
 
 use crate::key::{is_path_query, split_url};
 use crate::limits::TRACE_FILTER_BYTES_MAX;
@@ -20,7 +21,10 @@ pub(crate) struct TraceFilter {
 #[derive(Debug, PartialEq, Eq)]
 struct FilterHost {
     host: String,
-    port: u16,
+    /// The port, unless it is the default port of a scheme.
+    port: Option<u16>,
+    /// The scheme as it was written.
+    scheme: Scheme,
 }
 
 /// The reason that a filter is refused, and the argument at fault.
@@ -37,10 +41,9 @@ impl TraceFilter {
     /// The URL is malformed or too long.
     pub(crate) fn of_url(url: &str) -> Result<TraceFilter, FilterError> {
         check_length("prefix", url)?;
-        let (authority, path) =
-            split_url(url.as_bytes()).map_err(|text| FilterError::new("prefix", text))?;
-        let path = String::from_utf8_lossy(path).into_owned();
-        Ok(TraceFilter { host: Some(FilterHost::of(authority)), path })
+        let url = split_url(url.as_bytes()).map_err(|text| FilterError::new("prefix", text))?;
+        let path = String::from_utf8_lossy(url.path_query).into_owned();
+        Ok(TraceFilter { host: Some(FilterHost::of(url.authority, url.scheme)), path })
     }
 
     /// Creates a filter from a host and the beginning of a path.
@@ -55,7 +58,7 @@ impl TraceFilter {
             check_length("host", text)?;
             let authority = Authority::parse(text.as_bytes());
             let authority = authority.ok_or(FilterError::new("host", "write HOST or HOST:PORT"))?;
-            Ok(FilterHost::of(authority))
+            Ok(FilterHost::of(authority, Scheme::Http))
         });
         let path = path.unwrap_or_default();
         check_length("path", path)?;
@@ -69,7 +72,7 @@ impl TraceFilter {
     /// Whether the filter selects a request with this head, which may be invalid.
     pub(super) fn selects(&self, head: RequestHead<'_>) -> bool {
         let (authority, path) = match split_url(head.target()) {
-            Ok((authority, path)) => (Some(authority), path),
+            Ok(url) => (Some(url.authority), url.path_query),
             Err(_) => {
                 (head.fields().first(FieldId::Host).and_then(Authority::parse), head.target())
             }
@@ -88,16 +91,18 @@ impl fmt::Display for TraceFilter {
         match &self.host {
             None if self.path.is_empty() => out.write_str("all requests"),
             None => write!(out, "requests for {}… of any host", self.path),
-            Some(FilterHost { host, port: 80 }) => write!(out, "http://{host}{}…", self.path),
-            Some(FilterHost { host, port }) => write!(out, "http://{host}:{port}{}…", self.path),
+            Some(FilterHost { host, port, scheme }) => {
+                let port = port.map_or(String::new(), |port| format!(":{port}"));
+                write!(out, "{}://{host}{port}{}…", scheme.as_str(), self.path)
+            }
         }
     }
 }
 
 impl FilterHost {
-    fn of(authority: Authority<'_>) -> FilterHost {
+    fn of(authority: Authority<'_>, scheme: Scheme) -> FilterHost {
         let host = String::from_utf8_lossy(authority.host).into_owned();
-        FilterHost { host, port: port_of(authority) }
+        FilterHost { host, port: port_of(authority), scheme }
     }
 
     fn is_of(&self, authority: Authority<'_>) -> bool {
@@ -105,9 +110,11 @@ impl FilterHost {
     }
 }
 
-/// Returns the port of an authority; without a port, that of HTTP.
-fn port_of(authority: Authority<'_>) -> u16 {
-    authority.port.unwrap_or(80)
+/// Returns the port of an authority, unless it is the default port of a scheme: a filter selects
+/// the requests of both schemes.
+fn port_of(authority: Authority<'_>) -> Option<u16> {
+    let defaults = [Scheme::Http.default_port(), Scheme::Https.default_port()];
+    authority.port.filter(|port| !defaults.contains(port))
 }
 
 impl FilterError {

@@ -119,7 +119,7 @@ impl WorkerTracers {
         if tracers.is_empty() {
             return Trace::default();
         }
-        let mut entry = AccessEntry::begin(head, client.peer.ip());
+        let mut entry = AccessEntry::begin(head, client);
         entry.shorten();
         // An older time is that of an earlier request, while no tracer was attached.
         if arrived_us >= self.since_us.get() {

@@ -12,6 +12,14 @@ use socket2::{Domain, Protocol, Type};
 
 use crate::limits::LISTEN_BACKLOG;
 
+/// A listening socket of a worker.
+#[derive(Debug)]
+pub(crate) struct ListenSocket {
+    pub(crate) socket: std::net::TcpListener,
+    /// Whether its clients use TLS.
+    pub(crate) is_tls: bool,
+}
+
 /// The sockets for clients, all at one address.
 #[derive(Debug)]
 pub(crate) struct Listeners {
@@ -83,16 +91,47 @@ impl Listeners {
         self.sockets.iter().chain(&self.further).map(std::net::TcpListener::try_clone).collect()
     }
 
-    /// Spreads the sockets over `count` workers; every socket gets a worker.
-    pub(crate) fn spread(
-        sockets: Vec<std::net::TcpListener>,
-        count: usize,
-    ) -> Vec<Vec<std::net::TcpListener>> {
-        let mut of_workers: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();
-        for (socket, worker) in sockets.into_iter().zip((0..count).cycle()) {
-            of_workers[worker].push(socket);
+    /// Spreads the sockets over the workers, which may have sockets for other addresses; every
+    /// socket gets a worker. Returns the further sockets.
+    fn spread(
+        self,
+        is_tls: bool,
+        of_workers: &mut [Vec<ListenSocket>],
+    ) -> Vec<std::net::TcpListener> {
+        let count = of_workers.len();
+        for (socket, worker) in self.sockets.into_iter().zip((0..count).cycle()) {
+            of_workers[worker].push(ListenSocket { socket, is_tls });
         }
-        of_workers
+        self.further
+    }
+
+    /// Gives the further sockets to the last workers, which have no socket at this address.
+    fn spread_further(
+        further: Vec<std::net::TcpListener>,
+        is_tls: bool,
+        of_workers: &mut [Vec<ListenSocket>],
+    ) {
+        let without = of_workers.len().saturating_sub(further.len());
+        for (socket, worker) in further.into_iter().zip(of_workers.iter_mut().skip(without)) {
+            worker.push(ListenSocket { socket, is_tls });
+        }
+    }
+
+    /// Spreads the sockets of `listen` and `listen_tls` over the workers. Returns the sockets of
+    /// each worker, and those that do not listen yet.
+    pub(crate) fn spread_all(
+        listeners: Listeners,
+        tls: Vec<Listeners>,
+        worker_count: usize,
+    ) -> (Vec<Vec<ListenSocket>>, Vec<Vec<ListenSocket>>) {
+        let mut of_workers: Vec<Vec<_>> = (0..worker_count).map(|_| Vec::new()).collect();
+        let mut further: Vec<Vec<_>> = (0..worker_count).map(|_| Vec::new()).collect();
+        let all = std::iter::once((listeners, false)).chain(tls.into_iter().map(|tls| (tls, true)));
+        for (listeners, is_tls) in all {
+            let without = listeners.spread(is_tls, &mut of_workers);
+            Listeners::spread_further(without, is_tls, &mut further);
+        }
+        (of_workers, further)
     }
 
     /// Makes a further socket listen, so that it gets its share of the connections.
@@ -143,10 +182,14 @@ mod tests {
             let new = Listeners::take_over(old.address, copies, now).expect("they listen there");
             assert_eq!(new.sockets.len(), before, "{before} to {now}");
             assert_eq!(new.further.len(), now.saturating_sub(before), "{before} to {now}");
-            let sizes: Vec<_> = Listeners::spread(new.sockets, now).iter().map(Vec::len).collect();
+            let mut of_workers: Vec<Vec<ListenSocket>> = (0..now).map(|_| Vec::new()).collect();
+            let further = new.spread(true, &mut of_workers);
+            let sizes: Vec<_> = of_workers.iter().map(Vec::len).collect();
             assert_eq!(sizes.iter().sum::<usize>(), before, "{before} to {now}: {sizes:?}");
             let idle = sizes.iter().filter(|size| **size == 0).count();
-            assert_eq!(idle, new.further.len(), "{before} to {now}: {sizes:?}");
+            assert_eq!(idle, further.len(), "{before} to {now}: {sizes:?}");
+            Listeners::spread_further(further, true, &mut of_workers);
+            assert!(of_workers.iter().all(|sockets| !sockets.is_empty()), "{before} to {now}");
         }
     }
 

@@ -11,13 +11,16 @@
 //! | [`Transport`] | one connection of a client |
 //! | [`Connector`] | a means to open connections to origins |
 //!
+//! [`tls`] is a transport over another one.
+//!
 //! Each value of these types belongs to one worker and stays on its thread.
 
 mod listeners;
 mod origin;
 mod tcp;
+pub(crate) mod tls;
 
-pub(crate) use listeners::Listeners;
+pub(crate) use listeners::{ListenSocket, Listeners};
 pub(crate) use origin::{Connecting, Connector, OriginConnection, OriginEnds, OriginIo};
 pub(crate) use tcp::{TcpConnector, TcpListener};
 
@@ -56,6 +59,11 @@ pub(crate) trait Transport {
     /// Makes the connection end with a reset, so that the client does not take a truncated response
     /// for a complete one.
     fn reset_on_close(&self);
+
+    /// The connection as a TLS connection, if it is one. Then its handshake comes first.
+    fn tls(&self) -> Option<&tls::TlsTransport> {
+        None
+    }
 }
 
 /// A queue of connections that clients have opened.

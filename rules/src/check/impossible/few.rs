@@ -2,7 +2,7 @@
 
 use super::{Mismatch, TextComparison, without_it};
 use crate::{
-    ast::{Comparison, ConnectionPart, UrlPart, Variable},
+    ast::{Comparison, ConnectionPart, UrlKind, UrlPart, Variable},
     check::suggest::nearest,
     lex::SourceWord,
 };
@@ -11,15 +11,24 @@ use crate::{
 pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
     Some(match subject {
         Variable::Cache => &["none", "miss", "hit-stale", "hit-fresh", "skipped"],
-        Variable::Url(_, UrlPart::Scheme) => &["http"],
+        Variable::Url(UrlKind::Server, UrlPart::Scheme) => &["http"],
+        Variable::Url(_, UrlPart::Scheme) => &["http", "https"],
         Variable::Connection(part) => match part {
             ConnectionPart::IpFamily => &["ipv4", "ipv6"],
             ConnectionPart::Ipv4 => &["ipv4", ""],
             ConnectionPart::Ipv6 => &["ipv6", ""],
-            ConnectionPart::Stack => &["http/1.1,tcp,ipv4", "http/1.1,tcp,ipv6"],
-            // These are always empty, because Forebay does not support TLS and HTTP/2 for clients
-            // yet. Rules for such connections are valid all the same.
-            ConnectionPart::Tls | ConnectionPart::H2 => return None,
+            ConnectionPart::Stack => &[
+                "http/1.1,tcp,ipv4",
+                "http/1.1,tcp,ipv6",
+                "http/1.1,tls/1.2,tcp,ipv4",
+                "http/1.1,tls/1.2,tcp,ipv6",
+                "http/1.1,tls/1.3,tcp,ipv4",
+                "http/1.1,tls/1.3,tcp,ipv6",
+            ],
+            ConnectionPart::Tls => &["tls/1.2", "tls/1.3", ""],
+            // This is always empty, because Forebay does not support HTTP/2 for clients yet. Rules
+            // for such connections are valid all the same.
+            ConnectionPart::H2 => return None,
         },
         _ => return None,
     })

@@ -63,16 +63,13 @@ pub(super) fn never_host(how: TextComparison, text: &str, whose: &str) -> Option
 }
 
 fn whole(how: TextComparison, text: &str) -> Option<Mismatch> {
-    const BEGIN: &str = "http://";
     let folded = if how.nocase { text.to_ascii_lowercase() } else { text.to_owned() };
-    let begins = folded.starts_with(BEGIN)
-        || (how.compare == Comparison::Prefix && BEGIN.starts_with(&folded));
-    let hint = match folded.strip_prefix("https://") {
-        Some(rest) => format!("http://{rest}"),
-        None if folded.starts_with("https:") => "only http is supported".into(),
-        None => "to compare a part, use HOST, PORT, PATH or QUERY".into(),
-    };
-    (!begins).then(|| ("a whole URL begins with http://".into(), hint))
+    let begins = ["http://", "https://"].iter().any(|begin| {
+        folded.starts_with(begin)
+            || (how.compare == Comparison::Prefix && begin.starts_with(&folded))
+    });
+    let hint = "to compare a part, use HOST, PORT, PATH or QUERY";
+    (!begins).then(|| ("a whole URL begins with http:// or https://".into(), hint.into()))
 }
 
 /// Detects a regex anchored to a beginning that never or hardly ever occurs.
@@ -89,7 +86,7 @@ pub(super) fn never_regex(part: &UrlPart, pattern: &str) -> Option<Mismatch> {
     match part {
         UrlPart::Path if begins("\\/") => Some(path_with_slash()),
         UrlPart::Query if begins("\\?") => Some(query_with_mark()),
-        UrlPart::Whole if begins("\\/") || begins("https:") => whole(
+        UrlPart::Whole if begins("\\/") => whole(
             TextComparison { compare: Comparison::Equal, nocase: false, negated: false },
             pattern.trim_start_matches(['^', '\\']),
         ),

@@ -232,11 +232,13 @@ fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
         }
     }
     let (mut server, mut route) = (ServerSettings::default(), RouteSettings::default());
+    let mut site = SiteSettings::default();
     // `rules` is left out, because neither struct has a field for it.
     for setting in table::top_level().filter(|setting| setting.scope != SettingScope::Everywhere) {
         let flag = RawValue::Flag(setting.default.unwrap());
         let set = match setting.scope {
             SettingScope::Server => server.set(setting, flag),
+            SettingScope::PerSite => site.set(setting, flag),
             _ => route.set(setting, flag),
         };
         assert_eq!(set, Ok(()), "{}", setting.name);

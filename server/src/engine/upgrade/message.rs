@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use forebay_shm::DirId;
 
 use crate::limits::UPGRADE_MESSAGE_BYTES_MAX;
+use crate::transport::tls::{TICKET_KEYS_BYTES, TicketKeys};
 
 /// Size of a message's head: its kind and the length of its contents.
 pub(super) const HEAD_BYTES: usize = 8;
@@ -51,12 +52,15 @@ pub(super) enum CacheDirId {
 }
 
 /// The offer of the old process. Its descriptors follow in this order: the socket for upgrades, the
-/// admin socket, the lock of the cache directory (if `has_guard`), and the listening sockets.
+/// admin socket, the lock of the cache directory (if `has_guard`), and the listening sockets, those
+/// for TLS included; a socket's address tells what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) has_guard: bool,
     pub(super) socket_count: u32,
     pub(super) totals: UpgradeTotals,
+    /// The keys of session tickets, so that clients can resume their sessions.
+    pub(super) ticket_keys: TicketKeys,
 }
 
 /// The parts of the old process that the new process continues to use.
@@ -111,6 +115,7 @@ impl UpgradeMessage {
                 has_guard: rest.bool()?,
                 socket_count: rest.u32()?,
                 totals: UpgradeTotals { upgrades: rest.u64()?, upgrades_failed: rest.u64()? },
+                ticket_keys: TicketKeys::decode(&rest.take::<TICKET_KEYS_BYTES>()?),
             }),
             4 => UpgradeMessage::Descriptors(rest.u32()?),
             5 => UpgradeMessage::Ready(Readiness {
@@ -166,6 +171,7 @@ impl Offer {
         contents.extend(self.socket_count.to_le_bytes());
         contents.extend(self.totals.upgrades.to_le_bytes());
         contents.extend(self.totals.upgrades_failed.to_le_bytes());
+        contents.extend(self.ticket_keys.encode());
         contents
     }
 }
@@ -224,12 +230,18 @@ mod tests {
         };
         let id = DirId { device: 7, inode: u64::MAX };
         let totals = UpgradeTotals { upgrades: 3, upgrades_failed: 1 };
+        let ticket_keys = TicketKeys::decode(&std::array::from_fn(|at| at as u8));
         vec![
             hello(CacheDirId::None),
             hello(CacheDirId::Absent),
             hello(CacheDirId::Is(id)),
             UpgradeMessage::Refused("it does not want to".to_owned()),
-            UpgradeMessage::Offer(Offer { has_guard: true, socket_count: 1024, totals }),
+            UpgradeMessage::Offer(Offer {
+                has_guard: true,
+                socket_count: 1024,
+                totals,
+                ticket_keys,
+            }),
             UpgradeMessage::Descriptors(64),
             UpgradeMessage::Ready(Readiness { has_admin: true, shares_store: false }),
             UpgradeMessage::Ready(Readiness { has_admin: false, shares_store: true }),

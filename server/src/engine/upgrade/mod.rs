@@ -37,4 +37,4 @@ pub(super) use old_process::{Handover, HandoverOutcome, serve_upgrades};
 
 /// Version of the protocol, which changes with the form or meaning of a message. A running server
 /// refuses a process with another version.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;

@@ -21,6 +21,7 @@ use super::message::{
 use super::wire;
 use crate::config::ServerSettings;
 use crate::limits::{UPGRADE_ANSWER_MS_MAX, UPGRADE_DESCRIPTORS_MAX, UPGRADE_SOCKETS_MAX};
+use crate::transport::tls::TicketKeys;
 
 /// A connection to the running server, which waits until this process is ready.
 pub(in crate::engine) struct Predecessor {
@@ -38,6 +39,7 @@ pub(in crate::engine) struct InheritedSockets {
     pub(in crate::engine) guard: Option<OwnedFd>,
     pub(in crate::engine) sockets: Vec<TcpListener>,
     pub(in crate::engine) totals: UpgradeTotals,
+    pub(in crate::engine) ticket_keys: TicketKeys,
 }
 
 /// The reason that a process could not take over; a running server continues.
@@ -175,6 +177,7 @@ impl Predecessor {
             guard,
             sockets,
             totals: offer.totals,
+            ticket_keys: offer.ticket_keys,
         })
     }
 

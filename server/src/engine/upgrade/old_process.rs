@@ -243,6 +243,7 @@ async fn offer(
         has_guard: guard.is_some(),
         socket_count: u32::try_from(handover.sockets.len()).unwrap_or(u32::MAX),
         totals: control.upgrade_totals(),
+        ticket_keys: control.ticket_keys.get().0,
     };
     say(stream, &UpgradeMessage::Offer(offer).encode(), &[]).await?;
     for piece in descriptors.chunks(UPGRADE_DESCRIPTORS_MAX) {

@@ -1,0 +1,392 @@
+//! Certificates and keys of the configuration: reading their files, and checking that they can be
+//! used.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error as TlsError, InconsistentKeys};
+
+use super::Config;
+use super::error::ProblemSpan;
+use super::read::Reader;
+use super::setting::{RawValue, Readable, Setting, ValueProblem};
+use super::site::Site;
+use super::table::{ServerSettings, SiteSettings};
+use crate::clock;
+use crate::limits::{CERTIFICATE_BYTES_MAX, CERTIFICATES_MAX, LISTEN_TLS_MAX};
+
+/// Versions of TLS that clients may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsProfile {
+    /// TLS 1.2 and 1.3.
+    Intermediate,
+    /// TLS 1.3.
+    Modern,
+}
+
+/// The words of `tls_profile`, in the order of [`TlsProfile`].
+pub(crate) const TLS_PROFILE_WORDS: &[&str] = &["intermediate", "modern"];
+
+/// Addresses that clients with TLS connect to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsAddresses(pub Vec<SocketAddr>);
+
+/// Names of files, as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileList(pub Vec<PathBuf>);
+
+/// The certificates of one or more sites, which are alternatives for one client.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CertificateSet {
+    /// A hash of the names of the files. It stays the same when a certificate is renewed.
+    pub id: u64,
+    /// The certificates, at least one.
+    pub identities: Vec<Identity>,
+    /// Sentences about files that can be used but need attention.
+    pub warnings: Vec<String>,
+}
+
+/// A certificate and its key.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate, and those of its issuers.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// The private key.
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl Config {
+    /// The warnings about files for TLS, each a sentence that names the file.
+    pub fn tls_warnings(&self) -> impl Iterator<Item = &str> {
+        let own = self.sites.iter().filter_map(|site| site.certificates.as_deref());
+        let sets = self.certificates.as_deref().into_iter().chain(own);
+        sets.flat_map(|set| set.warnings.iter().map(String::as_str))
+    }
+}
+
+impl TlsAddresses {
+    /// Whether there is no listener for TLS.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Readable for TlsProfile {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        Ok(match setting.choice(raw)? {
+            0 => TlsProfile::Intermediate,
+            _ => TlsProfile::Modern,
+        })
+    }
+}
+
+impl Readable for TlsAddresses {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let texts = setting.texts(raw)?;
+        let addresses = texts.iter().map(|text| SocketAddr::read(RawValue::Text(text), setting));
+        let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
+        if addresses.len() > LISTEN_TLS_MAX {
+            return Err(setting.problem(format_args!("has more than {LISTEN_TLS_MAX} addresses")));
+        }
+        for (index, address) in addresses.iter().enumerate() {
+            let earlier = addresses.get(..index).unwrap_or_default();
+            if address.port() != 0 && earlier.contains(address) {
+                return Err(setting.problem(format_args!("has {address} twice")));
+            }
+        }
+        Ok(TlsAddresses(addresses))
+    }
+}
+
+impl Readable for FileList {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        // One file may be written without brackets.
+        let texts = match raw {
+            RawValue::Text(text) if !text.is_empty() => vec![text],
+            _ => setting.texts(raw)?,
+        };
+        if texts.len() > CERTIFICATES_MAX {
+            return Err(setting.problem(format_args!("has more than {CERTIFICATES_MAX} files")));
+        }
+        if texts.iter().any(|text| text.is_empty()) {
+            return Err(setting.problem("has an empty name"));
+        }
+        Ok(FileList(texts.into_iter().map(PathBuf::from).collect()))
+    }
+}
+
+impl Reader<'_> {
+    /// Reads the certificates at the top of the file or of the flags.
+    pub(crate) fn default_certificates(
+        &mut self,
+        settings: &SiteSettings,
+        places: &HashMap<&'static str, ProblemSpan>,
+    ) -> Option<Arc<CertificateSet>> {
+        let at = |name| places.get(name).cloned();
+        self.certificates(settings, at("tls_cert"), at("tls_key"))
+    }
+
+    /// Reads the certificates that `settings` names. The spans are those of `tls_cert` and
+    /// `tls_key`, if they are given.
+    pub(crate) fn certificates(
+        &mut self,
+        settings: &SiteSettings,
+        cert_at: Option<ProblemSpan>,
+        key_at: Option<ProblemSpan>,
+    ) -> Option<Arc<CertificateSet>> {
+        let (certs, keys) = (&settings.tls_cert.0, &settings.tls_key.0);
+        let (cert_at, key_at) = match (cert_at, key_at) {
+            (None, None) => return None,
+            (Some(at), None) => {
+                let problem = ValueProblem::new("`tls_cert` needs `tls_key`");
+                self.problem(at, problem.hint("name the file with the private key"));
+                return None;
+            }
+            (None, Some(at)) => {
+                let problem = ValueProblem::new("`tls_key` needs `tls_cert`");
+                self.problem(at, problem.hint("name the file with the certificate"));
+                return None;
+            }
+            (Some(cert_at), Some(key_at)) => (cert_at, key_at),
+        };
+        if certs.len() != keys.len() {
+            let text = format!("{} certificates have {} keys", certs.len(), keys.len());
+            let problem = ValueProblem::new(text).hint("name one key for each certificate");
+            self.problem(key_at, problem);
+            return None;
+        }
+        let mut set = CertificateSet { id: 0, identities: Vec::new(), warnings: Vec::new() };
+        let mut hasher = std::hash::DefaultHasher::new();
+        for (cert, key) in certs.iter().zip(keys) {
+            let cert = self.resolved(cert, &cert_at);
+            let key = self.resolved(key, &key_at);
+            (&cert, &key).hash(&mut hasher);
+            let chain = self.keep(cert_at.clone(), read_chain(&cert, &mut set.warnings));
+            let key_der = self.keep(key_at.clone(), read_key(&key, &mut set.warnings));
+            let (Some(chain), Some(key_der)) = (chain, key_der) else { continue };
+            let fits = check_pair(&chain, &key_der, (&cert, &key));
+            self.keep(key_at.clone(), fits);
+            set.identities.push(Identity { chain, key: key_der });
+        }
+        // 0 stands for a site without certificates.
+        set.id = hasher.finish().max(1);
+        (!set.identities.is_empty()).then(|| Arc::new(set))
+    }
+
+    /// Checks that every site has a certificate if there is a listener for TLS.
+    pub(crate) fn check_listen_tls(
+        &mut self,
+        server: &ServerSettings,
+        sites: &[Site],
+        places: &HashMap<&'static str, ProblemSpan>,
+    ) {
+        let at = places.get("listen_tls").cloned().unwrap_or(ProblemSpan::File);
+        let addresses = &server.listen_tls.0;
+        if server.listen.port() != 0 && addresses.contains(&server.listen) {
+            let problem = ValueProblem::new("`listen` and `listen_tls` are the same address");
+            self.problem(at, problem);
+        } else if !addresses.is_empty()
+            && let Some(site) = sites.iter().find(|site| site.certificates_id == 0)
+        {
+            let problem = ValueProblem::new(format!("the site {:?} has no certificate", site.name));
+            let hint = "set `tls_cert` and `tls_key`, for the site or for all sites";
+            self.problem(at, problem.hint(hint));
+        }
+    }
+
+    fn resolved(&self, path: &Path, at: &ProblemSpan) -> PathBuf {
+        match at {
+            ProblemSpan::Flag(_) => path.to_owned(),
+            _ => self.file.dir().join(path),
+        }
+    }
+}
+
+fn read_chain(
+    path: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<CertificateDer<'static>>, ValueProblem> {
+    let (text, _) = read_pem(path)?;
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    let chain = chain.map_err(|error| unusable(path, error))?;
+    let Some(first) = chain.first() else {
+        return Err(unusable(path, "there is no certificate in it")
+            .hint("a PEM file has a line -----BEGIN CERTIFICATE-----"));
+    };
+    let now = clock::unix_seconds();
+    match validity(first) {
+        Some((_, until)) if until < now => {
+            warnings.push(format!("{}: the certificate has expired", path.display()));
+        }
+        Some((from, _)) if from > now => {
+            warnings.push(format!("{}: the certificate is not valid yet", path.display()));
+        }
+        _ => {}
+    }
+    Ok(chain)
+}
+
+fn read_key(
+    path: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<PrivateKeyDer<'static>, ValueProblem> {
+    let (text, mode) = read_pem(path)?;
+    if mode & 0o077 != 0 {
+        warnings.push(format!(
+            "{}: other users may read the private key (mode {:04o}); use chmod 600",
+            path.display(),
+            mode & 0o7777
+        ));
+    }
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        rustls::pki_types::pem::Error::NoItemsFound => {
+            let encrypted = b"ENCRYPTED PRIVATE KEY";
+            let is_encrypted = text.windows(encrypted.len()).any(|part| part == encrypted);
+            match is_encrypted {
+                true => unusable(path, "the private key is encrypted")
+                    .hint("decrypt it with `openssl pkey`"),
+                false => unusable(path, "there is no private key in it")
+                    .hint("a PEM file has a line -----BEGIN PRIVATE KEY-----"),
+            }
+        }
+        error => unusable(path, error),
+    })
+}
+
+/// Checks that the key can be used, and belongs to the certificate.
+fn check_pair(
+    chain: &[CertificateDer<'static>],
+    key: &PrivateKeyDer<'static>,
+    (cert_path, key_path): (&Path, &Path),
+) -> Result<(), ValueProblem> {
+    let provider = aws_lc_rs::default_provider();
+    let pair = CertifiedKey::from_der(chain.to_vec(), key.clone_key(), &provider);
+    pair.map(drop).map_err(|error| match error {
+        TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            unusable(key_path, format_args!("the key is not that of {}", cert_path.display()))
+        }
+        TlsError::InvalidCertificate(error) => {
+            unusable(cert_path, format_args!("the certificate is malformed: {error:?}"))
+        }
+        error => unusable(key_path, error),
+    })
+}
+
+fn unusable(path: &Path, why: impl std::fmt::Display) -> ValueProblem {
+    ValueProblem::new(format!("cannot use {}: {why}", path.display()))
+}
+
+/// Returns the content of a file, and its mode.
+fn read_pem(path: &Path) -> Result<(Vec<u8>, u32), ValueProblem> {
+    let failed = |error| ValueProblem::new(format!("cannot read {}: {error}", path.display()));
+    let file = File::open(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.mode();
+    let mut text = Vec::new();
+    file.take(CERTIFICATE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() > CERTIFICATE_BYTES_MAX {
+        let why = format!("it is larger than {CERTIFICATE_BYTES_MAX} bytes");
+        return Err(unusable(path, why));
+    }
+    Ok((text, mode))
+}
+
+/// Returns the times in Unix seconds from which and until which a certificate is valid (RFC 5280
+/// §4.1.2.5); `None` if they cannot be read.
+fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
+    const SEQUENCE: u8 = 0x30;
+    let (_, certificate, _) = element(certificate)?;
+    let (_, mut rest, _) = element(certificate)?;
+    let mut sequences = 0;
+    loop {
+        let (tag, content, after) = element(rest)?;
+        sequences += u8::from(tag == SEQUENCE);
+        // The sequences before are the algorithm and the issuer.
+        if sequences == 3 {
+            let (_, from, content) = element(content)?;
+            let (_, until, _) = element(content)?;
+            return Some((unix_time(from)?, unix_time(until)?));
+        }
+        rest = after;
+    }
+}
+
+/// Splits the first element of DER from the bytes after it. Returns its tag and its content.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81..=0x83 => {
+            let (length, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            (length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((tag, content, rest))
+}
+
+/// Returns the Unix seconds of `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`.
+fn unix_time(text: &[u8]) -> Option<u64> {
+    let digits = text.strip_suffix(b"Z")?;
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| {
+        let part = digits.get(range)?;
+        Some(part.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+    };
+    let (year, at) = match digits.len() {
+        12 => (number(0..2)?, 2),
+        14 => (number(0..4)?, 4),
+        _ => return None,
+    };
+    let year = if at == 2 { year + if year < 50 { 2000 } else { 1900 } } else { year };
+    let (month, day) = (number(at..at + 2)?, number(at + 2..at + 4)?);
+    let seconds =
+        number(at + 4..at + 6)? * 3600 + number(at + 6..at + 8)? * 60 + number(at + 8..at + 10)?;
+    // Days since 1970 in the Gregorian calendar, with years that begin in March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
+    days.checked_sub(719_469).map(|days| days * 86_400 + seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_of_certificates_are_unix_seconds() {
+        for (text, expected) in [
+            ("19700101000000Z", Some(0)),
+            ("700101000001Z", Some(1)),
+            ("000229120000Z", Some(951_825_600)),
+            ("491231235959Z", Some(2_524_607_999)),
+            ("20500101000000Z", Some(2_524_608_000)),
+            ("20261125000000Z", Some(1_795_564_800)),
+            ("2026112500000Z", None),
+            ("20261125000000", None),
+            ("", None),
+        ] {
+            assert_eq!(unix_time(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_bytes_of_a_certificate_cause_a_panic() {
+        let bytes = [0x30, 0x82, 0x01, 0x00, 0x30, 0x03, 0x02, 0x01, 0x05, 0x30, 0x84, 0xff];
+        for end in 0..bytes.len() {
+            assert_eq!(validity(&bytes[..end]), None, "{end}");
+        }
+    }
+}

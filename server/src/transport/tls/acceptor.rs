@@ -1,0 +1,153 @@
+//! The settings for TLS of one worker: certificates by name, versions, ticket keys.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, ServerConfig};
+use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{SignatureAlgorithm, SupportedProtocolVersion};
+
+use super::tickets::{TicketKeys, Tickets};
+use crate::config::{CertificateSet, Config, HostPattern, TlsProfile};
+
+/// Everything that a worker needs to accept TLS connections. It is immutable: a reload or a
+/// rotation of ticket keys makes a new one.
+#[derive(Debug)]
+pub(crate) struct TlsAcceptor {
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) table: Arc<CertificateTable>,
+    pub(super) handshake_ms_max: u32,
+    pub(super) handshakes_max: u32,
+}
+
+/// The certificates of the sites, by the names that they serve.
+#[derive(Default)]
+pub(super) struct CertificateTable {
+    sets: Vec<KeySet>,
+    exact: HashMap<Box<str>, usize>,
+    below: HashMap<Box<str>, usize>,
+    /// The set for other names, and for clients that send no name.
+    other: Option<usize>,
+}
+
+/// The certificates of one set, which differ in their signature algorithm.
+struct KeySet {
+    id: u64,
+    keys: Vec<Arc<CertifiedKey>>,
+}
+
+/// Makes the settings for TLS of one worker; `None` if the server has no listener for TLS.
+///
+/// # Errors
+/// A text: the library refuses the settings.
+pub(crate) fn acceptor(
+    config: &Config,
+    tickets: &TicketKeys,
+) -> Result<Option<TlsAcceptor>, String> {
+    if config.server.listen_tls.is_empty() {
+        return Ok(None);
+    }
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let table = Arc::new(CertificateTable::new(config, &provider)?);
+    let versions: &[&SupportedProtocolVersion] = match config.server.tls_profile {
+        TlsProfile::Intermediate => &[&TLS13, &TLS12],
+        TlsProfile::Modern => &[&TLS13],
+    };
+    let mut settings = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::clone(&table) as Arc<dyn ResolvesServerCert>);
+    settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // The library's own store of sessions is behind a mutex; tickets need no store.
+    settings.session_storage = Arc::new(NoServerSessionStorage {});
+    let tickets = Tickets::new(tickets).ok_or("the ticket keys cannot be used")?;
+    settings.ticketer = Arc::new(tickets);
+    // A second ticket would cost every client 230 bytes; clients with one connection need one.
+    settings.send_tls13_tickets = 1;
+    Ok(Some(TlsAcceptor {
+        config: Arc::new(settings),
+        table,
+        handshake_ms_max: config.server.tls_handshake_ms_max,
+        handshakes_max: config.server.tls_handshakes_max,
+    }))
+}
+
+impl CertificateTable {
+    fn new(config: &Config, provider: &CryptoProvider) -> Result<CertificateTable, String> {
+        let mut table = CertificateTable::default();
+        table.other = table.add(config.certificates.as_deref(), provider)?;
+        for site in &config.sites {
+            let set = match &site.certificates {
+                Some(own) => table.add(Some(own), provider)?,
+                None => table.other,
+            };
+            let Some(set) = set else { continue };
+            for name in &site.names {
+                match name {
+                    HostPattern::Exact(host) => drop(table.exact.insert(host.as_str().into(), set)),
+                    HostPattern::Below(host) => drop(table.below.insert(host.as_str().into(), set)),
+                    HostPattern::Any => table.other = Some(set),
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    fn add(
+        &mut self,
+        set: Option<&CertificateSet>,
+        provider: &CryptoProvider,
+    ) -> Result<Option<usize>, String> {
+        let Some(set) = set else { return Ok(None) };
+        if let Some(known) = self.sets.iter().position(|known| known.id == set.id) {
+            return Ok(Some(known));
+        }
+        let mut keys = Vec::new();
+        for identity in &set.identities {
+            let key =
+                CertifiedKey::from_der(identity.chain.clone(), identity.key.clone_key(), provider);
+            keys.push(Arc::new(key.map_err(|error| error.to_string())?));
+        }
+        // Signing with RSA takes nine times as long as with ECDSA.
+        keys.sort_by_key(|key| key.key.algorithm() == SignatureAlgorithm::RSA);
+        self.sets.push(KeySet { id: set.id, keys });
+        Ok(Some(self.sets.len() - 1))
+    }
+
+    /// Returns the set for a name: that of the site with exactly this name, else of the site with
+    /// the longest matching `*.` name, else the set for other names.
+    fn lookup(&self, name: Option<&str>) -> Option<&KeySet> {
+        let named = name.and_then(|name| {
+            // The library gives names in lower case.
+            self.exact.get(name).or_else(|| {
+                let mut suffixes = name.match_indices('.').map(|(at, _)| name.get(at + 1..));
+                suffixes.find_map(|suffix| self.below.get(suffix?))
+            })
+        });
+        self.sets.get(named.copied().or(self.other)?)
+    }
+
+    /// Returns the identity of the set for a name; 0 if there is none.
+    pub(super) fn set_of(&self, name: Option<&str>) -> u64 {
+        self.lookup(name).map_or(0, |set| set.id)
+    }
+}
+
+impl ResolvesServerCert for CertificateTable {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let set = self.lookup(hello.server_name())?;
+        let fits =
+            |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
+        set.keys.iter().find(fits).or(set.keys.first()).cloned()
+    }
+}
+
+impl fmt::Debug for CertificateTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CertificateTable({} sets)", self.sets.len())
+    }
+}

@@ -1,0 +1,99 @@
+//! Listening sockets whose connections use TLS.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::sync::Semaphore;
+
+use super::acceptor::TlsAcceptor;
+use super::session::TlsTransport;
+use super::slots::HandshakeSlots;
+use crate::counters::Counter;
+use crate::transport::{Listener, Transport};
+use crate::worker::Worker;
+
+/// The state of a worker that its TLS connections share.
+pub(crate) struct WorkerTls {
+    /// The settings for new connections; `None` without a listener for TLS.
+    acceptor: RefCell<Option<Rc<TlsAcceptor>>>,
+    pub(super) slots: Rc<HandshakeSlots>,
+    /// One permit: each turn of the event loop runs one step of one handshake, so that requests of
+    /// other connections are answered between two steps.
+    pub(super) turn: Semaphore,
+    /// Number of handshakes in progress, for the gauge.
+    handshake_count: Cell<u64>,
+}
+
+impl WorkerTls {
+    pub(crate) fn new(acceptor: Option<TlsAcceptor>) -> WorkerTls {
+        WorkerTls {
+            acceptor: RefCell::new(acceptor.map(Rc::new)),
+            slots: Rc::default(),
+            turn: Semaphore::new(1),
+            handshake_count: Cell::default(),
+        }
+    }
+
+    /// Replaces the settings for connections whose handshake begins from now on.
+    pub(crate) fn replace(&self, acceptor: TlsAcceptor) {
+        *self.acceptor.borrow_mut() = Some(Rc::new(acceptor));
+    }
+
+    /// Counts a handshake in progress, until the guard is dropped.
+    pub(crate) fn handshaking<'a>(&'a self, worker: &'a Worker) -> Handshaking<'a> {
+        self.handshake_count.update(|count| count + 1);
+        let guard = Handshaking { tls: self, worker };
+        guard.show();
+        guard
+    }
+
+    /// The current settings.
+    pub(super) fn acceptor(&self) -> Option<Rc<TlsAcceptor>> {
+        self.acceptor.borrow().clone()
+    }
+}
+
+/// A handshake in progress.
+pub(crate) struct Handshaking<'a> {
+    tls: &'a WorkerTls,
+    worker: &'a Worker,
+}
+
+impl Handshaking<'_> {
+    fn show(&self) {
+        self.worker.gauge(Counter::TlsHandshaking, self.tls.handshake_count.get());
+    }
+}
+
+impl Drop for Handshaking<'_> {
+    fn drop(&mut self) {
+        self.tls.handshake_count.update(|count| count.saturating_sub(1));
+        self.show();
+    }
+}
+
+/// A listener whose connections use TLS, over another listener.
+pub(crate) struct TlsListener {
+    inner: Box<dyn Listener>,
+    tls: Rc<WorkerTls>,
+}
+
+impl TlsListener {
+    pub(crate) fn over(inner: Box<dyn Listener>, tls: Rc<WorkerTls>) -> Box<dyn Listener> {
+        Box::new(TlsListener { inner, tls })
+    }
+}
+
+impl Listener for TlsListener {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>> {
+        let accepted = self.inner.poll_accept(cx);
+        accepted.map_ok(|transport| TlsTransport::boxed(transport, Rc::clone(&self.tls)))
+    }
+
+    fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>)) {
+        let TlsListener { inner, tls } = *self;
+        inner.close(&mut |transport| accept(TlsTransport::boxed(transport, Rc::clone(&tls))));
+    }
+}

@@ -1,0 +1,182 @@
+//! Session tickets (RFC 8446 §4.6.1, RFC 5077), sealed with keys that all workers have.
+//!
+//! The keys are immutable bytes. The control thread makes new ones and passes them to the workers,
+//! and to its successor in an upgrade, so a client can resume its session on any worker. A ticket
+//! begins with the name of its key.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::rand;
+use rustls::server::ProducesTickets;
+
+use crate::limits::TICKET_KEY_MS;
+
+/// Length of a key's name.
+const NAME_BYTES: usize = 16;
+
+/// Length of a key with its name.
+const KEY_BYTES: usize = NAME_BYTES + 32;
+
+/// Length of the bytes of [`TicketKeys::encode`].
+pub(crate) const TICKET_KEYS_BYTES: usize = 2 * KEY_BYTES;
+
+/// The keys of tickets: the one that seals new tickets, and the one before it, which still opens
+/// older tickets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TicketKeys {
+    current: [u8; KEY_BYTES],
+    previous: [u8; KEY_BYTES],
+}
+
+/// Seals and opens tickets with the keys of one worker's settings.
+pub(super) struct Tickets {
+    current: TicketKey,
+    previous: TicketKey,
+}
+
+struct TicketKey {
+    name: [u8; NAME_BYTES],
+    key: LessSafeKey,
+}
+
+impl TicketKeys {
+    /// Returns new random keys; `None` if the system has no randomness.
+    pub(crate) fn generate() -> Option<TicketKeys> {
+        Some(TicketKeys { current: random()?, previous: random()? })
+    }
+
+    /// Returns keys with a new current one. Tickets of the present current key stay valid until the
+    /// next rotation.
+    pub(crate) fn rotated(&self) -> Option<TicketKeys> {
+        Some(TicketKeys { current: random()?, previous: self.current })
+    }
+
+    /// Returns the keys as bytes, for the successor in an upgrade.
+    pub(crate) fn encode(&self) -> [u8; TICKET_KEYS_BYTES] {
+        let mut bytes = [0; TICKET_KEYS_BYTES];
+        let (current, previous) = bytes.split_at_mut(KEY_BYTES);
+        current.copy_from_slice(&self.current);
+        previous.copy_from_slice(&self.previous);
+        bytes
+    }
+
+    /// Returns the keys that [`TicketKeys::encode`] wrote.
+    pub(crate) fn decode(bytes: &[u8; TICKET_KEYS_BYTES]) -> TicketKeys {
+        let (mut current, mut previous) = ([0; KEY_BYTES], [0; KEY_BYTES]);
+        let (first, second) = bytes.split_at(KEY_BYTES);
+        current.copy_from_slice(first);
+        previous.copy_from_slice(second);
+        TicketKeys { current, previous }
+    }
+}
+
+/// Shows no key.
+impl std::fmt::Debug for TicketKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TicketKeys")
+    }
+}
+
+impl Tickets {
+    /// Returns `None` if the library refuses the keys.
+    pub(super) fn new(keys: &TicketKeys) -> Option<Tickets> {
+        Some(Tickets {
+            current: TicketKey::new(&keys.current)?,
+            previous: TicketKey::new(&keys.previous)?,
+        })
+    }
+}
+
+impl TicketKey {
+    fn new(bytes: &[u8; KEY_BYTES]) -> Option<TicketKey> {
+        let (name, key) = bytes.split_first_chunk::<NAME_BYTES>()?;
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).ok()?);
+        Some(TicketKey { name: *name, key })
+    }
+
+    fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).ok()?;
+        let mut sealed = plain.to_vec();
+        let aad = Aad::from(self.name);
+        let nonce_value = Nonce::assume_unique_for_key(nonce);
+        self.key.seal_in_place_append_tag(nonce_value, aad, &mut sealed).ok()?;
+        Some([&self.name[..], &nonce, &sealed].concat())
+    }
+
+    fn open(&self, nonce: [u8; NONCE_LEN], sealed: &[u8]) -> Option<Vec<u8>> {
+        let mut plain = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let opened = self.key.open_in_place(nonce, Aad::from(self.name), &mut plain).ok()?.len();
+        plain.truncate(opened);
+        Some(plain)
+    }
+}
+
+impl ProducesTickets for Tickets {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    /// A key is current for one period, and opens tickets for one more.
+    fn lifetime(&self) -> u32 {
+        (TICKET_KEY_MS / 1000) as u32
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.current.seal(plain)
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
+        let key = [&self.current, &self.previous].into_iter().find(|key| key.name == *name)?;
+        key.open(*nonce, sealed)
+    }
+}
+
+impl std::fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tickets")
+    }
+}
+
+fn random() -> Option<[u8; KEY_BYTES]> {
+    let mut bytes = [0; KEY_BYTES];
+    rand::fill(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tickets(keys: &TicketKeys) -> Tickets {
+        Tickets::new(keys).expect("keys of the right length")
+    }
+
+    #[test]
+    fn a_ticket_opens_until_its_key_was_replaced_twice() {
+        let first = TicketKeys::generate().expect("randomness");
+        let second = first.rotated().expect("randomness");
+        let third = second.rotated().expect("randomness");
+        let ticket = tickets(&first).encrypt(b"session").expect("sealed");
+        for (keys, opens) in [(first, true), (second, true), (third, false)] {
+            let handed_over = TicketKeys::decode(&keys.encode());
+            assert!(handed_over == keys, "the keys change on the way");
+            let opened = tickets(&handed_over).decrypt(&ticket);
+            assert_eq!(opened.as_deref(), opens.then_some(&b"session"[..]));
+        }
+    }
+
+    #[test]
+    fn a_changed_ticket_does_not_open() {
+        let tickets = tickets(&TicketKeys::generate().expect("randomness"));
+        let ticket = tickets.encrypt(b"session").expect("sealed");
+        for at in 0..ticket.len() {
+            let mut changed = ticket.clone();
+            changed[at] ^= 1;
+            assert_eq!(tickets.decrypt(&changed), None, "byte {at}");
+            assert_eq!(tickets.decrypt(&ticket[..at]), None, "cut at {at}");
+        }
+    }
+}
