@@ -285,6 +285,8 @@ counters! {
         "Requests that header rules made into an invalid message (500).";
     FaultsSent, Counter, "faults_sent_total",
         "Error responses that Forebay itself sent to clients.";
+    ErrorPages, Counter, "error_pages_sent_total",
+        "Error responses of Forebay itself with a page of `error_pages`.";
     ResponsesCut, Counter, "responses_cut_total",
         "Connections reset in the middle of a response, so that clients notice the truncation.";
     BytesIn, Counter, "bytes_in_total",

@@ -7,6 +7,13 @@ use forebay_http::response::OriginLimits;
 /// Longest host name. A DNS name has at most 253 characters; a longer host matches no site.
 pub(crate) const HOST_BYTES_MAX: usize = 255;
 
+/// Largest error page. It is written into the send queue of each request that gets it, so larger
+/// parts, such as images, belong into files of their own.
+pub(crate) const ERROR_PAGE_BYTES_MAX: usize = 64 << 10;
+
+/// Error pages of one route: as many as there are statuses of errors in use.
+pub(crate) const ERROR_PAGES_MAX: usize = 40;
+
 /// Largest configuration file or rule file. Ten thousand sites fit; a larger file is probably not a
 /// configuration at all.
 pub(crate) const CONFIG_BYTES_MAX: usize = 16 << 20;

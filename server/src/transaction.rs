@@ -140,6 +140,11 @@ impl<'t> Transaction<'t> {
         self.route.expect("the steps that need a route come after routing")
     }
 
+    /// The site and the route that serve the request; `None` before they are found.
+    pub(crate) fn found_route(&self) -> Option<RouteMatch<'t>> {
+        self.route
+    }
+
     /// Finds the site and the route of the request.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 
 mod docs;
 mod error;
+mod error_pages;
 mod file;
 mod lists;
 mod read;
@@ -25,6 +26,8 @@ mod value;
 
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, SourceSpan};
+pub(crate) use error_pages::ErrorPage;
+pub use error_pages::ErrorPages;
 pub use file::read_file;
 pub use lists::{AddressList, TagFields};
 pub use read::{ConfigSource, FlagValue};

@@ -7,6 +7,7 @@ use forebay_http::policy::cache_status::CacheName;
 use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;
 
+use super::error_pages::ErrorPages;
 use super::lists::{
     AddressList, FieldNameList, LanguageList, NamePatterns, ParameterNames, TagFields,
 };
@@ -749,6 +750,17 @@ settings! {
         reloads: true,
         reason: "Tags are meant for caches and reveal how a site is built. Another cache in front \
             of this one may need them.",
+    }
+    error_pages: ErrorPages = "" {
+        doc: "Files with the bodies of Forebay's own error responses, by status; they are read at \
+            the start and on a reload. Errors of the origin, and of requests without a route, \
+            are not replaced.",
+        kind: SettingKind::Texts {
+            expected: "an array of statuses and absolute paths of files that end in .html, .json \
+                or .txt, such as [\"502=/etc/forebay/502.html\"]",
+        },
+        reloads: true,
+        reason: "The text of a fault is for operators; users of a site expect its own page.",
     }
     purge_from: AddressList = "" {
         doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` requests: \

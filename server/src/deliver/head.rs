@@ -7,6 +7,7 @@ use forebay_http::write;
 use forebay_rules::apply::{AnswerHead, body_of};
 
 use super::Delivered;
+use crate::config::ErrorPage;
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
@@ -128,6 +129,15 @@ impl SyntheticMessage<'_> {
         }
         text.extend_from_slice(body);
         Delivered { status, body_bytes: body.len() as u64, keep_alive }
+    }
+}
+
+impl<'a> HeadContext<'a> {
+    /// Returns the page of the transaction's route for an error of this server's own.
+    pub(super) fn error_page(&self, status: u16) -> Option<(&'a ErrorPage, &'a Transaction<'a>)> {
+        let transaction = self.transaction?;
+        let page = transaction.found_route()?.route.settings.error_pages.of(status)?;
+        Some((page, transaction))
     }
 }
 

@@ -9,6 +9,7 @@ use forebay_rules::apply::OwnAnswer;
 use super::Delivered;
 use super::head::{Head, HeadContext, SyntheticMessage, WrittenHead};
 use crate::clock;
+use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::response::SyntheticResponse;
 use crate::send_queue::SendQueue;
@@ -28,11 +29,18 @@ pub(super) fn queue_synthetic(
     }
 }
 
-/// Writes an error response: the status of the fault, and the reason as body.
+/// Writes an error response: the status of the fault, and the page of the route for it or else the
+/// reason as body.
 // RFC: 9110-15.5-1, 9110-15.6-1, 9110-15.6.6-1
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
     context.form.keep_alive &= !fault.closes();
+    if let Some((page, transaction)) = context.error_page(fault.status()) {
+        transaction.worker().count(Counter::ErrorPages);
+        let status = fault.status();
+        let message = SyntheticMessage { status, block: page.lines, body: &page.body };
+        return message.write_with(&context, text, write_date_field);
+    }
     let body = [fault.reason().as_bytes(), b"\n"].concat();
     let message = SyntheticMessage {
         status: fault.status(),
