@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 
+use forebay_http::error::RequestError;
 use tokio::task::yield_now;
 
 use crate::accept::{AdmittedConnection, Client};
@@ -13,6 +14,7 @@ use crate::deliver;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::flow::{self, AfterResponse};
+use crate::http2;
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
 use crate::transport::tls::TlsTransport;
@@ -101,6 +103,9 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
         let head_bytes = match next {
             Ok(Some(head_bytes)) => head_bytes,
             Ok(None) => return End::Close,
+            Err(fault) if served == 1 && begins_http2(client, slot.as_deref(), fault) => {
+                return serve_http2(client, slot).await;
+            }
             Err(fault) => return refuse(client, slot, fault).await,
         };
         // The settings are read after the wait, so that a reload applies to every request that
@@ -146,6 +151,32 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
         }
     }
     End::Close
+}
+
+/// Whether the first bytes of a connection, which are no request of HTTP/1.1, begin HTTP/2.
+fn begins_http2(client: &Client, buffers: Option<&Buffers>, fault: Fault) -> bool {
+    fault == Fault::Request(RequestError::UnsupportedVersion)
+        && client.worker.config().server.http2
+        && client.transport.tls().is_none()
+        && buffers.is_some_and(|buffers| http2::is_preface(buffers.input.bytes()))
+}
+
+async fn serve_http2(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
+    let mut input = Vec::new();
+    if let Some(mut buffers) = slot.take() {
+        input.extend_from_slice(buffers.input.bytes());
+        buffers.input.consume(input.len());
+        client.worker.buffers.give(buffers);
+    }
+    client.ticket().disarm();
+    match Box::pin(http2::serve(client, input)).await {
+        Ok(()) => End::Linger,
+        Err(Fault::ClientGone) => End::Close,
+        Err(fault) => {
+            client.worker.fault(fault, client.peer.ip());
+            End::Reset
+        }
+    }
 }
 
 async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {

@@ -144,6 +144,17 @@ counters! {
         "Idle connections closed after `idle_ms_max`.";
     IdleDisplaced, Counter, "idle_displaced_total",
         "Idle connections closed to make room for new ones.";
+    Http2Connections, Counter, "http2_connections_total",
+        "Client connections that speak HTTP/2.";
+    Http2Requests, Counter, "http2_requests_total",
+        "Requests over HTTP/2; they also count as `requests_total`.";
+    Http2Resets, Counter, "http2_resets_total",
+        "Streams of HTTP/2 that were reset by their clients, or because of malformed messages.";
+    Http2Glitches, Counter, "http2_glitches_total",
+        "Frames of HTTP/2 that cost work and that no honest client sends often: resets, pings, \
+         settings, tiny frames and windows.";
+    Http2Errors, Counter, "http2_errors_total",
+        "HTTP/2 connections ended because the client broke a rule or caused too many glitches.";
     SlowClients, Counter, "slow_clients_total",
         "Connections closed because a body moved slower than `body_rate_min`.";
     UploadsUnbuffered, Counter, "uploads_unbuffered_total",
@@ -383,7 +394,8 @@ mod tests {
     fn names_are_unique_and_in_the_form_of_prometheus() {
         let mut names: Vec<_> = COUNTERS.iter().map(|def| def.name).collect();
         for def in COUNTERS {
-            let valid = def.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            let is_valid = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+            let valid = def.name.bytes().all(is_valid);
             assert!(valid, "{}", def.name);
             let counter = matches!(def.kind, CounterKind::Counter);
             assert_eq!(counter, def.name.ends_with("_total"), "{}", def.name);

@@ -80,6 +80,7 @@ events! {
     TlsFiles, warn, "tls_files", "a file for TLS needs attention";
     TlsFailed, error, "tls_failed", "cannot renew the settings for TLS; the old ones stay";
     RequestRefused, debug, "request_refused", "refused a request, or its client broke it off";
+    Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection because of its client";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";
     OriginBack, info, "origin_back", "an origin that could not be reached can be reached again";

@@ -21,6 +21,7 @@ mod fault;
 mod fetch;
 mod flow;
 mod forwarding;
+mod http2;
 mod interim;
 mod key;
 mod limits;

@@ -249,6 +249,24 @@ pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
     trailer_count_max: 32,
 };
 
+/// Bytes of a response that one stream of an HTTP/2 connection holds before its task waits: two
+/// DATA frames. Further bytes stay where they are stored.
+pub(crate) const STREAM_RESPONSE_BYTES_MAX: usize = 32 << 10;
+
+/// The same once the streams of a connection hold `connection_bytes_max`: with this much each
+/// stream still makes progress, and 128 of them hold 512 KiB.
+pub(crate) const STREAM_RESPONSE_BYTES_MIN: usize = 4 << 10;
+
+/// Bytes of a response head that is not whole yet: the largest head of an origin, and the lines
+/// that are added to it.
+pub(crate) const STREAM_HEAD_BYTES_MAX: usize = 128 << 10;
+
+/// Input of an HTTP/2 connection that stops further reads until it was taken. A whole frame fits.
+pub(crate) const HTTP2_INPUT_BYTES_MAX: usize = 32 << 10;
+
+/// Reads and writes of one HTTP/2 connection before other connections get their turn.
+pub(crate) const HTTP2_ROUNDS_MAX: usize = 8;
+
 /// Read buffer of an origin connection: large bodies move in pieces of up to this.
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 

@@ -221,6 +221,20 @@ impl Client {
         }
     }
 
+    /// Writes bytes that are not in a send queue, and returns how many were written. The caller
+    /// watches the client's rate.
+    pub(crate) fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, Fault>> {
+        match self.transport.poll_write(cx, &[IoSlice::new(bytes)]) {
+            Poll::Ready(Ok(count)) if count > 0 => Poll::Ready(Ok(count)),
+            Poll::Ready(_) => Poll::Ready(Err(Fault::ClientGone)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
     /// Sends all of `queue`.
     ///
     /// # Errors
@@ -310,6 +324,9 @@ impl Client {
                     if flush.waiting_bytes.is_none() {
                         queue.shrink();
                         flush.wait_for(queue.held_bytes());
+                    }
+                    if self.transport.is_http2_stream() {
+                        return Poll::Pending;
                     }
                     return self.poll_wait(&mut self.sending.borrow_mut(), self.least_rate());
                 }

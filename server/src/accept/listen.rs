@@ -107,6 +107,15 @@ pub(crate) struct AdmittedConnection {
 }
 
 impl AdmittedConnection {
+    /// Makes a connection of one stream of an HTTP/2 connection, which was admitted before.
+    pub(crate) fn of_stream(
+        worker: &Worker,
+        transport: Box<dyn Transport>,
+        network: ClientNetwork,
+    ) -> AdmittedConnection {
+        AdmittedConnection { transport, registered: worker.registry.enter_stream(network) }
+    }
+
     /// Makes the client of the connection. The task that serves the connection must call this,
     /// because its waker is registered.
     pub(crate) async fn into_client(self, worker: Rc<Worker>) -> Client {

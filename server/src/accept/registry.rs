@@ -152,6 +152,8 @@ pub(crate) struct Registry {
     idle_order: RefCell<IdleOrder>,
     sweep_from: Cell<usize>,
     entered_count: Cell<u64>,
+    /// Number of streams of HTTP/2 connections among the tickets.
+    stream_count: Cell<usize>,
 }
 
 /// A slot in the table, which is freed when the connection ends, even by a panic.
@@ -159,6 +161,7 @@ pub(crate) struct RegisteredConnection {
     registry: Rc<Registry>,
     ticket: Rc<Ticket>,
     slot: usize,
+    is_stream: bool,
 }
 
 /// The limit that leaves no room for a new connection.
@@ -173,9 +176,9 @@ pub(super) enum Pressure {
 }
 
 impl Registry {
-    /// Returns the number of connections.
+    /// Returns the number of connections, without the streams of HTTP/2 connections.
     pub(crate) fn count(&self) -> usize {
-        self.tickets.borrow().len()
+        self.tickets.borrow().len() - self.stream_count.get()
     }
 
     /// Number of connections from one network.
@@ -185,6 +188,26 @@ impl Registry {
 
     /// Registers a connection from `network`.
     pub(crate) fn enter(self: &Rc<Self>, network: ClientNetwork) -> RegisteredConnection {
+        let registered = self.enter_ticket(network, false);
+        let mut idle_order = self.idle_order.borrow_mut();
+        idle_order.enter(network);
+        registered.ticket.put_in(&mut idle_order, clock::monotonic_ms());
+        drop(idle_order);
+        registered
+    }
+
+    /// Registers a stream of a connection from `network`. It has a deadline and a waker of its own,
+    /// and counts for no limit on connections.
+    pub(crate) fn enter_stream(self: &Rc<Self>, network: ClientNetwork) -> RegisteredConnection {
+        self.stream_count.update(|count| count + 1);
+        self.enter_ticket(network, true)
+    }
+
+    fn enter_ticket(
+        self: &Rc<Self>,
+        network: ClientNetwork,
+        is_stream: bool,
+    ) -> RegisteredConnection {
         let entered_count = self.entered_count.get().wrapping_add(1);
         self.entered_count.set(entered_count);
         let mut tickets = self.tickets.borrow_mut();
@@ -200,10 +223,7 @@ impl Registry {
             waker: RefCell::new(None),
         });
         let slot = tickets.insert(Rc::clone(&ticket));
-        let mut idle_order = self.idle_order.borrow_mut();
-        idle_order.enter(network);
-        ticket.put_in(&mut idle_order, clock::monotonic_ms());
-        RegisteredConnection { registry: Rc::clone(self), ticket, slot }
+        RegisteredConnection { registry: Rc::clone(self), ticket, slot, is_stream }
     }
 
     /// Wakes the overdue connections of the next slice of the table, and puts its idle connections
@@ -312,7 +332,10 @@ impl Drop for RegisteredConnection {
         self.registry.tickets.borrow_mut().remove(self.slot);
         let mut idle_order = self.registry.idle_order.borrow_mut();
         self.ticket.take_from(&mut idle_order);
-        idle_order.leave(self.ticket.network);
+        match self.is_stream {
+            true => self.registry.stream_count.update(|count| count - 1),
+            false => idle_order.leave(self.ticket.network),
+        }
         self.ticket.settle();
     }
 }

@@ -287,6 +287,14 @@ settings! {
         reason: "Clients of long-lived connections reconnect now and then, perhaps to another \
             worker, but too rarely to cost anything.",
     }
+    http2: bool = "false" {
+        doc: "Whether clients may speak HTTP/2 without TLS, by prior knowledge: a connection that \
+            begins with the preface of HTTP/2.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Browsers speak HTTP/2 over TLS only; without TLS it is for other proxies and for \
+            gRPC.",
+    }
     connection_bytes_max: u32 = "256KiB" {
         doc: "Largest buffer memory of one client connection; an idle connection has none.",
         kind: SettingKind::Bytes { min: 16 * KIB, max: 64 * MIB },

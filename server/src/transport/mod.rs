@@ -64,6 +64,12 @@ pub(crate) trait Transport {
     fn tls(&self) -> Option<&tls::TlsTransport> {
         None
     }
+
+    /// Whether this is one stream of an HTTP/2 connection. Then the connection watches the client's
+    /// rate, because one stream may have to wait for another.
+    fn is_http2_stream(&self) -> bool {
+        false
+    }
 }
 
 /// A queue of connections that clients have opened.

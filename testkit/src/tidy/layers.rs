@@ -16,7 +16,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("capi", &["ordmap", "shm"]),
     ("rules", &["http"]),
     ("cache", &["ordmap", "shm", "sync"]),
-    ("server", &["cache", "http", "ordmap", "rules", "shm", "sync"]),
+    ("server", &["cache", "http", "http2", "ordmap", "rules", "shm", "sync"]),
     ("forebay", &["cache", "http", "lockprof", "ordmap", "rules", "server", "shm", "sync"]),
     ("testkit", &[]),
     ("studies", &["sync"]),

@@ -1,0 +1,231 @@
+//! The response on a stream's pipe, read as HTTP/1.1 and offered as HTTP/2.
+
+use forebay_http::chunked::{ChunkedDecoder, ChunkedEvent};
+use forebay_http::fields::Fields;
+use forebay_http::framing::BodyFraming;
+use forebay_http::request::Method;
+use forebay_http::response::{OriginLimits, ResponseHead, parse_response};
+use forebay_http::write;
+use forebay_http2::StreamKey;
+use forebay_http2::connection::ServerConnection;
+use forebay_http2::hpack::{encode_field, encode_status};
+
+use super::pipe::{ByteQueue, StreamPipe};
+use crate::limits::CHUNKED_LIMITS;
+
+/// Limits of our own response heads: rules and origins have others, which are smaller.
+const OWN_LIMITS: OriginLimits =
+    OriginLimits { head_bytes_max: u32::MAX, field_count_max: u16::MAX };
+
+/// The progress of the response to one stream.
+pub(super) struct StreamAnswer {
+    stage: AnswerStage,
+    head_only: bool,
+    /// Bytes of the body that were offered and not granted.
+    body: ByteQueue,
+    trailers: Option<Vec<u8>>,
+}
+
+enum AnswerStage {
+    Head,
+    Length(u64),
+    Chunked(Box<ChunkedDecoder>),
+    /// The body ends with the pipe.
+    UntilClose,
+    /// All of the response was read.
+    Read,
+}
+
+/// The response cannot go on.
+pub(super) struct BrokenAnswer;
+
+impl StreamAnswer {
+    pub(super) fn new(head_only: bool) -> StreamAnswer {
+        StreamAnswer {
+            stage: AnswerStage::Head,
+            head_only,
+            body: ByteQueue::default(),
+            trailers: None,
+        }
+    }
+
+    /// Reads the response as far as it has arrived.
+    pub(super) fn advance(
+        &mut self,
+        pipe: &StreamPipe,
+        connection: &mut ServerConnection,
+        stream: StreamKey,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BrokenAnswer> {
+        loop {
+            let (mut count, mut result) = (0, Ok(false));
+            let body_bytes = self.body.len();
+            pipe.take_response(|text| {
+                result = self.step(text, connection, stream, out, &mut count);
+                count
+            });
+            // The bytes of the body are still held.
+            pipe.free(count - (self.body.len() - body_bytes));
+            let is_stuck = !result?;
+            if is_stuck {
+                break;
+            }
+        }
+        pipe.note_head(matches!(self.stage, AnswerStage::Head));
+        self.send_trailers(connection, stream, out);
+        if !pipe.is_response_over() || matches!(self.stage, AnswerStage::Read) {
+            return Ok(());
+        }
+        // The pipe has ended; bytes of it may still wait for room.
+        let mut is_empty = true;
+        pipe.take_response(|text| {
+            is_empty = text.is_empty();
+            0
+        });
+        match self.stage {
+            _ if !is_empty => Ok(()),
+            AnswerStage::UntilClose if !pipe.is_cut() => {
+                self.stage = AnswerStage::Read;
+                connection.offer_data(stream, 0, true, out).map_err(|_| BrokenAnswer)
+            }
+            _ => Err(BrokenAnswer),
+        }
+    }
+
+    /// Takes one piece of the response, and returns whether there may be another.
+    fn step(
+        &mut self,
+        text: &[u8],
+        connection: &mut ServerConnection,
+        stream: StreamKey,
+        out: &mut Vec<u8>,
+        count: &mut usize,
+    ) -> Result<bool, BrokenAnswer> {
+        if text.is_empty() {
+            return Ok(false);
+        }
+        let (data, is_last) = match &mut self.stage {
+            AnswerStage::Head => {
+                let method = if self.head_only { Method::Head } else { Method::Get };
+                let parsed = parse_response(text, method, &OWN_LIMITS);
+                let Some((head_bytes, head)) = parsed.map_err(|_| BrokenAnswer)? else {
+                    return Ok(false);
+                };
+                *count = head_bytes;
+                self.send_head(&head, connection, stream, out)?;
+                return Ok(true);
+            }
+            AnswerStage::Length(left) => {
+                let bytes = usize::try_from(*left).unwrap_or(usize::MAX).min(text.len());
+                *left -= bytes as u64;
+                *count = bytes;
+                (text.get(..bytes).unwrap_or_default(), *left == 0)
+            }
+            AnswerStage::UntilClose => {
+                *count = text.len();
+                (text, false)
+            }
+            AnswerStage::Chunked(decoder) => {
+                let (consumed, event) = decoder.step(text).map_err(|_| BrokenAnswer)?;
+                *count = consumed;
+                match event {
+                    ChunkedEvent::NeedMore => return Ok(false),
+                    ChunkedEvent::Data(range) => (text.get(range).unwrap_or_default(), false),
+                    ChunkedEvent::End => return self.end_chunked(connection, stream, out),
+                }
+            }
+            // A pipe carries one response.
+            AnswerStage::Read => return Err(BrokenAnswer),
+        };
+        self.body.end().extend_from_slice(data);
+        if is_last {
+            self.stage = AnswerStage::Read;
+        }
+        connection.offer_data(stream, data.len() as u64, is_last, out).map_err(|_| BrokenAnswer)?;
+        Ok(!is_last)
+    }
+
+    fn send_head(
+        &mut self,
+        head: &ResponseHead,
+        connection: &mut ServerConnection,
+        stream: StreamKey,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BrokenAnswer> {
+        let mut block = Vec::new();
+        encode_status(&mut block, head.status);
+        encode_fields(&mut block, head.block.fields());
+        if head.status < 200 {
+            return connection.send_interim(stream, &block, out).map_err(|_| BrokenAnswer);
+        }
+        if let Some(length) = head.content_length {
+            let mut digits = Vec::new();
+            write::decimal(&mut digits, length);
+            encode_field(&mut block, b"content-length", &digits);
+        }
+        self.stage = match head.framing {
+            BodyFraming::None | BodyFraming::Length(0) => AnswerStage::Read,
+            BodyFraming::Length(length) => AnswerStage::Length(length),
+            BodyFraming::Chunked => {
+                AnswerStage::Chunked(Box::new(ChunkedDecoder::new(CHUNKED_LIMITS)))
+            }
+            BodyFraming::UntilClose => AnswerStage::UntilClose,
+        };
+        let is_last = matches!(self.stage, AnswerStage::Read);
+        connection.send_head(stream, &block, is_last, out).map_err(|_| BrokenAnswer)
+    }
+
+    fn end_chunked(
+        &mut self,
+        connection: &mut ServerConnection,
+        stream: StreamKey,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, BrokenAnswer> {
+        let AnswerStage::Chunked(decoder) = std::mem::replace(&mut self.stage, AnswerStage::Read)
+        else {
+            return Ok(false);
+        };
+        let trailers = decoder.into_trailers();
+        if trailers.is_empty() {
+            connection.offer_data(stream, 0, true, out).map_err(|_| BrokenAnswer)?;
+        } else {
+            let mut block = Vec::new();
+            encode_fields(&mut block, trailers.fields());
+            self.trailers = Some(block);
+        }
+        Ok(false)
+    }
+
+    /// Sends the trailers once all data was granted.
+    fn send_trailers(
+        &mut self,
+        connection: &mut ServerConnection,
+        stream: StreamKey,
+        out: &mut Vec<u8>,
+    ) {
+        if self.body.is_empty()
+            && let Some(block) = self.trailers.take()
+        {
+            // An error means that the stream is gone, which another event reports.
+            let _ = connection.send_trailers(stream, &block, out);
+        }
+    }
+
+    /// Appends granted bytes of the body to `out`.
+    pub(super) fn take_body(&mut self, bytes: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(
+            self.body.bytes().get(..bytes).expect("only offered bytes are granted"),
+        );
+        self.body.consume(bytes);
+    }
+}
+
+/// Encodes field lines; HTTP/2 has names in lower case only.
+fn encode_fields(block: &mut Vec<u8>, fields: Fields<'_>) {
+    let mut name = Vec::new();
+    for field in fields.iter() {
+        name.clear();
+        name.extend(field.name.iter().map(u8::to_ascii_lowercase));
+        encode_field(block, &name, field.value);
+    }
+}

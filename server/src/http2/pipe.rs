@@ -1,0 +1,336 @@
+//! The transport of one stream: a connection of HTTP/1.1 in memory, between the task of the stream
+//! and the task of the HTTP/2 connection.
+//!
+//! | field | written by | read by |
+//! |---|---|---|
+//! | `request` | the connection: head and body | the stream |
+//! | `response` | the stream | the connection |
+//!
+//! Both tasks run on one thread. A side that adds bytes, takes bytes or ends wakes the other one.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use crate::limits::{STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN};
+use crate::transport::Transport;
+
+/// Bytes that are taken from the start.
+#[derive(Debug, Default)]
+pub(super) struct ByteQueue {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl ByteQueue {
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the end, to append to.
+    pub(super) fn end(&mut self) -> &mut Vec<u8> {
+        // Moves each byte at most once for each byte that was taken.
+        if self.start > self.bytes.len() / 2 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        &mut self.bytes
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start = self.bytes.len().min(self.start + count);
+        if self.is_empty() {
+            self.bytes.clear();
+            self.start = 0;
+        }
+    }
+}
+
+/// The part of a connection that its streams share: the streams with news for the connection, the
+/// waker of its task, and the memory that their responses take.
+#[derive(Debug)]
+pub(super) struct SharedState {
+    slots: RefCell<Vec<u16>>,
+    waker: RefCell<Option<Waker>>,
+    /// Bytes of the responses of all streams.
+    held_bytes: Cell<usize>,
+    /// Bytes from which on a stream holds only [`STREAM_RESPONSE_BYTES_MIN`].
+    held_bytes_max: usize,
+}
+
+impl SharedState {
+    pub(super) fn new(held_bytes_max: usize) -> SharedState {
+        SharedState {
+            slots: RefCell::default(),
+            waker: RefCell::default(),
+            held_bytes: Cell::default(),
+            held_bytes_max,
+        }
+    }
+
+    pub(super) fn register(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+    }
+
+    /// Takes the slot of a stream with news.
+    pub(super) fn next(&self) -> Option<u16> {
+        self.slots.borrow_mut().pop()
+    }
+
+    fn notify(&self, slot: u16) {
+        let mut slots = self.slots.borrow_mut();
+        if !slots.contains(&slot) {
+            slots.push(slot);
+        }
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// The connection in memory of one stream.
+pub(super) struct StreamPipe {
+    shared: Rc<SharedState>,
+    slot: u16,
+    peer: SocketAddr,
+    local: Option<SocketAddr>,
+    request: RefCell<ByteQueue>,
+    /// Bytes of the request that the stream has taken since the connection asked.
+    taken_bytes: Cell<usize>,
+    /// Whether no more of the request follows.
+    is_request_whole: Cell<bool>,
+    response: RefCell<ByteQueue>,
+    /// Bytes of the response that the pipe or the connection holds.
+    held_bytes: Cell<usize>,
+    /// Whether the pipe is full of an incomplete head.
+    is_head_long: Cell<bool>,
+    /// Whether no more of the response follows.
+    is_response_over: Cell<bool>,
+    /// Whether the task of the stream has ended.
+    is_work_over: Cell<bool>,
+    /// Whether the response was cut short.
+    is_cut: Cell<bool>,
+    /// Whether the client has reset the stream, or the connection is gone.
+    is_reset: Cell<bool>,
+    reader: RefCell<Option<Waker>>,
+    writer: RefCell<Option<Waker>>,
+}
+
+impl StreamPipe {
+    pub(super) fn new(
+        shared: Rc<SharedState>,
+        slot: u16,
+        (peer, local): (SocketAddr, Option<SocketAddr>),
+    ) -> Rc<StreamPipe> {
+        Rc::new(StreamPipe {
+            shared,
+            slot,
+            peer,
+            local,
+            request: RefCell::default(),
+            taken_bytes: Cell::default(),
+            is_request_whole: Cell::default(),
+            response: RefCell::default(),
+            held_bytes: Cell::default(),
+            is_head_long: Cell::default(),
+            is_response_over: Cell::default(),
+            is_work_over: Cell::default(),
+            is_cut: Cell::default(),
+            is_reset: Cell::default(),
+            reader: RefCell::default(),
+            writer: RefCell::default(),
+        })
+    }
+
+    /// Returns the stream's end of the pipe.
+    pub(super) fn transport(self: &Rc<Self>) -> Box<dyn Transport> {
+        Box::new(StreamTransport(Rc::clone(self)))
+    }
+
+    /// Appends to the request.
+    pub(super) fn push_request(&self, append: impl FnOnce(&mut Vec<u8>)) {
+        append(self.request.borrow_mut().end());
+        wake(&self.reader);
+    }
+
+    /// Says that no more of the request follows.
+    pub(super) fn end_request(&self) {
+        self.is_request_whole.set(true);
+        wake(&self.reader);
+    }
+
+    /// Breaks the pipe.
+    pub(super) fn reset(&self) {
+        self.is_reset.set(true);
+        wake(&self.reader);
+        wake(&self.writer);
+    }
+
+    /// Returns the bytes of the request that the stream has taken since the last call.
+    pub(super) fn taken_bytes(&self) -> usize {
+        self.taken_bytes.take()
+    }
+
+    /// Lets `take` read the response and return how many bytes of it were taken.
+    pub(super) fn take_response(&self, take: impl FnOnce(&[u8]) -> usize) {
+        let count = take(self.response.borrow().bytes());
+        self.response.borrow_mut().consume(count);
+    }
+
+    /// Notes whether the pipe holds an incomplete head, which needs room until it is whole.
+    pub(super) fn note_head(&self, is_incomplete: bool) {
+        if self.is_head_long.replace(is_incomplete) != is_incomplete {
+            wake(&self.writer);
+        }
+    }
+
+    /// Notes that bytes of the response are no longer held, so that more of it may follow.
+    pub(super) fn free(&self, count: usize) {
+        let count = count.min(self.held_bytes.get());
+        self.held_bytes.update(|held| held - count);
+        self.shared.held_bytes.update(|held| held - count);
+        if count > 0 {
+            wake(&self.writer);
+        }
+    }
+
+    /// Whether the response on the pipe has ended, whole or not.
+    pub(super) fn is_response_over(&self) -> bool {
+        self.is_response_over.get()
+    }
+
+    /// Whether the response was cut short.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut.get()
+    }
+
+    /// Whether the task of the stream has ended.
+    pub(super) fn is_work_over(&self) -> bool {
+        self.is_work_over.get()
+    }
+}
+
+fn wake(waker: &RefCell<Option<Waker>>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}
+
+impl Drop for StreamPipe {
+    fn drop(&mut self) {
+        self.free(usize::MAX);
+    }
+}
+
+/// The stream's end of a pipe. Its drop ends the work on the stream.
+struct StreamTransport(Rc<StreamPipe>);
+
+impl Transport for StreamTransport {
+    fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+        let pipe = &*self.0;
+        if pipe.is_reset.get() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let mut request = pipe.request.borrow_mut();
+        if request.is_empty() {
+            if pipe.is_request_whole.get() {
+                return Poll::Ready(Ok(0));
+            }
+            *pipe.reader.borrow_mut() = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let count = space.len().min(request.len());
+        if let (Some(to), Some(from)) = (space.get_mut(..count), request.bytes().get(..count)) {
+            to.copy_from_slice(from);
+        }
+        request.consume(count);
+        pipe.taken_bytes.update(|taken| taken + count);
+        pipe.shared.notify(pipe.slot);
+        Poll::Ready(Ok(count))
+    }
+
+    fn read_now(&self, space: &mut [u8]) -> Option<usize> {
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.poll_read(&mut cx, space) {
+            Poll::Ready(read) => read.ok(),
+            Poll::Pending => None,
+        }
+    }
+
+    fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let pipe = &*self.0;
+        if pipe.is_reset.get() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let mut response = pipe.response.borrow_mut();
+        let is_full = pipe.shared.held_bytes.get() >= pipe.shared.held_bytes_max;
+        let max = match is_full {
+            _ if pipe.is_head_long.get() => STREAM_HEAD_BYTES_MAX,
+            true => STREAM_RESPONSE_BYTES_MIN,
+            false => STREAM_RESPONSE_BYTES_MAX,
+        };
+        let mut room = max.saturating_sub(pipe.held_bytes.get());
+        if room == 0 {
+            *pipe.writer.borrow_mut() = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let end = response.end();
+        let mut count = 0;
+        for slice in slices {
+            let part = slice.get(..room.min(slice.len())).unwrap_or_default();
+            end.extend_from_slice(part);
+            count += part.len();
+            room -= part.len();
+        }
+        pipe.held_bytes.update(|held| held + count);
+        pipe.shared.held_bytes.update(|held| held + count);
+        pipe.shared.notify(pipe.slot);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_shutdown(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.is_response_over.set(true);
+        self.0.shared.notify(self.0.slot);
+        Poll::Ready(Ok(()))
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    fn local(&self) -> Option<SocketAddr> {
+        self.0.local
+    }
+
+    /// The packets of a connection carry several streams, so none of them decides about their mark.
+    fn set_dscp(&self, _: u8) {}
+
+    fn reset_on_close(&self) {
+        self.0.is_cut.set(true);
+    }
+
+    fn is_http2_stream(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for StreamTransport {
+    fn drop(&mut self) {
+        self.0.is_response_over.set(true);
+        self.0.is_work_over.set(true);
+        self.0.shared.notify(self.0.slot);
+    }
+}

@@ -1,0 +1,421 @@
+//! The loop of one HTTP/2 connection: it moves bytes between the client and the pipes of its
+//! streams.
+//!
+//! Each round takes news of streams, grants data, writes once, and reads once. While output waits,
+//! nothing is read. A client that leaves output or windows closed has to keep the least rate.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use forebay_http2::connection::{ServerConnection, StreamEvent};
+use forebay_http2::error::{ConnectionError, ErrorCode};
+use forebay_http2::glitch::{GLITCH_KINDS, Glitch};
+use forebay_http2::limits::{ConnectionLimits, OUTPUT_BYTES_MAX, WINDOW_BYTES_MIN};
+use forebay_http2::request::CheckedRequest;
+use forebay_http2::{ListLimits, StreamKey};
+
+use super::answer::StreamAnswer;
+use super::pipe::{SharedState, StreamPipe};
+use crate::accept::{AdmittedConnection, Client};
+use crate::clock;
+use crate::connection;
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::Fault;
+use crate::limits::{HTTP2_INPUT_BYTES_MAX, HTTP2_ROUNDS_MAX};
+use crate::pace::Pace;
+
+/// Whether the input of a connection begins like the preface of HTTP/2 (RFC 9113 §3.4).
+pub(crate) fn is_preface(input: &[u8]) -> bool {
+    input.starts_with(b"PRI * HTTP/2.0\r\n")
+}
+
+/// Serves a connection whose first bytes are `input`, until it ends.
+///
+/// # Errors
+/// The client is gone or too slow.
+pub(crate) async fn serve(client: &Client, input: Vec<u8>) -> Result<(), Fault> {
+    client.worker.count(Counter::Http2Connections);
+    let mut connection = Http2Connection::new(client, input);
+    poll_fn(|cx| {
+        let polled = connection.poll(cx);
+        connection.count_glitches();
+        polled
+    })
+    .await
+}
+
+/// The state of a connection.
+struct Http2Connection<'c> {
+    client: &'c Client,
+    connection: ServerConnection,
+    shared: Rc<SharedState>,
+    /// The streams in use, by slot.
+    streams: Vec<Option<OpenStream>>,
+    input: Vec<u8>,
+    out: Vec<u8>,
+    pace: Pace,
+    request_count: u32,
+    /// The error that ends the connection once the output is sent.
+    error: Option<ConnectionError>,
+    counted: [u32; GLITCH_KINDS],
+}
+
+/// A stream whose work has not ended.
+struct OpenStream {
+    key: StreamKey,
+    pipe: Rc<StreamPipe>,
+    answer: StreamAnswer,
+    /// Whether the head announced the body as chunked.
+    is_chunked: bool,
+    is_gone: bool,
+}
+
+impl<'c> Http2Connection<'c> {
+    fn new(client: &'c Client, input: Vec<u8>) -> Http2Connection<'c> {
+        let config = client.worker.config();
+        let settings = &config.server;
+        let limits = ConnectionLimits {
+            list: ListLimits {
+                list_bytes_max: settings.head_bytes_max,
+                line_count_max: settings.field_count_max,
+            },
+            stream_window_bytes: WINDOW_BYTES_MIN,
+            connection_window_bytes: settings.connection_bytes_max.max(WINDOW_BYTES_MIN),
+            head_ms_max: settings.head_ms_max,
+            ..ConnectionLimits::default()
+        };
+        let mut out = Vec::new();
+        let connection = ServerConnection::new(limits, clock::monotonic_ms(), &mut out);
+        Http2Connection {
+            client,
+            connection,
+            shared: Rc::new(SharedState::new(settings.connection_bytes_max as usize)),
+            streams: Vec::new(),
+            input,
+            out,
+            pace: Pace::default(),
+            request_count: 0,
+            error: None,
+            counted: [0; GLITCH_KINDS],
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        self.shared.register(cx);
+        let ticket = self.client.ticket();
+        let now_ms = clock::monotonic_ms();
+        if let Err(error) = self.connection.check_time(now_ms, &mut self.out) {
+            self.fail(error);
+        }
+        if self.client.worker.draining() {
+            self.connection.begin_drain(&mut self.out);
+        }
+        if self.is_idle() && (self.client.worker.drained_idle() || self.is_unwanted()) {
+            self.connection.finish_drain(&mut self.out);
+        }
+        for _ in 0..HTTP2_ROUNDS_MAX {
+            while self.error.is_none()
+                && let Some(slot) = self.shared.next()
+            {
+                self.advance(slot);
+            }
+            self.grant();
+            let is_flushed = self.poll_flush(cx)?;
+            if is_flushed && (self.error.is_some() || self.connection.is_drained()) {
+                return Poll::Ready(Ok(()));
+            }
+            if !is_flushed || !self.poll_input(cx)? {
+                return self.poll_wait();
+            }
+            ticket.end_idle();
+            ticket.disarm();
+        }
+        // Other connections get their turn.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn is_idle(&self) -> bool {
+        self.connection.streams_in_use() == 0
+            && self.input.is_empty()
+            && self.out.is_empty()
+            && !self.connection.is_within_frame()
+    }
+
+    /// Whether an idle connection has to end: its time is over, or another takes its place.
+    fn is_unwanted(&self) -> bool {
+        let ticket = self.client.ticket();
+        if ticket.is_displaced() {
+            self.client.worker.count(Counter::IdleDisplaced);
+            return true;
+        }
+        if ticket.overdue() {
+            self.client.worker.count(Counter::IdleTimeouts);
+            return true;
+        }
+        false
+    }
+
+    fn fail(&mut self, error: ConnectionError) {
+        if self.error.replace(error).is_none() && error.code != ErrorCode::NoError {
+            let (worker, peer) = (&self.client.worker, self.client.peer.ip());
+            worker.count(Counter::Http2Errors);
+            worker.event(Event::Http2Refused, &format_args!("{peer}: {error}"));
+        }
+    }
+
+    /// Takes news of a stream: bytes of its request that it has taken, bytes of its response, and
+    /// its end.
+    fn advance(&mut self, slot: u16) {
+        let Some(place) = self.streams.get_mut(usize::from(slot)) else {
+            return;
+        };
+        let Some(stream) = place else {
+            return;
+        };
+        let (connection, out, key) = (&mut self.connection, &mut self.out, stream.key);
+        connection.release_data(key, stream.pipe.taken_bytes(), out);
+        if !stream.is_gone && stream.answer.advance(&stream.pipe, connection, key, out).is_err() {
+            stream.is_gone = true;
+            connection.reset(key, ErrorCode::InternalError, out);
+            stream.pipe.reset();
+        }
+        let is_sent = stream.is_gone || !connection.is_sending(key);
+        if is_sent {
+            stream.pipe.end_request();
+        }
+        if is_sent && stream.pipe.is_work_over() {
+            connection.end_work(key, out);
+            *place = None;
+        }
+    }
+
+    /// Appends DATA frames in the order of their priorities.
+    fn grant(&mut self) {
+        while self.error.is_none() && self.out.len() < OUTPUT_BYTES_MAX {
+            let grant = match self.connection.next_data(usize::MAX, &mut self.out) {
+                Ok(Some(grant)) => grant,
+                Ok(None) => return,
+                Err(error) => return self.fail(error),
+            };
+            let slot = grant.stream.slot();
+            if let Some(Some(stream)) = self.streams.get_mut(usize::from(slot)) {
+                stream.answer.take_body(grant.bytes, &mut self.out);
+                stream.pipe.free(grant.bytes);
+            }
+            self.advance(slot);
+        }
+    }
+
+    /// Writes the output; returns whether all of it was written.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
+        while !self.out.is_empty() {
+            match self.client.poll_write(cx, &self.out) {
+                Poll::Ready(written) => {
+                    let count = written?;
+                    self.out.drain(..count);
+                    self.pace.moved(count as u64, self.client.least_rate());
+                }
+                Poll::Pending => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads once and takes the input. Returns false if nothing has arrived.
+    ///
+    /// # Errors
+    /// The client is gone.
+    fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
+        let start = self.input.len();
+        if start < HTTP2_INPUT_BYTES_MAX {
+            self.input.resize(start + HTTP2_INPUT_BYTES_MAX, 0);
+            let space = self.input.get_mut(start..).unwrap_or_default();
+            let read = self.client.poll_read(cx, space);
+            let count = match read {
+                Poll::Ready(Ok(count)) => count,
+                _ => 0,
+            };
+            self.input.truncate(start + count);
+            match read {
+                Poll::Ready(Ok(0)) => return Err(Fault::ClientGone),
+                Poll::Ready(Err(fault)) => return Err(fault),
+                Poll::Pending if start == 0 => return Ok(false),
+                _ => {}
+            }
+        }
+        let before = self.input.len();
+        self.take_input();
+        Ok(self.input.len() != before || before > start)
+    }
+
+    /// Takes the input as far as the connection permits.
+    fn take_input(&mut self) {
+        let mut consumed = 0;
+        let now_ms = clock::monotonic_ms();
+        loop {
+            let rest = self.input.get(consumed..).unwrap_or_default();
+            let receipt = match self.connection.receive(rest, now_ms, &mut self.out) {
+                Ok(receipt) => receipt,
+                Err(error) => {
+                    self.fail(error);
+                    break;
+                }
+            };
+            consumed += receipt.consumed;
+            match receipt.event {
+                None => break,
+                Some(StreamEvent::Request { stream, request }) => {
+                    let opened = open(self.client, &self.shared, stream, request);
+                    put(&mut self.streams, opened);
+                    self.request_count += 1;
+                }
+                Some(StreamEvent::Data { stream, data, is_last }) => {
+                    if let Some(open) = find(&mut self.streams, stream) {
+                        open.push_data(data, is_last);
+                    }
+                }
+                Some(StreamEvent::Trailers { stream, fields }) => {
+                    if let Some(open) = find(&mut self.streams, stream) {
+                        open.push_trailers(fields.iter());
+                    }
+                }
+                Some(StreamEvent::Reset { stream, .. }) => {
+                    self.client.worker.count(Counter::Http2Resets);
+                    if let Some(open) = find(&mut self.streams, stream) {
+                        open.is_gone = true;
+                        open.pipe.reset();
+                    }
+                    self.advance(stream.slot());
+                }
+            }
+        }
+        self.input.drain(..consumed);
+        let config = self.client.worker.config();
+        if self.request_count >= config.server.requests_per_connection_max {
+            self.connection.begin_drain(&mut self.out);
+        }
+    }
+
+    /// Waits for the client, and sets the time limit of the wait.
+    ///
+    /// # Errors
+    /// The client is too slow in reading, or keeps its windows closed for too long.
+    fn poll_wait(&mut self) -> Poll<Result<(), Fault>> {
+        let ticket = self.client.ticket();
+        if !self.out.is_empty() || self.connection.is_blocked_by_window() {
+            let rate = self.client.least_rate();
+            return self.client.poll_wait(&mut self.pace, rate);
+        }
+        self.pace.stop_waiting();
+        if let Some(deadline_ms) = self.connection.deadline_ms() {
+            ticket.arm(deadline_ms.saturating_sub(clock::monotonic_ms()));
+        } else if self.is_idle() {
+            self.input = Vec::new();
+            self.out = Vec::new();
+            self.connection.shrink();
+            ticket.begin_idle(u64::from(self.client.worker.config().server.idle_ms_max));
+        } else {
+            ticket.end_idle();
+            ticket.disarm();
+        }
+        Poll::Pending
+    }
+
+    fn count_glitches(&mut self) {
+        let glitches = self.connection.glitches();
+        for (glitch, counted) in Glitch::ALL.into_iter().zip(&mut self.counted) {
+            let count = glitches.count(glitch);
+            let more = count - std::mem::replace(counted, count);
+            if more > 0 {
+                self.client.worker.count_many(Counter::Http2Glitches, u64::from(more));
+            }
+        }
+    }
+}
+
+/// A connection that ends breaks the pipes of its streams, whose tasks then end.
+impl Drop for Http2Connection<'_> {
+    fn drop(&mut self) {
+        for stream in self.streams.iter().flatten() {
+            stream.pipe.reset();
+        }
+    }
+}
+
+/// Begins the work on a request: a pipe with its head, and the task of a connection that serves it.
+fn open(
+    client: &Client,
+    shared: &Rc<SharedState>,
+    key: StreamKey,
+    request: CheckedRequest<'_>,
+) -> OpenStream {
+    let worker = &client.worker;
+    worker.count(Counter::Http2Requests);
+    let pipe = StreamPipe::new(Rc::clone(shared), key.slot(), (client.peer, client.local()));
+    pipe.push_request(|text| request.write_http1_head(text));
+    if !request.has_body() {
+        pipe.end_request();
+    }
+    let admitted = AdmittedConnection::of_stream(worker, pipe.transport(), client.network());
+    connection::spawn(Rc::clone(worker), admitted);
+    OpenStream {
+        key,
+        pipe,
+        answer: StreamAnswer::new(request.method() == b"HEAD"),
+        is_chunked: request.has_body() && request.content_length().is_none(),
+        is_gone: false,
+    }
+}
+
+fn put(streams: &mut Vec<Option<OpenStream>>, stream: OpenStream) {
+    let slot = usize::from(stream.key.slot());
+    if streams.len() <= slot {
+        streams.resize_with(slot + 1, || None);
+    }
+    if let Some(place) = streams.get_mut(slot) {
+        *place = Some(stream);
+    }
+}
+
+fn find(streams: &mut [Option<OpenStream>], key: StreamKey) -> Option<&mut OpenStream> {
+    let stream = streams.get_mut(usize::from(key.slot()))?.as_mut();
+    stream.filter(|stream| stream.key == key)
+}
+
+impl OpenStream {
+    /// Passes a piece of the request's body to the stream, in the framing that its head announced.
+    fn push_data(&self, data: &[u8], is_last: bool) {
+        self.pipe.push_request(|text| {
+            if self.is_chunked && !data.is_empty() {
+                text.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
+            }
+            text.extend_from_slice(data);
+            if self.is_chunked && !data.is_empty() {
+                text.extend_from_slice(b"\r\n");
+            }
+            if self.is_chunked && is_last {
+                text.extend_from_slice(b"0\r\n\r\n");
+            }
+        });
+        if is_last {
+            self.pipe.end_request();
+        }
+    }
+
+    /// Passes the end of the request to the stream. Trailers need chunks.
+    fn push_trailers<'t>(&self, fields: impl Iterator<Item = (&'t [u8], &'t [u8])>) {
+        if self.is_chunked {
+            self.pipe.push_request(|text| {
+                text.extend_from_slice(b"0\r\n");
+                for (name, value) in fields {
+                    forebay_http::write::field(text, name, value);
+                }
+                text.extend_from_slice(b"\r\n");
+            });
+        }
+        self.pipe.end_request();
+    }
+}
