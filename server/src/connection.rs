@@ -13,7 +13,7 @@ use crate::counters::Counter;
 use crate::deliver;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::flow::{self, AfterResponse};
+use crate::flow::{self, AfterResponse, Answer};
 use crate::http2;
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
@@ -120,7 +120,12 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             client.worker.count(Counter::RequestsPerConnectionReached);
         }
         let last = full || client.worker.draining();
-        match flow::answer(client, &config, buffers, head_bytes, last).await {
+        let after = match flow::answer(client, &config, buffers, head_bytes, last) {
+            Answer::AtOnce(after) => after,
+            Answer::Begun(answer) => answer.finish().await,
+            Answer::Later(answer) => answer.await,
+        };
+        match after {
             Err(_) => return End::Reset,
             // Closing with unread input would reset the connection, and the response might not
             // arrive.

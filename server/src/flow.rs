@@ -9,11 +9,9 @@
 //! `parse` to `deliver` without waiting and without a heap allocation, unless its body is stored in
 //! fragments; a request that goes to the origin waits, and so does a PURGE.
 
-use std::cell::OnceCell;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::Poll;
 
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
@@ -30,7 +28,8 @@ use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::counters::Counter;
 use crate::deliver::{
-    BegunDelivery, DeliverError, Delivered, begin, deliver_fault, finish, refuse, relay_interim,
+    BegunDelivery, DeliverError, Delivered, DeliveryRest, begin, deliver_fault, finish, refuse,
+    relay_interim,
 };
 use crate::fault::Fault;
 use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
@@ -40,22 +39,42 @@ use crate::log::Access;
 use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart, Stale};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
+use crate::send_queue::SendQueue;
 use crate::store::{PurgeRequest, purge};
 use crate::trace::RequestStep;
 use crate::transaction::{Transaction, TransactionStart};
 
+/// The answer to a request, as far as it is known without a wait.
+pub(crate) enum Answer<'a> {
+    /// The response is in the send queue.
+    AtOnce(Result<AfterResponse, Fault>),
+    /// A stored response whose body is too long for the send queue. It is not on the heap, because
+    /// a hit allocates nothing.
+    Begun(BegunAnswer<'a>),
+    /// The work that is left. It is on the heap, so that a connection holds no memory for it while
+    /// its requests are hits.
+    Later(Pin<Box<dyn Future<Output = Result<AfterResponse, Fault>> + 'a>>),
+}
+
+/// An answer of which a part is in the send queue.
+pub(crate) struct BegunAnswer<'a> {
+    transaction: Transaction<'a>,
+    queue: &'a mut SendQueue,
+    rest: DeliveryRest<'a>,
+    last: bool,
+}
+
 /// Answers the request whose head of `head_bytes` is at the start of the input. If this is the
 /// `last` request of the connection, the connection ends after the response.
 ///
-/// # Errors
-/// A fault after a part of the response was sent: the connection must be reset.
-pub(crate) async fn answer(
-    client: &Client,
-    config: &Rc<Config>,
-    buffers: &mut Buffers,
+/// A fault as the result means that a part of the response was sent: the connection must be reset.
+pub(crate) fn answer<'a>(
+    client: &'a Client,
+    config: &'a Rc<Config>,
+    buffers: &'a mut Buffers,
     head_bytes: usize,
     last: bool,
-) -> Result<AfterResponse, Fault> {
+) -> Answer<'a> {
     let Buffers { input, parts, queue, transaction: buffers } = buffers;
     client.begin_request();
     let has_body = parts.seen().intersects(FRAMING_FIELDS);
@@ -69,50 +88,67 @@ pub(crate) async fn answer(
             client.worker.fault(fault, client.peer.ip());
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
             log.end(client, refused.status, refused.body_bytes, cache_status);
-            return Ok(AfterResponse::Linger);
+            return Answer::AtOnce(Ok(AfterResponse::Linger));
         }
     };
     received.form.keep_alive &= !last;
-    let interim = OnceCell::new();
-    let start = TransactionStart {
-        client,
-        config,
-        received: &received,
-        body,
-        buffers,
-        interim: &interim,
-        log,
-    };
+    let start = TransactionStart { client, config, received, body, buffers, log };
     let mut transaction = Transaction::begin(start);
-    let form = received.form;
-    let response = {
-        let mut work = pin!(respond(&mut transaction));
-        // A hit is ready at once, and does not pay for the allocation of the relay.
-        match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
-            Poll::Ready(response) => Ok(response),
-            Poll::Pending => relay_interim(client, form, &interim, queue, work).await,
+    let delivered = match respond(&mut transaction) {
+        Ok(Progress::Response(response)) => {
+            trace_response(&transaction, &response);
+            match begin(&mut transaction, queue, response) {
+                BegunDelivery::Queued(delivered) => Ok(delivered),
+                BegunDelivery::Rest(rest) => {
+                    return Answer::Begun(BegunAnswer { transaction, queue, rest, last });
+                }
+            }
         }
+        Ok(Progress::Waits(wait)) => {
+            return Answer::Later(Box::pin(wait_and_answer(transaction, queue, wait, last)));
+        }
+        Err(fault) => Err(DeliverError::Before(fault)),
     };
-    if let Ok(response) = &response {
-        transaction.trace().step(|| response_step(response));
+    Answer::AtOnce(end(transaction, queue, delivered, last))
+}
+
+impl BegunAnswer<'_> {
+    /// Sends the rest of the response.
+    ///
+    /// # Errors
+    /// See [`answer`].
+    pub(crate) async fn finish(self) -> Result<AfterResponse, Fault> {
+        let BegunAnswer { mut transaction, queue, rest, last } = self;
+        let delivered = finish(&mut transaction, queue, rest).await;
+        end(transaction, queue, delivered, last)
     }
+}
+
+/// Answers a request that has to wait for its response.
+async fn wait_and_answer(
+    mut transaction: Transaction<'_>,
+    queue: &mut SendQueue,
+    wait: Wait,
+    last: bool,
+) -> Result<AfterResponse, Fault> {
+    let interim = transaction.interim();
+    let (client, form) = (transaction.client, transaction.form());
+    let response = {
+        let work = pin!(respond_later(&mut transaction, wait));
+        relay_interim(client, form, &interim, queue, work).await
+    };
     let delivered = match response {
-        Ok(Ok(response)) => match begin(&mut transaction, queue, response) {
-            BegunDelivery::Queued(delivered) => Ok(delivered),
-            BegunDelivery::Rest(rest) => finish(&mut transaction, queue, rest).await,
-        },
+        Ok(Ok(response)) => {
+            trace_response(&transaction, &response);
+            match begin(&mut transaction, queue, response) {
+                BegunDelivery::Queued(delivered) => Ok(delivered),
+                BegunDelivery::Rest(rest) => finish(&mut transaction, queue, rest).await,
+            }
+        }
         Ok(Err(fault)) => Err(DeliverError::Before(fault)),
         Err(error) => Err(error),
     };
-    let delivered = match delivered {
-        Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
-            client.worker.fault(fault, client.peer.ip());
-            client.worker.count(Counter::FaultsSent);
-            Ok(deliver_fault(&transaction, queue, fault))
-        }
-        delivered => delivered,
-    };
-    end(transaction, delivered, last)
+    end(transaction, queue, delivered, last)
 }
 
 /// The fields that announce a body: a request with neither field has no body (RFC 9112 §6.3).
@@ -128,12 +164,25 @@ pub(crate) enum AfterResponse {
     Linger,
 }
 
-/// Runs the steps from a checked request to its response.
+/// The result of the steps that need no wait.
+enum Progress<'t> {
+    Response(Response<'t>),
+    Waits(Wait),
+}
+
+/// The work that a request has to wait for.
+enum Wait {
+    Purge,
+    Origin(Box<ForwardPlan>),
+}
+
+/// Runs the steps from a checked request to its response, or to the first one that waits;
+/// [`respond_later`] then continues.
 ///
 /// # Errors
 /// The request cannot be answered as asked; nothing was sent yet.
 // RFC: 9111-5.2.1.7-1
-async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, Fault> {
+fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault> {
     #[cfg(test)]
     crate::tests::panic_if_asked(transaction.request.target.path_query);
     if is_loop(&transaction.request, &transaction.worker().via) {
@@ -153,40 +202,54 @@ async fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, 
     }
     let local = local_request(route, &transaction.request);
     if local == Some(LocalRequest::Options) {
-        return Ok(SyntheticResponse::Options.into());
+        return Ok(Progress::Response(SyntheticResponse::Options.into()));
     }
     transaction.normalise();
     transaction.write_key();
     if local == Some(LocalRequest::Purge) {
-        let asked = PurgeRequest {
-            worker: transaction.worker(),
-            client: transaction.client.peer.ip(),
-            route,
-            request: &transaction.request,
-        };
-        let purged = Box::pin(purge(asked)).await?;
-        return Ok(SyntheticResponse::Purged(purged).into());
+        return Ok(Progress::Waits(Wait::Purge));
     }
-    let plan = match transaction.look_up() {
+    match transaction.look_up() {
         LookupResult::Hit(hit) => {
             note_hit(transaction, &hit);
             trace_lookup(transaction);
-            return Ok(Response::Stored(hit));
+            Ok(Progress::Response(Response::Stored(hit)))
         }
-        LookupResult::Forward(plan) => plan,
-    };
-    let response = respond_without_hit(transaction, plan).await;
-    if let Some(detail) = transaction.cache_status.detail {
-        transaction.worker().count_reason(detail.reason);
+        LookupResult::Forward(plan) => Ok(Progress::Waits(Wait::Origin(plan))),
     }
-    response
 }
 
-fn response_step(response: &Result<Response<'_>, Fault>) -> RequestStep {
-    match response {
-        Ok(response) => RequestStep::Response { source: response.source() },
-        Err(fault) => RequestStep::Fault { fault: fault.reason() },
+/// Runs the steps after [`respond`].
+///
+/// # Errors
+/// See [`respond`].
+async fn respond_later<'t>(
+    transaction: &mut Transaction<'t>,
+    wait: Wait,
+) -> Result<Response<'t>, Fault> {
+    match wait {
+        Wait::Purge => {
+            let asked = PurgeRequest {
+                worker: transaction.worker(),
+                client: transaction.client.peer.ip(),
+                route: transaction.route(),
+                request: &transaction.request,
+            };
+            let purged = purge(asked).await?;
+            Ok(SyntheticResponse::Purged(purged).into())
+        }
+        Wait::Origin(plan) => {
+            let response = respond_without_hit(transaction, *plan).await;
+            if let Some(detail) = transaction.cache_status.detail {
+                transaction.worker().count_reason(detail.reason);
+            }
+            response
+        }
     }
+}
+
+fn trace_response(transaction: &Transaction<'_>, response: &Response<'_>) {
+    transaction.trace().step(|| RequestStep::Response { source: response.source() });
 }
 
 /// Answers a request that is not a hit: with a stale response, or with that of the origin.
@@ -250,9 +313,9 @@ fn trace_lookup(transaction: &Transaction<'_>) {
 }
 
 /// Returns the response that header rules give instead of the requested one.
-fn ruled<'t>(transaction: &Transaction<'t>, answer: OwnAnswer) -> Response<'t> {
+fn ruled<'t>(transaction: &Transaction<'t>, answer: OwnAnswer) -> Progress<'t> {
     transaction.worker().count(Counter::RuledAnswers);
-    SyntheticResponse::Ruled(Box::new(answer)).into()
+    Progress::Response(SyntheticResponse::Ruled(Box::new(answer)).into())
 }
 
 #[inline]
@@ -308,12 +371,24 @@ fn note_forward(transaction: &mut Transaction<'_>, plan: &ForwardPlan) {
 /// would look like success.
 const BROKEN_OFF: u16 = 499;
 
-/// Ends a transaction: variables of rules, access log, and the fate of the connection.
+/// Ends a transaction: answers a fault that came before the response, then variables of rules,
+/// access log, and the fate of the connection.
 fn end(
     transaction: Transaction<'_>,
+    queue: &mut SendQueue,
     delivered: Result<Delivered, DeliverError>,
     last: bool,
 ) -> Result<AfterResponse, Fault> {
+    let delivered = match delivered {
+        Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
+            transaction.trace().step(|| RequestStep::Fault { fault: fault.reason() });
+            let worker = transaction.worker();
+            worker.fault(fault, transaction.client.peer.ip());
+            worker.count(Counter::FaultsSent);
+            Ok(deliver_fault(&transaction, queue, fault))
+        }
+        delivered => delivered,
+    };
     let Transaction { client, config, rule_state, cache_status, has_unread_body, log, .. } =
         transaction;
     let cache = (&cache_status, &config.server.cache_name);

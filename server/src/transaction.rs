@@ -35,7 +35,7 @@ pub(crate) struct Transaction<'t> {
     pub(crate) client: &'t Client,
     pub(crate) config: &'t Rc<Config>,
     /// The request as the client sent it.
-    received: &'t Request<'t>,
+    received: Request<'t>,
     /// The request after changes by rules, and in its normal form once that is known.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
@@ -59,7 +59,8 @@ pub(crate) struct Transaction<'t> {
     pub(crate) has_unread_body: bool,
     pub(crate) log: Access,
     unused: UnusedBuffers<'t>,
-    interim: &'t OnceCell<InterimQueue>,
+    /// The queue of interim responses, if the request has waited for anything.
+    interim: OnceCell<InterimQueue>,
 }
 
 /// Buffers that no step has used yet.
@@ -75,12 +76,10 @@ struct UnusedBuffers<'t> {
 pub(crate) struct TransactionStart<'t> {
     pub(crate) client: &'t Client,
     pub(crate) config: &'t Rc<Config>,
-    pub(crate) received: &'t Request<'t>,
+    pub(crate) received: Request<'t>,
     /// The input after the request's head.
     pub(crate) body: BodyInput<'t>,
     pub(crate) buffers: &'t mut TransactionBuffers,
-    /// The queue of interim responses. The first exchange that may receive some creates it.
-    pub(crate) interim: &'t OnceCell<InterimQueue>,
     pub(crate) log: Access,
 }
 
@@ -88,13 +87,13 @@ impl<'t> Transaction<'t> {
     /// Begins a transaction with a checked request.
     #[inline]
     pub(crate) fn begin(start: TransactionStart<'t>) -> Transaction<'t> {
-        let TransactionStart { client, config, received, body, buffers, interim, log } = start;
+        let TransactionStart { client, config, received, body, buffers, log } = start;
         let TransactionBuffers { key, variant, tag, pre_remap, post_remap, normal } = buffers;
         Transaction {
             client,
             config,
             received,
-            request: *received,
+            request: received,
             route: None,
             bypass: None,
             is_normal: false,
@@ -113,7 +112,7 @@ impl<'t> Transaction<'t> {
                 normal: Some(normal),
                 body: Some(body),
             },
-            interim,
+            interim: OnceCell::new(),
         }
     }
 
@@ -240,8 +239,8 @@ impl<'t> Transaction<'t> {
     }
 
     /// Returns the queue of interim responses for the client.
-    pub(crate) fn interim(&self) -> &'t InterimQueue {
-        self.interim.get_or_init(InterimQueue::new)
+    pub(crate) fn interim(&self) -> InterimQueue {
+        self.interim.get_or_init(InterimQueue::new).clone()
     }
 
     /// Returns the values that the rules of this request see at a hook.
@@ -253,7 +252,7 @@ impl<'t> Transaction<'t> {
 
     fn view(&self) -> RequestView<'t> {
         match self.config.has_rules() {
-            true => view_of(&self.request, self.received),
+            true => view_of(&self.request, &self.received),
             false => view_without_rules(&self.request),
         }
     }

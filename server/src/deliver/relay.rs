@@ -1,7 +1,6 @@
 //! Sends two things to a client that waits for its response: the responses to earlier requests, and
 //! the interim responses (1xx) of the origin (RFC 9110 §15.2).
 
-use std::cell::OnceCell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
@@ -21,20 +20,20 @@ use crate::send_queue::SendQueue;
 ///
 /// # Errors
 /// The client is gone, or too slow for an earlier response.
-pub(crate) fn relay_interim<'a, T>(
+pub(crate) async fn relay_interim<'a, T>(
     client: &'a Client,
     form: ResponseForm,
-    interim: &'a OnceCell<InterimQueue>,
+    interim: &'a InterimQueue,
     queue: &'a mut SendQueue,
     work: Pin<&'a mut (impl Future<Output = T> + 'a)>,
-) -> impl Future<Output = Result<T, DeliverError>> {
-    Box::pin(Relay { client, form, interim, queue }.run(work))
+) -> Result<T, DeliverError> {
+    Relay { client, form, interim, queue }.run(work).await
 }
 
 struct Relay<'a> {
     client: &'a Client,
     form: ResponseForm,
-    interim: &'a OnceCell<InterimQueue>,
+    interim: &'a InterimQueue,
     queue: &'a mut SendQueue,
 }
 
@@ -54,9 +53,7 @@ impl Relay<'_> {
                 if let Poll::Ready(done) = work.as_mut().poll(cx) {
                     return Poll::Ready(RelayStep::Done(done));
                 }
-                if let Some(interim) = self.interim.get()
-                    && let Poll::Ready(heads) = interim.poll_take(cx)
-                {
+                if let Poll::Ready(heads) = self.interim.poll_take(cx) {
                     return Poll::Ready(RelayStep::Interim(heads));
                 }
                 // Responses to earlier requests must not wait for the origin of this request.
@@ -101,10 +98,8 @@ impl Relay<'_> {
 
     /// Appends the interim responses that arrived before the final response.
     fn end(&mut self) {
-        if let Some(interim) = self.interim.get() {
-            let heads = interim.take();
-            self.append(&heads);
-        }
+        let heads = self.interim.take();
+        self.append(&heads);
     }
 
     /// Appends interim responses to the queue. HTTP/1.0 has none, so its clients get none.

@@ -35,7 +35,7 @@ pub(super) async fn pass_through<'t>(
         has_body: transaction.request.has_body(),
     };
     let hook = transaction.hook_context();
-    let (client, interim) = (transaction.client, transaction.interim());
+    let (client, interim) = (transaction.client, &transaction.interim());
     let reports = (interim, transaction.trace());
     transaction.trace().step(|| RequestStep::Fetch(FetchStep::Alone));
     let request = Exchange::new(client.network(), hook, message, Purpose::PassThrough, reports);

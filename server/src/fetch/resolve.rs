@@ -67,7 +67,7 @@ async fn obtain<'t>(
         }
         plan = match transaction.look_up() {
             LookupResult::Hit(hit) => return Ok(Response::Stored(hit)),
-            LookupResult::Forward(plan) => plan,
+            LookupResult::Forward(plan) => *plan,
         };
     }
     if !plan.collapses() {
@@ -133,7 +133,7 @@ async fn collapse<'t>(
                     status.detail = again.detail;
                     break;
                 }
-                LookupResult::Forward(again) => plan = again,
+                LookupResult::Forward(again) => plan = *again,
             },
             CollapseResult::Leader(leader, follower) => {
                 return start_fetch(transaction, leader, follower, plan, status).await;
@@ -240,7 +240,7 @@ pub(super) fn fetch_task(
         rule_state: transaction.rule_state.clone(),
         stale,
         unit,
-        interim: transaction.interim().clone(),
+        interim: transaction.interim(),
         trace: transaction.trace().clone(),
         probe: Cell::new(None),
     })

@@ -28,7 +28,7 @@ pub(super) async fn validate<'t>(
     let fields = transaction.request.head.fields();
     let message = OutboundMessage { line: &line, fields, has_body: false };
     let conditions = conditions(stale);
-    let (client, interim) = (transaction.client, transaction.interim());
+    let (client, interim) = (transaction.client, &transaction.interim());
     let hook = transaction.hook_context();
     let purpose = Purpose::Validate(&conditions);
     let reports = (interim, transaction.trace());

@@ -25,11 +25,11 @@ pub(crate) fn lookup<'w>(
 ) -> LookupResult<'w> {
     let ruled_out = query.is_ruled_out.then_some((ForwardReason::Bypass, Reason::RuledOut));
     if let Some((reason, detail)) = query.bypass.or(ruled_out) {
-        return LookupResult::Forward(ForwardPlan::unshared(reason, detail));
+        return LookupResult::forward(ForwardPlan::unshared(reason, detail));
     }
     if !query.is_used {
         // A fetch in progress is not shared either: a purge in the other process does not reach it.
-        return LookupResult::Forward(ForwardPlan::unshared(ForwardReason::Miss, Reason::Upgrade));
+        return LookupResult::forward(ForwardPlan::unshared(ForwardReason::Miss, Reason::Upgrade));
     }
     variant.clear();
     let selected = select(query, request.head.fields(), variant);
@@ -72,13 +72,13 @@ fn fill(
 ) -> LookupResult<'static> {
     if request.directives.no_store {
         let plan = ForwardPlan::unshared(ForwardReason::Partial, Reason::RequestNoStore);
-        return LookupResult::Forward(plan);
+        return LookupResult::forward(plan);
     }
     let mut tag = Vec::new();
     write_strong_tag(&stored.meta, stored.block(), &mut tag);
     let MissingFragment { body, number, ttl } = fragment;
     let missing = MissingPart { known: stored.found.version(), body, number, tag, ttl };
-    LookupResult::Forward(ForwardPlan {
+    LookupResult::forward(ForwardPlan {
         varies,
         missing: Some(missing),
         ..ForwardPlan::new(ForwardReason::Partial)
@@ -252,5 +252,5 @@ fn forward(
         ..ForwardPlan::new(reason)
     };
     plan.stale = stale.filter(|_| plan.collapses()).map(StoredResponse::to_stale);
-    LookupResult::Forward(plan)
+    LookupResult::forward(plan)
 }

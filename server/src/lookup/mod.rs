@@ -24,7 +24,14 @@ pub(crate) enum LookupResult<'w> {
     /// A stored response answers the request.
     Hit(Hit<'w>),
     /// The request must go to the origin.
-    Forward(ForwardPlan),
+    Forward(Box<ForwardPlan>),
+}
+
+impl LookupResult<'_> {
+    /// The plan is on the heap, so that moves of hits stay cheap.
+    fn forward(plan: ForwardPlan) -> Self {
+        LookupResult::Forward(Box::new(plan))
+    }
 }
 
 /// A stored response that may be served.
