@@ -272,6 +272,10 @@ counters! {
         "Requests sent again because their pooled connection was dead.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
         "Failures to open a connection to an origin: refused, unresolved or timed out.";
+    OriginTlsHandshakes, Counter, "origin_tls_handshakes_total",
+        "TLS handshakes with origins that were completed.";
+    OriginTlsErrors, Counter, "origin_tls_errors_total",
+        "TLS handshakes with origins that failed: an invalid certificate, or no common version.";
     OriginAddressErrors, Counter, "origin_address_errors_total",
         "Failures to connect to one address of an origin; another address may have worked.";
     OriginResolutions, Counter, "origin_resolutions_total",

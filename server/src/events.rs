@@ -83,6 +83,7 @@ events! {
     Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection because of its client";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";
+    OriginTlsFailed, warn, "origin_tls_failed", "cannot use TLS to the origin";
     OriginBack, info, "origin_back", "an origin that could not be reached can be reached again";
     OriginUnresolved, warn, "origin_unresolved", "cannot resolve an origin's name";
     OriginAddressFailed, warn, "origin_address_failed", "an origin's address refuses connections";

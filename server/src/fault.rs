@@ -75,6 +75,8 @@ pub(crate) enum Fault {
     OriginConnect,
     /// Connecting to the origin took too long.
     OriginConnectTimeout,
+    /// The TLS handshake with the origin failed, or its certificate is not valid.
+    OriginTls(&'static str),
     /// The origin did not begin to answer in time.
     OriginFirstByteTimeout,
     /// The origin stopped in the middle of its answer.
@@ -121,7 +123,13 @@ impl Fault {
 
     /// Whether no connection to the origin could be opened.
     pub(crate) fn is_unreachable(self) -> bool {
-        matches!(self, Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout)
+        matches!(
+            self,
+            Fault::OriginName
+                | Fault::OriginConnect
+                | Fault::OriginConnectTimeout
+                | Fault::OriginTls(_)
+        )
     }
 
     /// Returns the status of the error response (RFC 9110 §15).
@@ -150,6 +158,7 @@ impl Fault {
             | Fault::OriginIdleTimeout => 504,
             Fault::OriginName
             | Fault::OriginConnect
+            | Fault::OriginTls(_)
             | Fault::OriginBroke
             | Fault::OriginAnswer(_) => 502,
         }
@@ -196,7 +205,7 @@ impl Fault {
             Fault::OriginFirstByteTimeout => "the origin did not answer in time",
             Fault::OriginIdleTimeout => "the origin stopped sending",
             Fault::OriginBroke => "the origin closed the connection before its answer was complete",
-            Fault::OriginAnswer(reason) => reason,
+            Fault::OriginTls(reason) | Fault::OriginAnswer(reason) => reason,
             Fault::FetchesFailed(_) => "the origin failed to answer other requests for this URL",
         }
     }
@@ -244,6 +253,7 @@ impl Fault {
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {
                 Some(Counter::OriginConnectErrors)
             }
+            Fault::OriginTls(_) => Some(Counter::OriginTlsErrors),
             Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => {
                 Some(Counter::OriginTimeouts)
             }
@@ -262,6 +272,7 @@ impl Fault {
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {
                 Some(Event::OriginUnreachable)
             }
+            Fault::OriginTls(_) => Some(Event::OriginTlsFailed),
             Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => Some(Event::OriginTimedOut),
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Event::OriginBadAnswer),
             _ => None,

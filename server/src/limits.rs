@@ -495,3 +495,7 @@ pub(crate) const TLS_COLD_MS: u64 = 1_000;
 /// Plaintext of a short record, which fits into one packet: 1,500 bytes without the heads of IPv6,
 /// TCP with options, and TLS.
 pub(crate) const TLS_COLD_RECORD_BYTES: usize = 1_370;
+
+/// Settings of TLS to origins that one worker keeps, each with up to 256 sessions to resume. Beyond
+/// it, all of them are made again.
+pub(crate) const ORIGIN_TLS_MAX: usize = 1024;

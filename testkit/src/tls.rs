@@ -1,24 +1,34 @@
 //! Certificates, and clients over TLS.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SignatureAlgorithm,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SignatureAlgorithm,
 };
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, RootCertStore, ServerConfig, ServerConnection,
+    SupportedProtocolVersion,
+};
 
 use crate::clock::PATIENCE;
+use crate::script::locked;
 
 pub use rcgen;
 pub use rustls;
 
 /// The largest response that a client reads.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
+
+/// Number of authorities of this process, whose names differ.
+static AUTHORITIES: AtomicUsize = AtomicUsize::new(0);
 
 /// A certificate authority of a test.
 pub struct TestAuthority(CertifiedIssuer<'static, KeyPair>);
@@ -38,6 +48,8 @@ impl TestAuthority {
     pub fn new() -> TestAuthority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let name = format!("authority {}", AUTHORITIES.fetch_add(1, Relaxed));
+        params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().expect("randomness");
         TestAuthority(CertifiedIssuer::self_signed(params, key).expect("valid parameters"))
     }
@@ -101,6 +113,103 @@ impl IssuedCertificate {
         std::fs::set_permissions(&key, mode).expect("the file is ours");
         (cert, key)
     }
+}
+
+/// An origin over TLS, which passes each connection on to another origin without TLS.
+#[derive(Debug)]
+pub struct TlsFront {
+    address: SocketAddr,
+    handshakes: Arc<Mutex<Vec<Option<HandshakeKind>>>>,
+}
+
+impl TlsFront {
+    /// Starts an origin with this certificate, in front of the origin at `inner`.
+    pub fn start(certificate: &IssuedCertificate, inner: SocketAddr) -> TlsFront {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let chain = CertificateDer::from_pem_slice(certificate.cert.as_bytes());
+        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has them")
+            .with_no_client_auth()
+            .with_single_cert(vec![chain.expect("PEM")], key.expect("PEM"));
+        let config = Arc::new(config.expect("the key is its own"));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let handshakes = Arc::<Mutex<Vec<Option<HandshakeKind>>>>::default();
+        let seen = Arc::clone(&handshakes);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (config, seen) = (Arc::clone(&config), Arc::clone(&seen));
+                thread::spawn(move || pass_on(stream, inner, config, &seen));
+            }
+        });
+        TlsFront { address, handshakes }
+    }
+
+    /// The address on which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The kinds of the complete handshakes so far.
+    pub fn handshakes(&self) -> Vec<Option<HandshakeKind>> {
+        locked(&self.handshakes).clone()
+    }
+}
+
+/// Passes requests without a body on, one at a time.
+fn pass_on(
+    mut stream: TcpStream,
+    inner: SocketAddr,
+    config: Arc<ServerConfig>,
+    seen: &Mutex<Vec<Option<HandshakeKind>>>,
+) -> Option<()> {
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut connection = ServerConnection::new(config).ok()?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).ok()?;
+    }
+    locked(seen).push(connection.handshake_kind());
+    let mut client = rustls::StreamOwned::new(connection, stream);
+    let mut inner = TcpStream::connect(inner).ok()?;
+    inner.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut space = [0; 16 << 10];
+    loop {
+        let count = client.read(&mut space).ok().filter(|count| *count > 0)?;
+        inner.write_all(&space[..count]).ok()?;
+        if !space[..count].ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        let answer = read_answer(&mut inner)?;
+        client.write_all(&answer).ok()?;
+        client.flush().ok()?;
+    }
+}
+
+/// Reads a response with a `Content-Length`.
+fn read_answer(inner: &mut TcpStream) -> Option<Vec<u8>> {
+    let (mut answer, mut space) = (Vec::new(), [0; 16 << 10]);
+    loop {
+        if let Some(whole) = whole_length(&answer).filter(|whole| answer.len() >= *whole) {
+            answer.truncate(whole);
+            return Some(answer);
+        }
+        let count = inner.read(&mut space).ok().filter(|count| *count > 0)?;
+        answer.extend_from_slice(&space[..count]);
+    }
+}
+
+/// Returns the length of a response with a `Content-Length`, once its head is complete.
+fn whole_length(answer: &[u8]) -> Option<usize> {
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.trim().parse::<usize>().ok())?
+    });
+    Some(end + 4 + length.unwrap_or(0))
 }
 
 /// A client's connection over TLS.
@@ -187,20 +296,14 @@ impl TlsClient {
     /// `UnexpectedEof` without it.
     pub fn read(&mut self) -> std::io::Result<TlsResponse> {
         loop {
-            let end = self.unread.windows(4).position(|part| part == b"\r\n\r\n");
-            if let Some(end) = end {
+            let whole = whole_length(&self.unread).filter(|whole| self.unread.len() >= *whole);
+            if let Some(whole) = whole {
+                let end = self.unread.windows(4).position(|part| part == b"\r\n\r\n");
+                let end = end.unwrap_or_default();
                 let head = String::from_utf8_lossy(&self.unread[..end]).into_owned();
-                let length = head.lines().find_map(|line| {
-                    let (name, value) = line.split_once(':')?;
-                    let is_length = name.eq_ignore_ascii_case("content-length");
-                    is_length.then(|| value.trim().parse::<usize>().ok())?
-                });
-                let whole = end + 4 + length.unwrap_or(0);
-                if self.unread.len() >= whole {
-                    let body = self.unread[end + 4..whole].to_vec();
-                    self.unread.drain(..whole);
-                    return Ok(TlsResponse { head, body });
-                }
+                let body = self.unread[end + 4..whole].to_vec();
+                self.unread.drain(..whole);
+                return Ok(TlsResponse { head, body });
             }
             if self.fill()? == 0 || self.unread.len() > RESPONSE_BYTES_MAX {
                 return Err(ErrorKind::ConnectionAborted.into());

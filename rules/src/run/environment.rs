@@ -32,6 +32,10 @@ pub trait RuleEnvironment {
     fn tls_version(&self) -> &'static str {
         ""
     }
+    /// Returns the scheme of the origin's URL.
+    fn next_hop_scheme(&self) -> Scheme {
+        Scheme::Http
+    }
     /// Returns the host name of the origin.
     fn next_hop_host(&self) -> &str;
     /// Returns the port of the origin.

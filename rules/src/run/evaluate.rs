@@ -188,7 +188,7 @@ fn url_part<'v, S: RuleEnvironment>(
     let LookupBuffers { url: made, joined, .. } = lookup;
     let url = url_of(of, context, made.changed());
     let scheme = match of {
-        UrlKind::Server => Scheme::Http,
+        UrlKind::Server => context.environment.next_hop_scheme(),
         UrlKind::Client | UrlKind::Original => context.environment.scheme(),
     };
     match part {

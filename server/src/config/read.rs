@@ -77,7 +77,9 @@ fn read_toml(
         reader.top_value(&mut top, key, value);
     }
     reader.flags(&mut top, flags);
-    let sites = reader.sites(document.get_ref().get("site"), &top.route);
+    let ca_at = top.places.get("origin_ca").cloned();
+    let defaults = (&top.route, &top.site, &ca_at);
+    let sites = reader.sites(document.get_ref().get("site"), defaults);
     reader.finish(top, sites)
 }
 
@@ -91,6 +93,9 @@ fn read_origin(
     reader.flags(&mut top, flags);
     let read = OriginAddress::read(RawValue::Flag(url), &ORIGIN);
     let origin = reader.keep(ProblemSpan::Flag("--origin".to_owned()), read);
+    let ca_at = top.places.get("origin_ca").cloned();
+    let ca_at = ca_at.unwrap_or(ProblemSpan::Flag("--origin".to_owned()));
+    let origin = origin.and_then(|origin| reader.origin_tls(origin, &top.site, ca_at));
     let site = origin.map(|origin| Site::of_origin(origin, top.route.clone()));
     reader.finish(top, site.into_iter().collect())
 }

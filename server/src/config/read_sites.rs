@@ -23,11 +23,14 @@ struct FirstUses {
     hosts: HashMap<HostPattern, usize>,
 }
 
+/// The settings at the top of the file, and the position of `origin_ca` there.
+type SiteDefaults<'a> = (&'a RouteSettings, &'a SiteSettings, &'a Option<ProblemSpan>);
+
 impl Reader<'_> {
     pub(crate) fn sites(
         &mut self,
         value: Option<&Value<'_>>,
-        defaults: &RouteSettings,
+        defaults: SiteDefaults<'_>,
     ) -> Vec<Site> {
         let Some(value) = value else {
             let problem = ValueProblem::new("there is no [[site]], so there is nothing to serve")
@@ -37,10 +40,7 @@ impl Reader<'_> {
         };
         let mut seen = FirstUses::default();
         let tables = self.tables(value, "[[site]]");
-        tables
-            .into_iter()
-            .filter_map(|(span, table)| self.site(span, table, defaults, &mut seen))
-            .collect()
+        tables.into_iter().filter_map(|section| self.site(section, defaults, &mut seen)).collect()
     }
 
     /// Returns the tables of a `[[section]]`, each with its span; reports values that are not
@@ -71,13 +71,12 @@ impl Reader<'_> {
 
     fn site(
         &mut self,
-        header: Range<usize>,
-        table: &DeTable<'_>,
-        defaults: &RouteSettings,
+        (header, table): (Range<usize>, &DeTable<'_>),
+        (defaults, top, ca_at): SiteDefaults<'_>,
         seen: &mut FirstUses,
     ) -> Option<Site> {
         let mut settings = defaults.clone();
-        let mut own = SiteSettings::default();
+        let mut own = top.clone();
         let mut rules = Vec::new();
         for (key, value) in table.iter() {
             if let Some(setting) = find(PER_SITE.iter(), key.get_ref()) {
@@ -101,12 +100,15 @@ impl Reader<'_> {
         }
         let name = self.needed(table, &NAME, &header).and_then(|value| self.name(value, seen));
         let names = self.needed(table, &NAMES, &header).map(|value| self.names(value, seen));
+        let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
+        let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
         let origin = self.needed(table, &ORIGIN, &header).and_then(|value| {
-            self.keep_at(value.span(), OriginAddress::read(raw(value.get_ref()), &ORIGIN))
+            let read = OriginAddress::read(raw(value.get_ref()), &ORIGIN);
+            let origin = self.keep_at(value.span(), read)?;
+            self.origin_tls(origin, &own, ca_at)
         });
         let routes = table.get("route").map(|value| self.routes(value, &settings, &rules));
         let fallback = Route::new("/", settings, rules);
-        let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
         let mut site = Site::new(name?, names?, origin?, routes.unwrap_or_default(), fallback);
         site.certificates = certificates;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use forebay_http::path::{PathReading, decode_prefix};
 
+use super::origin_tls::OriginTls;
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings};
@@ -79,8 +80,10 @@ pub struct OriginAddress {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// Host and port as in a URL; the port is left out if it is 80.
+    /// Host and port as in a URL; the port is left out if it is 80 and the URL is `http`.
     pub authority: String,
+    /// The terms of TLS to the origin; `None` for an `http` URL.
+    pub tls: Option<OriginTls>,
 }
 
 impl Site {
@@ -101,7 +104,11 @@ impl Site {
 
     /// Returns a site that serves every host from `origin`, and has the origin's authority as name.
     pub(crate) fn of_origin(origin: OriginAddress, settings: RouteSettings) -> Site {
-        let name = origin.authority.clone();
+        let name = match &origin.tls {
+            // The response of one scheme is none of the other's.
+            Some(_) => format!("https://{}", origin.authority),
+            None => origin.authority.clone(),
+        };
         let fallback = Route::new("/", settings, Vec::new());
         Site::new(name, vec![HostPattern::Any], origin, Vec::new(), fallback)
     }
@@ -257,18 +264,15 @@ fn check_host(host: &str) -> Result<(), String> {
 }
 
 impl OriginAddress {
-    /// Reads `http://HOST[:PORT]`; the port is 80 if not given.
+    /// Reads `http://HOST[:PORT]` or `https://HOST[:PORT]`; the port is 80 or 443 if not given.
     pub(crate) fn parse(url: &str) -> Result<OriginAddress, ValueProblem> {
         let refused = |hint: String| ORIGIN.problem(format_args!("cannot be {url:?}")).hint(hint);
         let (scheme, rest) = match url.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
             None => return Err(refused(format!("write \"http://{url}\""))),
         };
-        if scheme == "https" {
-            return Err(refused("TLS to origins is not supported yet".to_owned()));
-        }
-        if scheme != "http" {
-            return Err(refused("the scheme of the URL has to be http".to_owned()));
+        if scheme != "http" && scheme != "https" {
+            return Err(refused("the scheme of the URL has to be http or https".to_owned()));
         }
         if rest.contains('@') {
             return Err(refused("leave out the user name or password".to_owned()));
@@ -279,10 +283,11 @@ impl OriginAddress {
                 "leave out the path: each request is forwarded with its own path".into(),
             ));
         }
-        OriginAddress::of_authority(authority).map_err(refused)
+        let is_tls = scheme == "https";
+        OriginAddress::of_authority(authority, is_tls).map_err(refused)
     }
 
-    fn of_authority(authority: &str) -> Result<OriginAddress, String> {
+    fn of_authority(authority: &str, is_tls: bool) -> Result<OriginAddress, String> {
         let behind_address = authority.rfind(']').map_or(0, |at| at + 1);
         let (host, port) = match authority[behind_address..].rfind(':') {
             Some(at) => authority.split_at(behind_address + at),
@@ -290,6 +295,7 @@ impl OriginAddress {
         };
         check_host(host)?;
         let port = match port.strip_prefix(':') {
+            None if is_tls => 443,
             None => 80,
             Some(digits) => match digits.parse::<u16>() {
                 Ok(port) if port != 0 && !digits.starts_with('+') => port,
@@ -298,8 +304,9 @@ impl OriginAddress {
         };
         let in_url = host.to_ascii_lowercase();
         let host = in_url.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let authority = if port == 80 { in_url } else { format!("{in_url}:{port}") };
-        Ok(OriginAddress { host, port, authority })
+        let authority = if port == 80 && !is_tls { in_url } else { format!("{in_url}:{port}") };
+        let tls = is_tls.then(|| OriginTls::unverified(&host));
+        Ok(OriginAddress { host, port, authority, tls })
     }
 }
 

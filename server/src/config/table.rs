@@ -11,6 +11,7 @@ use super::error_pages::ErrorPages;
 use super::lists::{
     AddressList, FieldNameList, LanguageList, NamePatterns, ParameterNames, TagFields,
 };
+use super::origin_tls::TlsName;
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsAddresses, TlsProfile};
 use super::value::{
@@ -806,6 +807,23 @@ settings! {
         reloads: true,
         reason: "A key that other users can read causes a warning.",
     }
+    origin_ca: FileList = "" {
+        doc: "PEM files with the authorities that may issue the certificate of an `https` origin, \
+            in place of those of the system. The paths are relative to the configuration file.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 files, such as [\"internal-ca.pem\"]",
+        },
+        reloads: true,
+        reason: "An origin in one's own network often has a certificate of one's own authority. \
+            There is no setting that switches verification off.",
+    }
+    origin_tls_name: TlsName = "origin" {
+        doc: "Name that the certificate of an `https` origin must have, and that is sent as SNI; \
+            `origin`: the host of the origin's URL.",
+        kind: SettingKind::Text { hint: "NAME", expected: "origin, a host name or an IP address" },
+        reloads: true,
+        reason: "An origin that is reached by its address has a certificate for a name.",
+    }
 }
 
 /// The setting `rules` of the server, of a site or of a route.
@@ -856,12 +874,13 @@ pub(crate) const NAMES: Setting = Setting {
 /// The setting `origin` of a site.
 pub(crate) const ORIGIN: Setting = Setting {
     name: "origin",
-    kind: SettingKind::Text { hint: "URL", expected: "http://HOST or http://HOST:PORT" },
+    kind: SettingKind::Text { hint: "URL", expected: "http://HOST[:PORT] or https://HOST[:PORT]" },
     default: None,
     scope: SettingScope::Site,
     reloads: true,
     doc: "URL of the origin to which requests for the site are forwarded.",
-    reason: "There is no TLS to origins yet, so `https` is refused rather than sent in the clear.",
+    reason: "With `https`, the origin's certificate is verified, and nothing is ever sent in the \
+        clear instead; see [tls.md](tls.md#tls-to-origins).",
 };
 
 /// The setting `path_prefix` of a route.

@@ -204,7 +204,7 @@ impl Reader<'_> {
         }
     }
 
-    fn resolved(&self, path: &Path, at: &ProblemSpan) -> PathBuf {
+    pub(crate) fn resolved(&self, path: &Path, at: &ProblemSpan) -> PathBuf {
         match at {
             ProblemSpan::Flag(_) => path.to_owned(),
             _ => self.file.dir().join(path),
@@ -212,7 +212,7 @@ impl Reader<'_> {
     }
 }
 
-fn read_chain(
+pub(super) fn read_chain(
     path: &Path,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<CertificateDer<'static>>, ValueProblem> {
@@ -282,7 +282,7 @@ fn check_pair(
     })
 }
 
-fn unusable(path: &Path, why: impl std::fmt::Display) -> ValueProblem {
+pub(super) fn unusable(path: &Path, why: impl std::fmt::Display) -> ValueProblem {
     ValueProblem::new(format!("cannot use {}: {why}", path.display()))
 }
 

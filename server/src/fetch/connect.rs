@@ -77,18 +77,37 @@ async fn open(
     for (index, address) in addresses.iter().enumerate() {
         let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
         let share_ms = (left_ms / (addresses.len() - index) as u64).max(1);
-        match timeout(Duration::from_millis(share_ms), worker.connector.connect(*address)).await {
+        let secured = async {
+            let connected = worker.connector.connect(*address).await;
+            secure(worker, origin, connected.map_err(|_| Fault::OriginConnect)?).await
+        };
+        match timeout(Duration::from_millis(share_ms), secured).await {
             Ok(Ok(connection)) => {
                 hosts::note_worked(worker, origin, *address);
                 return Ok(connection);
             }
-            Ok(Err(_)) => fault = Fault::OriginConnect,
+            Ok(Err(failed)) => fault = failed,
             Err(_) => fault = Fault::OriginConnectTimeout,
         }
         hosts::note_failed(worker, origin, *address);
     }
     hosts::note_all_failed(worker, origin, &addresses);
     Err(fault)
+}
+
+/// Adds TLS to a connection, if the origin's URL asks for it.
+///
+/// # Errors
+/// [`Fault::OriginTls`]
+async fn secure(
+    worker: &Worker,
+    origin: &OriginAddress,
+    connection: OriginConnection,
+) -> Result<OriginConnection, Fault> {
+    let Some(tls) = &origin.tls else { return Ok(connection) };
+    let io = worker.origins.tls.connect(tls, connection.io).await?;
+    worker.count(Counter::OriginTlsHandshakes);
+    Ok(OriginConnection { io, ..connection })
 }
 
 /// Starts a task that drives the connection until it ends. The task records in `link` whether the

@@ -1,6 +1,7 @@
 //! A worker's connections to origins: a pool of idle connections for each origin, and a count of
 //! open connections.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,12 +15,14 @@ use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
 use crate::limits::TRIES_ALONE_MAX;
+use crate::transport::tls::OriginTlsConnector;
 use crate::worker::Worker;
 
 /// The pools of all origins to which this worker has sent requests.
 #[derive(Default)]
 pub(crate) struct Origins {
     pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
+    pub(super) tls: OriginTlsConnector,
     open_count: Cell<u64>,
 }
 
@@ -65,13 +68,18 @@ impl Origins {
     /// changed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
-        if let Some(pool) = pools.get(origin.authority.as_str())
+        // A connection that was verified by other terms, or not at all, is never used.
+        let key = match &origin.tls {
+            None => Cow::Borrowed(origin.authority.as_str()),
+            Some(tls) => Cow::Owned(format!("https://{} {:x}", origin.authority, tls.id)),
+        };
+        if let Some(pool) = pools.get(&*key)
             && pool.fits(settings)
         {
             return Rc::clone(pool);
         }
         let pool = Rc::new(OriginPool::new(&origin.authority, settings));
-        pools.insert(origin.authority.as_str().into(), Rc::clone(&pool));
+        pools.insert(key.into(), Rc::clone(&pool));
         pool
     }
 

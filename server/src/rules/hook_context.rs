@@ -170,6 +170,13 @@ impl RuleEnvironment for World<'_> {
         self.0.rule_state.facts.tls_version
     }
 
+    fn next_hop_scheme(&self) -> Scheme {
+        match self.origin() {
+            Some(origin) if origin.tls.is_some() => Scheme::Https,
+            _ => Scheme::Http,
+        }
+    }
+
     fn next_hop_host(&self) -> &str {
         self.origin().map_or("", |origin| &origin.host)
     }

@@ -2,7 +2,7 @@
 
 use super::{Mismatch, TextComparison, without_it};
 use crate::{
-    ast::{Comparison, ConnectionPart, UrlKind, UrlPart, Variable},
+    ast::{Comparison, ConnectionPart, UrlPart, Variable},
     check::suggest::nearest,
     lex::SourceWord,
 };
@@ -11,7 +11,6 @@ use crate::{
 pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
     Some(match subject {
         Variable::Cache => &["none", "miss", "hit-stale", "hit-fresh", "skipped"],
-        Variable::Url(UrlKind::Server, UrlPart::Scheme) => &["http"],
         Variable::Url(_, UrlPart::Scheme) => &["http", "https"],
         Variable::Connection(part) => match part {
             ConnectionPart::IpFamily => &["ipv4", "ipv6"],

@@ -181,6 +181,7 @@ fn the_innermost_value_of_a_route_setting_wins() {
         host: host.to_owned(),
         port,
         authority: authority.to_owned(),
+        tls: None,
     };
     assert_eq!(a.origin, origin("::1", 80, "[::1]"));
     assert_eq!(b.origin, origin("origin.example", 80, "origin.example"));

@@ -1,4 +1,4 @@
-//! TLS connections of clients, over any transport.
+//! TLS connections of clients and to origins, over any transport.
 //!
 //! No other module names a type of the TLS library, except for the certificates of the
 //! configuration. A [`TlsTransport`] does its handshake in the connection's task
@@ -18,11 +18,13 @@
 mod acceptor;
 mod handshake;
 mod listener;
+mod origin;
 mod session;
 mod slots;
 mod tickets;
 
 pub(crate) use acceptor::{TlsAcceptor, acceptor};
 pub(crate) use listener::{TlsListener, WorkerTls};
+pub(crate) use origin::OriginTlsConnector;
 pub(crate) use session::{TlsInfo, TlsTransport};
 pub(crate) use tickets::{TICKET_KEYS_BYTES, TicketKeys};

@@ -1,0 +1,92 @@
+//! Origins over TLS: which certificates are accepted, and what a client sees if one is not.
+
+use forebay_testkit::tls::rustls::HandshakeKind;
+use forebay_testkit::tls::{TlsFront, rcgen};
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, TestAuthority, eventually};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+fn origin() -> Origin {
+    Origin::start(|request| {
+        Script::answer("200 OK", &["Cache-Control: no-store"], request.target.as_bytes())
+    })
+}
+
+/// A server before the origin at `https://localhost`, which trusts `authority`.
+fn builder(front: &TlsFront, authority: &TestAuthority) -> ServerBuilder {
+    let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+    let ca = builder.path("ca.pem");
+    std::fs::write(&ca, authority.pem()).expect("the folder is ours");
+    let url = format!("https://127.0.0.1:{}", front.address().port());
+    builder.flag("--origin", &url).flag("--origin-ca", &ca.display().to_string())
+}
+
+fn get(server: &Server, target: &str) -> (u16, String) {
+    let mut client = Client::connect(server.address());
+    let answer = client.ask("GET", target, &["Connection: close"]).expect("an answer");
+    (answer.status, answer.text())
+}
+
+#[test]
+fn an_origin_with_a_valid_certificate_is_used_and_its_session_resumed() {
+    let (origin, authority) = (origin(), TestAuthority::new());
+    let front = TlsFront::start(&authority.issue(&["127.0.0.1"]), origin.address());
+    // No connection is kept, so that the next one resumes the session.
+    let server = builder(&front, &authority).flag("--origin-pool-idle-count-max", "0").start();
+    for turn in 0..4 {
+        assert_eq!(get(&server, "/a"), (200, "/a".to_owned()), "{turn}");
+    }
+    let kinds = front.handshakes();
+    assert_eq!(kinds.len(), 4, "{kinds:?}");
+    let resumed = kinds.iter().filter(|kind| **kind == Some(HandshakeKind::Resumed)).count();
+    assert!(resumed >= 2, "{kinds:?}");
+    assert_eq!(server.stat("origin_tls_handshakes_total"), 4.0);
+}
+
+#[test]
+fn a_connection_is_reused_and_the_configured_name_is_verified() {
+    let (origin, authority) = (origin(), TestAuthority::new());
+    let front = TlsFront::start(&authority.issue(&["inner.test"]), origin.address());
+    let server = builder(&front, &authority).flag("--origin-tls-name", "inner.test").start();
+    for turn in 0..4 {
+        assert_eq!(get(&server, "/b"), (200, "/b".to_owned()), "{turn}");
+    }
+    assert_eq!(front.handshakes().len(), 1);
+}
+
+#[test]
+fn a_certificate_that_fails_a_check_is_never_used_and_the_check_is_named() {
+    let (origin, authority, other) = (origin(), TestAuthority::new(), TestAuthority::new());
+    let expired = |params: &mut rcgen::CertificateParams| {
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    };
+    let ecdsa = &rcgen::PKCS_ECDSA_P256_SHA256;
+    for (certificate, reason) in [
+        (other.issue(&["127.0.0.1"]), "issuer of the origin's certificate is not trusted"),
+        (authority.issue(&["inner.test"]), "certificate is for another name"),
+        (authority.issue_with(&["127.0.0.1"], ecdsa, expired), "certificate has expired"),
+    ] {
+        let front = TlsFront::start(&certificate, origin.address());
+        let server = builder(&front, &authority).start();
+        let (status, text) = get(&server, "/c");
+        assert_eq!(status, 502, "{reason}: {text}");
+        assert!(text.contains(reason), "{reason}: {text}");
+        eventually("it is logged", || server.errors().contains(reason));
+        assert_eq!(server.stat("origin_tls_errors_total"), 1.0, "{reason}");
+    }
+    assert_eq!(origin.request_count(), 0, "a request reached the origin");
+}
+
+#[test]
+fn an_origin_without_tls_gets_no_request() {
+    let (origin, authority) = (origin(), TestAuthority::new());
+    let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+    let ca = builder.path("ca.pem");
+    std::fs::write(&ca, authority.pem()).expect("the folder is ours");
+    let url = format!("https://{}", origin.address());
+    let server = builder.flag("--origin", &url).flag("--origin-ca", &ca.display().to_string());
+    let server = server.start();
+    assert_eq!(get(&server, "/d").0, 502);
+    assert_eq!(origin.request_count(), 0, "a request was sent in the clear");
+}
