@@ -270,6 +270,12 @@ counters! {
         "Requests sent to an origin on a pooled connection.";
     OriginRetries, Counter, "origin_retries_total",
         "Requests sent again because their pooled connection was dead.";
+    OriginFailovers, Counter, "origin_failovers_total",
+        "Requests sent on to another origin of their site because one failed.";
+    OriginRetriesRefused, Counter, "origin_retries_refused_total",
+        "Requests not sent to another origin because of `origin_retry_percent`.";
+    OriginEjections, Counter, "origin_ejections_total",
+        "Times that an origin got no requests for a while because it failed.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
         "Failures to open a connection to an origin: refused, unresolved or timed out.";
     OriginTlsHandshakes, Counter, "origin_tls_handshakes_total",

@@ -84,6 +84,7 @@ events! {
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";
     OriginTlsFailed, warn, "origin_tls_failed", "cannot use TLS to the origin";
+    OriginDown, warn, "origin_down", "an origin gets no requests for a while";
     OriginBack, info, "origin_back", "an origin that could not be reached can be reached again";
     OriginUnresolved, warn, "origin_unresolved", "cannot resolve an origin's name";
     OriginAddressFailed, warn, "origin_address_failed", "an origin's address refuses connections";

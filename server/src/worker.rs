@@ -306,13 +306,15 @@ impl Worker {
         }
     }
 
-    /// Counts and logs a fault of the origin's side, once for each exchange.
-    pub(crate) fn origin_fault(&self, fault: Fault, origin: &str) {
+    /// Counts and logs a fault of the origin's side, once for each exchange. `cause` is what the
+    /// system reports beside it.
+    pub(crate) fn origin_fault(&self, fault: Fault, origin: &str, cause: Option<&str>) {
         if let Some(counter) = fault.counter() {
             self.count(counter);
         }
         if let Some(event) = fault.event() {
-            self.event(event, &format_args!("{origin}: {}", fault.reason()));
+            let (reason, cause) = (fault.reason(), cause.map(|cause| format!(" ({cause})")));
+            self.event(event, &format_args!("{origin}: {reason}{}", cause.unwrap_or_default()));
         }
     }
 

@@ -57,17 +57,18 @@ pub(super) struct ConfigInputs {
 #[derive(Clone)]
 pub(super) enum SiteSource {
     File(PathBuf),
-    Origin(String),
+    Origins(Vec<String>),
 }
 
 impl ConfigInputs {
     fn of(args: &ArgMatches, filters: &Filters) -> ConfigInputs {
         let flags = flags(args);
-        let source = match (args.get_one::<String>("config"), args.get_one::<String>("origin")) {
-            (Some(file), _) => SiteSource::File(PathBuf::from(file)),
-            (None, origin) => SiteSource::Origin(origin.cloned().unwrap_or_default()),
+        let origins = args.get_many::<String>("origin").unwrap_or_default();
+        let source = match args.get_one::<String>("config") {
+            Some(file) => SiteSource::File(PathBuf::from(file)),
+            None => SiteSource::Origins(origins.cloned().collect()),
         };
-        let any_port = matches!(source, SiteSource::Origin(_))
+        let any_port = matches!(source, SiteSource::Origins(_))
             && flags.iter().all(|(name, _)| name != "listen");
         ConfigInputs { source, flags, any_port, filters: filters.clone() }
     }
@@ -76,8 +77,9 @@ impl ConfigInputs {
         let flags = self.flags.iter().map(|(name, value)| FlagValue { name, value });
         let flags: Vec<_> = flags.collect();
         match &self.source {
-            SiteSource::Origin(url) => {
-                Config::load_with(ConfigSource::Origin(url), &flags, &self.filters)
+            SiteSource::Origins(urls) => {
+                let urls: Vec<_> = urls.iter().map(String::as_str).collect();
+                Config::load_with(ConfigSource::Origins(&urls), &flags, &self.filters)
             }
             SiteSource::File(path) => {
                 let text = config::read_file(path)?;

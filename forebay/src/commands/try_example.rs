@@ -15,7 +15,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
         example::start().map_err(|error| format!("cannot start the example site: {error}"))?;
     let flags = flags(args);
     let any_port = flags.iter().all(|(name, _)| name != "listen");
-    let source = SiteSource::Origin(format!("http://{site}"));
+    let source = SiteSource::Origins(vec![format!("http://{site}")]);
     let running = start_with(ConfigInputs { source, flags, any_port, filters: filters.clone() })?;
     stdout::announce(addresses(&running) + &explanation(&running));
     finish(running)

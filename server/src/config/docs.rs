@@ -80,6 +80,7 @@ fn example(setting: &Setting) -> &'static str {
         "name" => "\"example\"",
         "names" => "[\"example.org\", \"*.example.org\"]",
         "origin" => "\"http://127.0.0.1:3000\"",
+        "balance" => "\"round-robin\"",
         _ => "\"/static/\"",
     }
 }
@@ -102,6 +103,8 @@ pub fn settings_markdown() -> String {
     markdown_table(&mut out, "Caching: at the top, in `[[site]]` or in `[[site.route]]`", ROUTE);
     markdown_table(&mut out, "Rules: at the top, in `[[site]]` and in `[[site.route]]`", &[RULES]);
     markdown_table(&mut out, "Sites: in `[[site]]`", SITE);
+    let origins = "Origins: in `[[site.origin]]`, or in a table of the array `origin`";
+    markdown_table(&mut out, origins, table::ORIGIN_TABLE);
     markdown_table(&mut out, "Routes: in `[[site.route]]`", &[table::PATH_PREFIX]);
     out
 }

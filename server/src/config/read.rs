@@ -12,11 +12,12 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ConfigErrors, FileText, ProblemSpan};
+use super::origins::read_urls;
 use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
-use super::setting::{RawValue, Readable, Setting, ValueProblem};
-use super::site::{OriginAddress, Site};
+use super::setting::{RawValue, Setting, ValueProblem};
+use super::site::Site;
 use super::suggest::nearest;
-use super::table::{self, ORIGIN, RULES, RouteSettings, SERVER, Settings, SiteSettings};
+use super::table::{self, RULES, RouteSettings, SERVER, Settings, SiteSettings};
 use super::{AdminAddress, Config, ServerSettings, SettingKind, SettingScope, Sites};
 use crate::engine::has_room_for_stacks;
 
@@ -35,6 +36,8 @@ pub enum ConfigSource<'a> {
     },
     /// No file: one site that serves every host from the origin with this URL.
     Origin(&'a str),
+    /// No file: one site that serves every host from the origins with these URLs.
+    Origins(&'a [&'a str]),
 }
 
 /// A flag on the command line, and its value.
@@ -56,7 +59,8 @@ pub(crate) fn read(
         ConfigSource::Toml { text, file } => {
             read_toml(FileText::new(file, text), text, flags, filters)
         }
-        ConfigSource::Origin(url) => read_origin(url, flags, filters),
+        ConfigSource::Origin(url) => read_origins(&[url], flags, filters),
+        ConfigSource::Origins(urls) => read_origins(urls, flags, filters),
     }
 }
 
@@ -83,20 +87,20 @@ fn read_toml(
     reader.finish(top, sites)
 }
 
-fn read_origin(
-    url: &str,
+fn read_origins(
+    urls: &[&str],
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
     let mut reader = Reader { file: FileText::new("", ""), problems: Vec::new(), filters };
     let mut top = TopLevel::default();
     reader.flags(&mut top, flags);
-    let read = OriginAddress::read(RawValue::Flag(url), &ORIGIN);
-    let origin = reader.keep(ProblemSpan::Flag("--origin".to_owned()), read);
+    let read = read_urls(urls);
+    let origins = reader.keep(ProblemSpan::Flag("--origin".to_owned()), read);
     let ca_at = top.places.get("origin_ca").cloned();
     let ca_at = ca_at.unwrap_or(ProblemSpan::Flag("--origin".to_owned()));
-    let origin = origin.and_then(|origin| reader.origin_tls(origin, &top.site, ca_at));
-    let site = origin.map(|origin| Site::of_origin(origin, top.route.clone()));
+    let origins = origins.and_then(|origins| reader.origins_tls(origins, &top.site, &ca_at));
+    let site = origins.map(|origins| Site::of_origins(origins, top.route.clone()));
     reader.finish(top, site.into_iter().collect())
 }
 

@@ -6,13 +6,14 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
+use super::origins::Balance;
 use super::read::{Reader, Value, find, raw};
 use super::rules::{NamedFile, named_files};
-use super::setting::{Readable, Setting, ValueProblem};
-use super::site::{HostPattern, OriginAddress, Route, Site, read_name, read_prefix};
+use super::setting::{Setting, ValueProblem};
+use super::site::{HostPattern, Route, Site, read_name, read_prefix};
 use super::table::{
-    self, NAME, NAMES, ORIGIN, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings, Settings,
-    SiteSettings,
+    self, BALANCE, NAME, NAMES, ORIGIN, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings,
+    Settings, SiteSettings,
 };
 use crate::limits::ROUTES_PER_SITE_MAX;
 
@@ -89,7 +90,7 @@ impl Reader<'_> {
                     let read = settings.set(setting, raw(value.get_ref()));
                     self.keep_at(value.span(), read);
                 }
-                (None, "name" | "names" | "origin" | "route") => {}
+                (None, "name" | "names" | "origin" | "balance" | "route") => {}
                 (None, "rules") => rules = named_files(self, &RULES, value),
                 (None, _) => {
                     let known = table::SITE.iter().chain(PER_SITE).chain(ROUTE);
@@ -102,22 +103,22 @@ impl Reader<'_> {
         let names = self.needed(table, &NAMES, &header).map(|value| self.names(value, seen));
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
         let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
-        let origin = self.needed(table, &ORIGIN, &header).and_then(|value| {
-            let read = OriginAddress::read(raw(value.get_ref()), &ORIGIN);
-            let origin = self.keep_at(value.span(), read)?;
-            self.origin_tls(origin, &own, ca_at)
+        let origins = self.needed(table, &ORIGIN, &header).and_then(|value| {
+            let balance = self.of_table(table, &BALANCE, Balance::default())?;
+            let origins = self.origins(value, balance)?;
+            self.origins_tls(origins, &own, &ca_at)
         });
         let routes = table.get("route").map(|value| self.routes(value, &settings, &rules));
         let fallback = Route::new("/", settings, rules);
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
-        let mut site = Site::new(name?, names?, origin?, routes.unwrap_or_default(), fallback);
+        let mut site = Site::new(name?, names?, origins?, routes.unwrap_or_default(), fallback);
         site.certificates = certificates;
         Some(site)
     }
 
     /// Returns a required value of the section that begins at `header`, or reports that it is
     /// missing.
-    fn needed<'v, 'i>(
+    pub(super) fn needed<'v, 'i>(
         &mut self,
         table: &'v DeTable<'i>,
         setting: &Setting,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_http::path::{PathReading, decode_prefix};
 
 use super::origin_tls::OriginTls;
+use super::origins::OriginGroup;
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings};
@@ -19,8 +20,8 @@ pub struct Site {
     pub name: String,
     /// Hosts that the site serves.
     pub names: Vec<HostPattern>,
-    /// The origin to which the site's requests go.
-    pub origin: OriginAddress,
+    /// The origins to which the site's requests go.
+    pub origins: OriginGroup,
     /// The site's own certificates; without them, it uses those of the configuration.
     pub certificates: Option<Arc<CertificateSet>>,
     /// The identity of the certificates that serve the site's names; 0 if there are none.
@@ -91,7 +92,7 @@ impl Site {
     pub(crate) fn new(
         name: String,
         names: Vec<HostPattern>,
-        origin: OriginAddress,
+        origins: OriginGroup,
         mut routes: Vec<Route>,
         fallback: Route,
     ) -> Site {
@@ -99,18 +100,20 @@ impl Site {
             routes.push(fallback);
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.path_prefix.len()));
-        Site { name, names, origin, certificates: None, certificates_id: 0, routes }
+        Site { name, names, origins, certificates: None, certificates_id: 0, routes }
     }
 
-    /// Returns a site that serves every host from `origin`, and has the origin's authority as name.
-    pub(crate) fn of_origin(origin: OriginAddress, settings: RouteSettings) -> Site {
-        let name = match &origin.tls {
+    /// Returns a site that serves every host from `origins`. Its name is the authority of the first
+    /// one.
+    pub(crate) fn of_origins(origins: OriginGroup, settings: RouteSettings) -> Site {
+        let first = origins.first();
+        let name = match &first.tls {
             // The response of one scheme is none of the other's.
-            Some(_) => format!("https://{}", origin.authority),
-            None => origin.authority.clone(),
+            Some(_) => format!("https://{}", first.authority),
+            None => first.authority.clone(),
         };
         let fallback = Route::new("/", settings, Vec::new());
-        Site::new(name, vec![HostPattern::Any], origin, Vec::new(), fallback)
+        Site::new(name, vec![HostPattern::Any], origins, Vec::new(), fallback)
     }
 
     /// Returns the route with the longest prefix that matches a path, which may include a query. A

@@ -12,6 +12,7 @@ use super::lists::{
     AddressList, FieldNameList, LanguageList, NamePatterns, ParameterNames, TagFields,
 };
 use super::origin_tls::TlsName;
+use super::origins::BALANCE_WORDS;
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsAddresses, TlsProfile};
 use super::value::{
@@ -373,6 +374,15 @@ settings! {
         kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "More requests at once do not help an origin that is slow already.",
+    }
+    origin_retry_percent: u8 = "10" {
+        doc: "Largest share of requests that are sent once more, to another origin of their site, \
+            after the first one reset the connection or did not answer in time. Only requests \
+            that may be repeated (GET, HEAD, PUT, DELETE and OPTIONS without content) are. One \
+            further request a second is always allowed, unless the setting is 0.",
+        kind: SettingKind::Count { min: 0, max: 100, unit: "percent" },
+        reloads: true,
+        reason: "Without a limit, retries double the load when the origins have trouble already.",
     }
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \
@@ -842,7 +852,10 @@ pub(crate) const RULES: Setting = Setting {
 };
 
 /// The settings of a site that routes do not have.
-pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN];
+pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN, BALANCE];
+
+/// The settings of one origin, in its table form.
+pub(crate) const ORIGIN_TABLE: &[Setting] = &[URL, WEIGHT, BACKUP];
 
 /// The setting `name` of a site.
 pub(crate) const NAME: Setting = Setting {
@@ -878,9 +891,50 @@ pub(crate) const ORIGIN: Setting = Setting {
     default: None,
     scope: SettingScope::Site,
     reloads: true,
-    doc: "URL of the origin to which requests for the site are forwarded.",
+    doc: "URL of the origin to which requests for the site are forwarded, or an array of up to 16 \
+        origins, each a URL or a table: see [origins.md](origins.md). The flag can be repeated.",
     reason: "With `https`, the origin's certificate is verified, and nothing is ever sent in the \
-        clear instead; see [tls.md](tls.md#tls-to-origins).",
+        clear instead; see [tls.md](tls.md#tls-to-origins). More than 16 origins are better behind \
+        a name with several addresses.",
+};
+
+/// The setting `balance` of a site.
+pub(crate) const BALANCE: Setting = Setting {
+    name: "balance",
+    kind: SettingKind::Choice(BALANCE_WORDS),
+    default: Some("round-robin"),
+    scope: SettingScope::Site,
+    reloads: true,
+    doc: "How a site with several origins chooses one for a request: in turn, by fewest requests \
+        in progress of two, or by the URL.",
+    reason: "Turns need no knowledge of the origins. `least` suits requests of unequal cost, \
+        `hash` origins that have a cache of their own.",
+};
+
+/// The setting `url` of an origin in its table form.
+pub(crate) const URL: Setting =
+    Setting { name: "url", doc: "URL of the origin.", reason: "See `origin`.", ..ORIGIN };
+
+/// The setting `weight` of an origin.
+pub(crate) const WEIGHT: Setting = Setting {
+    name: "weight",
+    kind: SettingKind::Count { min: 1, max: 1000, unit: "parts" },
+    default: Some("1"),
+    scope: SettingScope::Site,
+    reloads: true,
+    doc: "The origin's share of the requests, relative to the other origins.",
+    reason: "An origin that should get none is left out.",
+};
+
+/// The setting `backup` of an origin.
+pub(crate) const BACKUP: Setting = Setting {
+    name: "backup",
+    kind: SettingKind::Bool,
+    default: Some("false"),
+    scope: SettingScope::Site,
+    reloads: true,
+    doc: "Whether the origin gets requests only while no other origin can take them.",
+    reason: "A spare may be slow or far away.",
 };
 
 /// The setting `path_prefix` of a route.

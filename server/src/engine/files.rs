@@ -27,7 +27,8 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     // A sandbox may forbid the change; then the low limit applies.
     let _ = setrlimit(Resource::Nofile, raised);
     let permitted = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let origins: BTreeSet<_> = config.sites.iter().map(|site| &site.origin.authority).collect();
+    let addresses = config.sites.iter().flat_map(|site| site.origins.addresses());
+    let origins: BTreeSet<_> = addresses.map(|origin| &origin.authority).collect();
     let settings = &config.server;
     let per_origin =
         u64::from(settings.origin_connections_max) + u64::from(settings.origin_pool_idle_count_max);

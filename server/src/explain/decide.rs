@@ -126,7 +126,7 @@ impl Explainer<'_> {
         let context = self.join_context(route);
         out.site = Some(SiteFacts {
             site: route.site.name.clone(),
-            origin: route.site.origin.authority.clone(),
+            origin: route.site.origins.to_string(),
             path_prefix: route.route.path_prefix.clone(),
             origin_is_down: context.origin_is_down(),
         });

@@ -137,7 +137,7 @@ impl OriginBody {
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
-            self.worker.origin_fault(fault, &self.origin);
+            self.worker.origin_fault(fault, &self.origin, None);
         }
         part
     }

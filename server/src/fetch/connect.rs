@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -42,6 +43,20 @@ pub(super) struct Connection {
     pub(super) ends: Option<OriginEnds>,
 }
 
+/// The reason that there is no connection.
+#[derive(Debug)]
+pub(super) struct ConnectFailure {
+    pub(super) fault: Fault,
+    /// The last address that was tried, and the system's error with its number.
+    pub(super) cause: Option<String>,
+}
+
+impl From<Fault> for ConnectFailure {
+    fn from(fault: Fault) -> ConnectFailure {
+        ConnectFailure { fault, cause: None }
+    }
+}
+
 /// Opens a connection to `origin`.
 ///
 /// # Errors
@@ -50,7 +65,7 @@ pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     settings: &ServerSettings,
-) -> Result<Connection, Fault> {
+) -> Result<Connection, ConnectFailure> {
     let OriginConnection { io, ends } = open(worker, origin, settings).await?;
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
@@ -70,29 +85,38 @@ async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     settings: &ServerSettings,
-) -> Result<OriginConnection, Fault> {
+) -> Result<OriginConnection, ConnectFailure> {
     let deadline_ms = clock::monotonic_ms() + u64::from(settings.origin_connect_ms_max);
     let addresses = hosts::addresses(worker, origin, settings, deadline_ms).await?;
-    let mut fault = Fault::OriginName;
+    let mut failure = ConnectFailure::from(Fault::OriginName);
     for (index, address) in addresses.iter().enumerate() {
         let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
         let share_ms = (left_ms / (addresses.len() - index) as u64).max(1);
         let secured = async {
             let connected = worker.connector.connect(*address).await;
-            secure(worker, origin, connected.map_err(|_| Fault::OriginConnect)?).await
+            let failed = |fault, why: &dyn fmt::Display| ConnectFailure {
+                fault,
+                cause: Some(format!("{address}: {why}")),
+            };
+            let connected = connected.map_err(|error| failed(Fault::OriginConnect, &error))?;
+            let secured = secure(worker, origin, connected).await;
+            secured.map_err(|fault| failed(fault, &fault.reason()))
         };
         match timeout(Duration::from_millis(share_ms), secured).await {
             Ok(Ok(connection)) => {
                 hosts::note_worked(worker, origin, *address);
                 return Ok(connection);
             }
-            Ok(Err(failed)) => fault = failed,
-            Err(_) => fault = Fault::OriginConnectTimeout,
+            Ok(Err(failed)) => failure = failed,
+            Err(_) => {
+                let cause = Some(format!("{address}: no answer in {share_ms} ms"));
+                failure = ConnectFailure { fault: Fault::OriginConnectTimeout, cause };
+            }
         }
         hosts::note_failed(worker, origin, *address);
     }
     hosts::note_all_failed(worker, origin, &addresses);
-    Err(fault)
+    Err(failure)
 }
 
 /// Adds TLS to a connection, if the origin's URL asks for it.

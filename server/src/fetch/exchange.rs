@@ -16,14 +16,15 @@ use hyper::client::conn::TrySendError;
 use tokio::time::timeout;
 
 use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
-use super::connect::{Connection, connect};
+use super::connect::{ConnectFailure, Connection, connect};
+use super::group::{OriginChoice, TriedOrigins};
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
 use super::permits::ExchangePermit;
 use super::upload::{OutboundBody, UploadProgress};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{OriginAddress, OriginExcess, ServerSettings};
+use crate::config::{OriginExcess, ServerSettings, Site};
 use crate::counters::{Counter, Histogram};
 use crate::events::Event;
 use crate::fault::{Fault, Side};
@@ -37,7 +38,7 @@ use crate::worker::Worker;
 /// One exchange with an origin: its request, and the queue for interim responses.
 pub(super) struct Exchange<'a> {
     outbound: Outbound<'a>,
-    origin: &'a OriginAddress,
+    site: &'a Site,
     /// The network of the client whose request it is.
     network: ClientNetwork,
     interim: &'a InterimQueue,
@@ -58,7 +59,7 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook };
-        Exchange { outbound, origin: &route.site.origin, network, interim, leader: None, trace }
+        Exchange { outbound, site: route.site, network, interim, leader: None, trace }
     }
 
     /// Makes the exchange tell the leader whether it waits for its turn at the origin.
@@ -78,7 +79,8 @@ impl<'a> Exchange<'a> {
 /// Sends the request and waits for the head of the final response.
 ///
 /// If a pooled connection turns out dead, the request is sent once more on a new connection,
-/// provided that none of it was sent before or that it may be repeated (RFC 9112 §9.3.1).
+/// provided that none of it was sent before or that it may be repeated (RFC 9112 §9.3.1). If an
+/// origin fails, and the site has others, the request goes to the next one on the same terms.
 ///
 /// # Errors
 /// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
@@ -89,11 +91,6 @@ pub(super) async fn exchange(
     let answered = exchange.run(upload).await;
     if let Err(fault) = &answered {
         exchange.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
-    }
-    if let Err(fault) = answered
-        && fault.side() == Side::Origin
-    {
-        exchange.worker().origin_fault(fault, &exchange.origin.authority);
     }
     answered
 }
@@ -107,74 +104,202 @@ struct HeadReceived {
 
 /// The reason that there is no response.
 enum ExchangeError {
-    /// The connection was closed before a byte of the request was sent.
-    Unsent(OutboundBody),
-    /// The connection was closed before a byte of a response arrived.
-    Dead,
+    /// No byte of the request was sent: there was no connection, or it was closed.
+    Unsent(OutboundBody, ConnectFailure),
+    /// The connection was closed before a byte of a response arrived; with the system's error, if
+    /// there was one.
+    Dead(Option<String>),
     Fault(Fault),
 }
 
 impl ExchangeError {
-    fn fault(self) -> Fault {
+    fn fault(&self) -> Fault {
         match self {
-            ExchangeError::Unsent(_) | ExchangeError::Dead => Fault::OriginBroke,
-            ExchangeError::Fault(fault) => fault,
+            ExchangeError::Unsent(_, failure) => failure.fault,
+            ExchangeError::Fault(fault) => *fault,
+            ExchangeError::Dead(_) => Fault::OriginBroke,
+        }
+    }
+
+    /// Returns what is known beside the fault: the address, and the system's error.
+    fn cause(&self) -> Option<&str> {
+        match self {
+            ExchangeError::Unsent(_, ConnectFailure { cause, .. }) | ExchangeError::Dead(cause) => {
+                cause.as_deref()
+            }
+            ExchangeError::Fault(_) => None,
         }
     }
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    /// Sends the request to one origin of the site after the other, until one answers or the
+    /// request may not be repeated.
     async fn run(
         &self,
         upload: Option<(OutboundBody, UploadProgress)>,
     ) -> Result<OriginAnswer, Fault> {
-        let pool = self.worker().origins.pool(self.origin, self.settings());
-        let permit = self.permit_in_turn(&pool).await?;
-        let (upload, progress) = upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
-        let progress = progress.as_ref();
+        let (mut upload, progress) =
+            upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
+        let (mut tried, began_ms) = (TriedOrigins::default(), clock::monotonic_ms());
+        let mut choice = self.next_origin(&mut tried).ok_or(Fault::Internal)?;
+        self.note_request();
+        loop {
+            let error = match self.attempt(&choice, upload, progress.as_ref()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let fault = error.fault();
+            self.note_failed(&choice, &error);
+            if !self.may_go_on(&error, began_ms) {
+                return Err(fault);
+            }
+            let Some(next) = self.next_origin(&mut tried) else { return Err(fault) };
+            if !matches!(error, ExchangeError::Unsent(..)) && !self.takes_retry() {
+                return Err(fault);
+            }
+            self.worker().count(Counter::OriginFailovers);
+            self.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
+            choice = next;
+            upload = match error {
+                ExchangeError::Unsent(upload, _) => upload,
+                _ => OutboundBody::None,
+            };
+        }
+    }
+
+    fn next_origin(&self, tried: &mut TriedOrigins) -> Option<OriginChoice<'a>> {
+        let url_hash = || self.outbound.message.line.hash();
+        self.worker().origins.choose(self.site, self.settings(), url_hash, tried)
+    }
+
+    fn has_others(&self) -> bool {
+        self.site.origins.members().len() > 1
+    }
+
+    /// Adds the request to the budget of retries.
+    fn note_request(&self) {
+        if self.has_others() {
+            let percent = self.settings().origin_retry_percent;
+            self.worker().origins.group(self.site).retries.note_request(percent);
+        }
+    }
+
+    /// Takes a retry from the budget; counts if there is none left.
+    fn takes_retry(&self) -> bool {
+        let percent = self.settings().origin_retry_percent;
+        let retries = &self.worker().origins.group(self.site).retries;
+        let is_taken = retries.take(percent, clock::monotonic_ms());
+        if !is_taken {
+            self.worker().count(Counter::OriginRetriesRefused);
+        }
+        is_taken
+    }
+
+    /// Whether the request may go to another origin: none of it was sent, or it may be repeated.
+    fn may_go_on(&self, error: &ExchangeError, began_ms: u64) -> bool {
+        let settings = self.settings();
+        let limit_ms = u64::from(settings.origin_connect_ms_max)
+            + u64::from(settings.origin_first_byte_ms_max);
+        if clock::monotonic_ms().saturating_sub(began_ms) >= limit_ms {
+            return false;
+        }
+        match error {
+            ExchangeError::Unsent(_, failure) => failure.fault.side() == Side::Origin,
+            ExchangeError::Dead(_) | ExchangeError::Fault(Fault::OriginFirstByteTimeout) => {
+                self.outbound.message.is_repeatable()
+            }
+            ExchangeError::Fault(_) => false,
+        }
+    }
+
+    /// Reports a failure of an origin. An origin that has others beside it is left out for a while
+    /// if it fails repeatedly.
+    fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
+        let (fault, authority) = (error.fault(), &choice.address.authority);
+        if fault.side() != Side::Origin {
+            return;
+        }
+        self.worker().origin_fault(fault, authority, error.cause());
+        if !self.has_others() || matches!(fault, Fault::OriginAnswer(_)) {
+            return;
+        }
+        let ejection = &choice.pool.health.ejection;
+        let ejected = ejection.note_failed(clock::monotonic_ms(), fault.is_unreachable());
+        if let Some(for_ms) = ejected {
+            self.worker().count(Counter::OriginEjections);
+            let detail = format_args!("{authority}: {}; for {for_ms} ms", fault.reason());
+            self.worker().event(Event::OriginDown, &detail);
+        }
+    }
+
+    /// Sends the request to one origin.
+    async fn attempt(
+        &self,
+        choice: &OriginChoice<'_>,
+        upload: OutboundBody,
+        progress: Option<&UploadProgress>,
+    ) -> Result<OriginAnswer, ExchangeError> {
+        let pool = &choice.pool;
+        let permit = self.permit_in_turn(pool).await.map_err(ExchangeError::Fault)?;
         if let Some(progress) = progress {
-            progress.begin();
+            progress.begin(pool);
         }
         let answered = match pool.take() {
-            None => match self.connect(&pool).await {
-                Ok(fresh) => self.send(fresh, upload, progress).await,
-                Err(fault) => Err(ExchangeError::Fault(fault)),
-            },
+            None => self.send_anew(choice, upload, progress).await,
             Some(pooled) => {
                 self.worker().count(Counter::OriginReused);
                 self.trace.step(|| RequestStep::Connection { is_new: false });
                 match self.send(pooled, upload, progress).await {
-                    Err(ExchangeError::Unsent(upload)) => {
-                        self.send_again(&pool, upload, progress).await
+                    Err(ExchangeError::Unsent(upload, _)) => {
+                        self.send_again(choice, upload, progress).await
                     }
-                    Err(ExchangeError::Dead) if self.outbound.message.is_repeatable() => {
-                        self.send_again(&pool, OutboundBody::None, None).await
+                    Err(ExchangeError::Dead(_)) if self.outbound.message.is_repeatable() => {
+                        self.send_again(choice, OutboundBody::None, None).await
                     }
                     answered => answered,
                 }
             }
         };
-        let answered = answered.map_err(ExchangeError::fault)?;
-        self.note_reached(&pool);
-        self.check(answered, pool, permit)
+        let answered = answered?;
+        self.note_answered(choice);
+        self.check(answered, Rc::clone(pool), permit).map_err(ExchangeError::Fault)
+    }
+
+    /// Records that the origin has answered.
+    fn note_answered(&self, choice: &OriginChoice<'_>) {
+        let is_back = choice.pool.health.ejection.note_answered(clock::monotonic_ms());
+        self.note_reached(choice, is_back);
     }
 
     /// Records that the origin could be reached. An idle connection that breaks does not say so.
-    fn note_reached(&self, pool: &OriginPool) {
-        if pool.health.note_reached() {
-            self.worker().event(Event::OriginBack, &self.origin.authority);
+    fn note_reached(&self, choice: &OriginChoice<'_>, is_back: bool) {
+        if choice.pool.health.note_reached() || is_back {
+            self.worker().event(Event::OriginBack, &choice.address.authority);
         }
     }
 
     async fn send_again(
         &self,
-        pool: &OriginPool,
+        choice: &OriginChoice<'_>,
         upload: OutboundBody,
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         self.worker().count(Counter::OriginRetries);
-        let fresh = self.connect(pool).await.map_err(ExchangeError::Fault)?;
-        self.send(fresh, upload, progress).await
+        self.send_anew(choice, upload, progress).await
+    }
+
+    /// Sends the request on a new connection.
+    async fn send_anew(
+        &self,
+        choice: &OriginChoice<'_>,
+        upload: OutboundBody,
+        progress: Option<&UploadProgress>,
+    ) -> Result<HeadReceived, ExchangeError> {
+        match self.connect(choice).await {
+            Ok(fresh) => self.send(fresh, upload, progress).await,
+            Err(failure) => Err(ExchangeError::Unsent(upload, failure)),
+        }
     }
 
     /// Obtains a permit, and tells the leader whether it waits for its turn.
@@ -199,14 +324,14 @@ impl Exchange<'_> {
     }
 
     /// Opens a connection, and records whether that was possible.
-    async fn connect(&self, pool: &OriginPool) -> Result<Connection, Fault> {
-        let connected = connect(self.worker(), self.origin, self.settings()).await;
+    async fn connect(&self, choice: &OriginChoice<'_>) -> Result<Connection, ConnectFailure> {
+        let connected = connect(self.worker(), choice.address, self.settings()).await;
         match &connected {
             Ok(_) => {
                 self.trace.step(|| RequestStep::Connection { is_new: true });
-                self.note_reached(pool);
+                self.note_reached(choice, false);
             }
-            Err(fault) if fault.is_unreachable() => pool.health.note_unreachable(),
+            Err(failure) if failure.fault.is_unreachable() => choice.pool.health.note_unreachable(),
             Err(_) => {}
         }
         connected
@@ -219,8 +344,9 @@ impl Exchange<'_> {
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         self.outbound.hook.rule_state.set_outbound(connection.ends);
-        let mut request =
-            self.outbound.request(&self.origin.authority, upload).map_err(ExchangeError::Fault)?;
+        // The key of a request without a host is that of the first origin.
+        let authority = &self.site.origins.first().authority;
+        let mut request = self.outbound.request(authority, upload).map_err(ExchangeError::Fault)?;
         forward_interim(&mut request, self.interim.clone());
         self.worker().count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
@@ -328,12 +454,14 @@ fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
 
 fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
     if let Some(request) = error.take_message() {
-        return ExchangeError::Unsent(request.into_body());
+        return ExchangeError::Unsent(request.into_body(), Fault::OriginBroke.into());
     }
     let error = error.into_error();
-    let broken = std::error::Error::source(&error).is_some_and(|s| s.is::<std::io::Error>());
-    if error.is_incomplete_message() || error.is_canceled() || error.is_closed() || broken {
-        return ExchangeError::Dead;
+    let source = std::error::Error::source(&error);
+    let broken = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    let is_cut = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
+    if is_cut || broken.is_some() {
+        return ExchangeError::Dead(broken.map(std::io::Error::to_string));
     }
     if error.is_user() || error.is_body_write_aborted() {
         return ExchangeError::Fault(Fault::RequestBody);

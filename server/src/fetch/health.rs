@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use super::ejection::Ejection;
 use crate::clock;
 use crate::limits::{ORIGIN_DOWN_MS, ORIGIN_PROBE_MS};
 
@@ -14,6 +15,8 @@ pub(super) struct OriginHealth {
     failed_ms: Cell<Option<u64>>,
     is_probed: Cell<bool>,
     next_probe_ms: Cell<u64>,
+    /// Whether the origin is left out while its site has others.
+    pub(super) ejection: Ejection,
 }
 
 /// A request that finds out whether an origin is back. Until it is dropped, no other one starts.

@@ -42,7 +42,7 @@ impl<'a> JoinContext<'a> {
         route: RouteMatch<'a>,
         network: ClientNetwork,
     ) -> JoinContext<'a> {
-        let pool = worker.origins.pool(&route.site.origin, &config.server);
+        let pool = worker.origins.likely_pool(route.site, &config.server);
         JoinContext { route, worker, config, network, pool }
     }
 

@@ -7,12 +7,15 @@
 
 mod abandoned;
 mod answer;
+mod choose;
 mod condition;
 mod connect;
+mod ejection;
 mod exchange;
 mod fill;
 mod follow;
 mod fragments;
+mod group;
 mod health;
 mod hosts;
 mod join;
@@ -26,6 +29,7 @@ mod permits;
 mod preempt;
 mod resolve;
 mod resume;
+mod retry_budget;
 mod stale;
 mod upload;
 mod upload_room;

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::connect::Connection;
+use super::group::GroupState;
 use super::health::OriginHealth;
 use super::permits::{ExchangePermit, Permits};
 use super::preempt::{Preempted, SlowWatch, StalledExchanges};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{OriginAddress, ServerSettings};
+use crate::config::{OriginAddress, ServerSettings, Site};
 use crate::counters::Counter;
 use crate::limits::TRIES_ALONE_MAX;
 use crate::transport::tls::OriginTlsConnector;
@@ -23,6 +24,8 @@ use crate::worker::Worker;
 pub(crate) struct Origins {
     pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
     pub(super) tls: OriginTlsConnector,
+    /// The state of each group of several origins, by the name of its site.
+    groups: RefCell<HashMap<Box<str>, Rc<GroupState>>>,
     open_count: Cell<u64>,
 }
 
@@ -83,6 +86,17 @@ impl Origins {
         pool
     }
 
+    /// Returns the state of a site's group of origins.
+    pub(super) fn group(&self, site: &Site) -> Rc<GroupState> {
+        let mut groups = self.groups.borrow_mut();
+        if let Some(group) = groups.get(site.name.as_str()) {
+            return Rc::clone(group);
+        }
+        let group = Rc::new(GroupState::new());
+        groups.insert(site.name.as_str().into(), Rc::clone(&group));
+        group
+    }
+
     /// Closes idle connections that are dead or too old.
     pub(crate) fn sweep(&self) {
         for pool in self.pools.borrow().values() {
@@ -101,8 +115,7 @@ impl Origins {
     #[cfg(test)]
     pub(crate) fn exchange_count(&self) -> usize {
         let pools = self.pools.borrow();
-        let held = |pool: &OriginPool| pool.exchanges_max - pool.permits.free();
-        pools.values().map(|pool| held(pool) as usize).sum()
+        pools.values().map(|pool| pool.exchange_count() as usize).sum()
     }
 
     /// Number of open connections.
@@ -146,6 +159,11 @@ impl OriginPool {
         self.exchanges_max == settings.origin_connections_max
             && self.idle_count_max == settings.origin_pool_idle_count_max as usize
             && self.idle_ms_max == u64::from(settings.origin_pool_idle_ms_max)
+    }
+
+    /// Number of exchanges in progress.
+    pub(super) fn exchange_count(&self) -> u32 {
+        self.exchanges_max - self.permits.free()
     }
 
     /// Takes a permit for an exchange of a client of `network`; waits while all of them are taken.

@@ -9,6 +9,7 @@ use forebay_rules::ast::Hook;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
+use super::choose::hash_of;
 use super::upload::OutboundBody;
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -98,6 +99,12 @@ impl OutboundLine {
     /// Returns path and query of the request.
     pub(super) fn path_query(&self) -> &[u8] {
         self.target.path_and_query().map_or("*", |target| target.as_str()).as_bytes()
+    }
+
+    /// Returns a hash of host, path and query.
+    pub(super) fn hash(&self) -> u64 {
+        let host = self.host.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
+        hash_of([host, self.path_query()])
     }
 
     pub(super) fn method(&self) -> &Method {

@@ -48,12 +48,11 @@ pub(super) async fn pass_through<'t>(
                 _ => None,
             };
             let settings = &transaction.config.server;
-            let pool = client.worker.origins.pool(&transaction.route().site.origin, settings);
             let first = {
                 let bytes_max = settings.upload_buffer_bytes;
                 FirstPart::read(client, &mut body, length, bytes_max).await?
             };
-            let (body, outbound) = BodyUpload::begin(client, pool, first, body, length);
+            let (body, outbound) = BodyUpload::begin(client, first, body, length);
             let body = upload.insert(body);
             let outbound = Some((outbound, body.progress()));
             body.until_answer(exchange(&request, outbound)).await?

@@ -155,7 +155,6 @@ impl Permits {
     }
 
     /// Number of permits that no network holds.
-    #[cfg(test)]
     pub(super) fn free(&self) -> u32 {
         self.state.borrow().free
     }

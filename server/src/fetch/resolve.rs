@@ -210,8 +210,8 @@ async fn try_alone<'t>(
 }
 
 pub(super) fn origin_pool(transaction: &Transaction<'_>) -> Rc<OriginPool> {
-    let origin = &transaction.route().site.origin;
-    transaction.worker().origins.pool(origin, &transaction.config.server)
+    let site = transaction.route().site;
+    transaction.worker().origins.likely_pool(site, &transaction.config.server)
 }
 
 pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {

@@ -2,7 +2,7 @@
 //! client and hyper's connection. The channel holds one piece, so the client is read no faster than
 //! the origin reads.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -56,6 +56,8 @@ pub(super) struct UploadProgress(Rc<ProgressCells>);
 struct ProgressCells {
     /// Begins the upload: the exchange has a permit.
     begin: Cell<Option<oneshot::Sender<()>>>,
+    /// The pool whose permit the exchange holds.
+    pool: RefCell<Option<Rc<OriginPool>>>,
     /// The time at which the upload last made progress, in monotonic milliseconds.
     moved_ms: Cell<u64>,
     /// Whether all of the body was read from the client.
@@ -74,6 +76,7 @@ impl OutboundBody {
         let (begin, begun) = oneshot::channel();
         let progress = UploadProgress(Rc::new(ProgressCells {
             begin: Cell::new(Some(begin)),
+            pool: RefCell::default(),
             moved_ms: Cell::new(clock::monotonic_ms()),
             is_whole: Cell::new(false),
         }));
@@ -100,8 +103,9 @@ impl UploadSource {
 }
 
 impl UploadProgress {
-    /// Lets the upload begin.
-    pub(super) fn begin(&self) {
+    /// Lets the upload begin, or go on while the exchange holds a permit of another pool.
+    pub(super) fn begin(&self, pool: &Rc<OriginPool>) {
+        *self.0.pool.borrow_mut() = Some(Rc::clone(pool));
         if let Some(begin) = self.0.begin.take() {
             self.note_moved();
             // If the client is gone, nothing waits for this.
@@ -112,6 +116,21 @@ impl UploadProgress {
     /// Returns the milliseconds since the upload last made progress.
     pub(super) fn quiet_ms(&self) -> u64 {
         clock::monotonic_ms().saturating_sub(self.0.moved_ms.get())
+    }
+
+    /// Runs `work`, which waits for a client while the exchange holds a permit: see
+    /// [`OriginPool::holding`].
+    async fn holding<T>(
+        &self,
+        watch: &mut SlowWatch,
+        work: impl Future<Output = T>,
+        moved: impl Fn() -> u64,
+    ) -> Result<T, Preempted> {
+        let pool = self.0.pool.borrow().clone();
+        match pool {
+            Some(pool) => pool.holding(watch, work, moved).await,
+            None => Ok(work.await),
+        }
     }
 
     fn note_moved(&self) {
@@ -180,10 +199,9 @@ pub(crate) struct BodyUpload<'t> {
 
 impl<'t> BodyUpload<'t> {
     /// Passes `body`, of which the first part was read already, to a channel, whose other end is
-    /// returned. `pool` is that of the origin.
+    /// returned.
     pub(super) fn begin(
         client: &'t Client,
-        pool: Rc<OriginPool>,
         first: FirstPart,
         body: RequestBody<'t>,
         length: Option<u64>,
@@ -191,7 +209,7 @@ impl<'t> BodyUpload<'t> {
         let (source, upload) = OutboundBody::channel(length);
         let progress = source.progress.clone();
         progress.0.is_whole.set(first.end.is_some());
-        let work = Box::pin(send_body(client, pool, first, body, source));
+        let work = Box::pin(send_body(client, first, body, source));
         (BodyUpload { work, outcome: None, progress }, upload)
     }
 
@@ -313,7 +331,6 @@ impl FirstPart {
 /// another request waited for the permit.
 async fn send_body(
     client: &Client,
-    pool: Rc<OriginPool>,
     first: FirstPart,
     mut body: RequestBody<'_>,
     mut source: UploadSource,
@@ -334,13 +351,14 @@ async fn send_body(
     let mut watch = SlowWatch::new(client.network());
     let moved = || client.received_bytes();
     // The client need not wait for a 100 (RFC 9110 §10.1.1), and many origins send none.
-    let continued = pool.holding(&mut watch, body.until_continued(client), moved).await;
+    let waiting = body.until_continued(client);
+    let continued = source.progress.holding(&mut watch, waiting, moved).await;
     continued.map_err(|Preempted| Fault::GaveWay)??;
     loop {
         if source.pieces.reserve().await.is_err() {
             return Ok(());
         }
-        let part = pool.holding(&mut watch, body.next(client), moved).await;
+        let part = source.progress.holding(&mut watch, body.next(client), moved).await;
         match part.map_err(|Preempted| Fault::GaveWay)?? {
             BodyPart::Data(bytes) => {
                 if !source.data(bytes).await {

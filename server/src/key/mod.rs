@@ -68,7 +68,7 @@ pub(crate) fn resource_keys(
 
 /// A request without a host (HTTP/1.0) is forwarded and keyed with the origin's own authority.
 fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<Authority<'a>> {
-    authority.or_else(|| Authority::parse(site.origin.authority.as_bytes()))
+    authority.or_else(|| Authority::parse(site.origins.first().authority.as_bytes()))
 }
 
 /// Writes the key of a URL that is in the normal form.

@@ -156,6 +156,16 @@ const SITE_VALUES: &[Case] = &[
     ("origin = \"http://\"", "8:10", &["1 to 255 characters"]),
     ("origin = \"http://[::1\"", "8:10", &["in brackets"]),
     ("origin = \"http://*.b\"", "8:10", &["a * can only be"]),
+    ("origin = 80", "8:10", &["cannot be a number", "in double quotes"]),
+    ("origin = []", "8:10", &["`origin` is empty"]),
+    ("origin = [\"http://b\", \"c:1\"]", "8:23", &["write \"http://c:1\""]),
+    ("origin = [\"http://b\", \"HTTP://B:80\"]", "8:23", &["has \"b\" twice", "`weight`"]),
+    ("origin = { weight = 2 }", "8:10", &["`url` is missing here", "http://HOST"]),
+    ("origin = { url = \"http://b\", wieght = 2 }", "8:30", &["of an origin", "`weight`?"]),
+    ("origin = { url = \"http://b\", weight = 0 }", "8:39", &["too small: 0", "1 to 1000"]),
+    ("origin = { url = \"b\" }", "8:18", &["write \"http://b\""]),
+    ("origin = [{ url = \"http://b\", backup = \"yes\" }]", "8:40", &["true or false"]),
+    ("origin = [{ url = \"http://b\", backup = true }]", "8:10", &["only backups"]),
 ];
 
 /// Lines from line 5 on, after a valid site.

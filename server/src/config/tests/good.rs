@@ -183,8 +183,8 @@ fn the_innermost_value_of_a_route_setting_wins() {
         authority: authority.to_owned(),
         tls: None,
     };
-    assert_eq!(a.origin, origin("::1", 80, "[::1]"));
-    assert_eq!(b.origin, origin("origin.example", 80, "origin.example"));
+    assert_eq!(*a.origins.first(), origin("::1", 80, "[::1]"));
+    assert_eq!(*b.origins.first(), origin("origin.example", 80, "origin.example"));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn an_origin_alone_serves_every_host() {
     let config = Config::load(ConfigSource::Origin("http://127.0.0.1:3000"), &flags).unwrap();
     assert_eq!((config.server.cache_size, config.server.workers), (16 << 20, 2));
     let site = config.sites.lookup(b"any.example").unwrap();
-    assert_eq!((&*site.name, site.origin.port), ("127.0.0.1:3000", 3000));
+    assert_eq!((&*site.name, site.origins.first().port), ("127.0.0.1:3000", 3000));
     assert!(!site.route(b"/").settings.cache);
 }
 

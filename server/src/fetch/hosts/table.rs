@@ -134,8 +134,8 @@ impl Hosts {
     /// Removes every name that is not an origin of these sites, unless it is being resolved. A
     /// request that began with older settings may insert such a name again, until the next reload.
     pub(crate) fn retain(&self, sites: &Sites) {
-        let named: HashSet<&str> =
-            sites.iter().map(|site| site.origin.authority.as_str()).collect();
+        let addresses = sites.iter().flat_map(|site| site.origins.addresses());
+        let named: HashSet<&str> = addresses.map(|origin| origin.authority.as_str()).collect();
         self.table
             .write()
             .retain(|authority, host| host.is_being_resolved() || named.contains(&**authority));

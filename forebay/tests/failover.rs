@@ -1,0 +1,191 @@
+//! Sites with several origins: their shares, and requests that go on to another origin.
+
+use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder, eventually};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+/// A server with one worker in front of these origins; `settings` are lines before the first
+/// section, and `site` lines of the site.
+fn serve(origins: &str, settings: &str, site: &str) -> Server {
+    let config = format!(
+        "{settings}\n[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = {origins}\n{site}\n"
+    );
+    ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start()
+}
+
+fn urls(origins: &[&Origin]) -> String {
+    let urls: Vec<_> = origins.iter().map(|origin| url(origin)).collect();
+    format!("{urls:?}")
+}
+
+fn url(origin: &Origin) -> String {
+    format!("http://{}", origin.address())
+}
+
+fn ask(server: &Server, method: &str, target: &str) -> Response {
+    Client::connect(server.address()).ask(method, target, &[]).expect("whole")
+}
+
+/// Asks for `count` resources; returns the number of answers that are not 200.
+fn errors_of(server: &Server, count: usize) -> usize {
+    let mut client = Client::connect(server.address());
+    let mut status =
+        |number: usize| client.ask("GET", &format!("/{number}"), &[]).expect("whole").status;
+    (0..count).filter(|number| status(*number) != 200).count()
+}
+
+/// Closes each connection at the first request.
+fn resetting() -> Origin {
+    Origin::start(|_| Script::new().reset())
+}
+
+#[test]
+fn origins_get_requests_in_turn_and_by_weight() {
+    let (one, other) = (Origin::echo(), Origin::echo());
+    let server = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+    let (first, second) = (url(&one), url(&other));
+    let config = format!(
+        "[[site]]\nname = \"a\"\nnames = [\"*\"]\n[[site.origin]]\nurl = {first:?}\nweight = 3\n\
+         [[site.origin]]\nurl = {second:?}\n"
+    );
+    let server = server.config(&config).start();
+    assert_eq!(errors_of(&server, 40), 0);
+    let counts = (one.request_count(), other.request_count());
+    assert!(counts.0.abs_diff(30) <= 2 && counts.0 + counts.1 == 40, "{counts:?}");
+}
+
+#[test]
+fn the_flag_can_be_repeated() {
+    let (one, other) = (Origin::echo(), Origin::echo());
+    let server = ServerBuilder::new(PROGRAM).flag("--workers", "1").origin(&one);
+    let server = server.switch(&format!("--origin={}", url(&other))).start();
+    assert_eq!(errors_of(&server, 20), 0);
+    let counts = (one.request_count(), other.request_count());
+    assert!(counts.0.abs_diff(10) <= 2 && counts.0 + counts.1 == 20, "{counts:?}");
+}
+
+#[test]
+fn a_url_stays_with_its_origin() {
+    let origins = [Origin::echo(), Origin::echo(), Origin::echo()];
+    let urls = urls(&origins.each_ref());
+    let server = serve(&urls, "", "balance = \"hash\"");
+    for _ in 0..3 {
+        assert_eq!(errors_of(&server, 30), 0);
+    }
+    for origin in &origins {
+        let count = origin.count("/1");
+        assert!(count == 0 || count == 3, "{count}");
+        assert!(origin.request_count() > 0, "it has no share");
+    }
+}
+
+#[test]
+fn an_origin_that_refuses_connections_costs_no_request() {
+    let (one, other) = (Origin::echo(), Origin::echo());
+    let address = one.address();
+    let server = serve(&urls(&[&one, &other]), "", "");
+    assert_eq!(errors_of(&server, 10), 0);
+    one.stop();
+    assert_eq!(errors_of(&server, 50), 0);
+    // No byte of a request was sent, so a body follows it to the other origin.
+    let posted = Client::connect(server.address()).ask("POST", "/post", &["Content-Length: 0"]);
+    assert_eq!(posted.expect("whole").status, 200);
+    assert!(server.stat("origin_failovers_total") >= 1.0);
+    assert!(server.stat("origin_ejections_total") >= 1.0);
+    let down = format!("{address}: no address of the origin accepted a connection; for");
+    eventually("the event names origin and reason", || server.errors().contains(&down));
+    let cause = format!("({address}: Connection refused (os error 111))");
+    assert!(server.errors().contains(&cause), "{}", server.errors());
+    let back = Origin::start_at(address, |_| Script::answer("200 OK", &[], b""));
+    eventually("the origin gets requests again", || {
+        assert_eq!(errors_of(&server, 5), 0);
+        back.request_count() > 0
+    });
+    assert!(server.errors().contains("origin_back"), "{}", server.errors());
+}
+
+#[test]
+fn a_body_goes_to_the_origin_that_accepts_connections() {
+    let (one, other) = (Origin::echo(), Origin::echo());
+    let urls = urls(&[&one, &other]);
+    one.stop();
+    let server = serve(&urls, "", "");
+    for number in 0..6 {
+        let mut client = Client::connect(server.address());
+        let target = format!("/{number}");
+        let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+        assert!(client.send(head));
+        let answer = client.response("POST").expect("whole");
+        assert_eq!(answer.status, 200);
+    }
+    let requests = other.requests();
+    assert!(requests.iter().all(|request| request.body == b"body"), "{requests:?}");
+    assert_eq!(requests.len(), 6);
+    assert!(server.stat("origin_failovers_total") >= 1.0);
+}
+
+#[test]
+fn a_request_is_repeated_after_a_reset_only_if_it_may_be() {
+    let (bad, good) = (resetting(), Origin::echo());
+    let server = serve(&urls(&[&bad, &good]), "", "");
+    assert_eq!(errors_of(&server, 60), 0);
+    let asked = bad.request_count() + good.request_count();
+    assert!(bad.request_count() > 0 && asked <= 66 + 20, "{asked} requests to origins");
+    assert_eq!(server.stat("origin_ejections_total"), 1.0);
+
+    let bad = resetting();
+    let server = serve(&urls(&[&bad, &good]), "", "");
+    let before = good.request_count();
+    let answers: Vec<_> = (0..4).map(|_| ask(&server, "POST", "/post").status).collect();
+    assert!(answers.contains(&502) && answers.contains(&200), "{answers:?}");
+    let posts = bad.request_count() + good.request_count() - before;
+    assert_eq!(posts, 4, "a POST was sent twice");
+}
+
+#[test]
+fn retries_have_a_budget() {
+    let (bad, good) = (resetting(), Origin::echo());
+    let server = serve(&urls(&[&bad, &good]), "origin_retry_percent = 0", "");
+    assert!(errors_of(&server, 10) > 0);
+    assert!(server.stat("origin_retries_refused_total") >= 1.0);
+    assert_eq!(server.stat("origin_failovers_total"), 0.0);
+}
+
+#[test]
+fn a_request_goes_on_from_an_origin_that_hangs() {
+    let (bad, good) = (Origin::start(|_| Script::new().stall()), Origin::echo());
+    let settings = "origin_first_byte_ms_max = \"300ms\"";
+    let server = serve(&urls(&[&bad, &good]), settings, "");
+    assert_eq!(errors_of(&server, 30), 0);
+    assert_eq!(server.stat("origin_ejections_total"), 1.0);
+}
+
+#[test]
+fn a_backup_is_asked_only_while_no_other_can_be() {
+    let (first, spare) = (Origin::echo(), Origin::echo());
+    let (one, other) = (url(&first), url(&spare));
+    let origins = format!("[{one:?}, {{ url = {other:?}, backup = true }}]");
+    let server = serve(&origins, "", "");
+    assert_eq!(errors_of(&server, 10), 0);
+    assert_eq!(spare.request_count(), 0);
+    first.stop();
+    assert_eq!(errors_of(&server, 10), 0);
+    assert_eq!(spare.request_count(), 10);
+}
+
+#[test]
+fn a_stale_response_is_served_only_if_all_origins_are_down() {
+    let stale = |_: &_| Script::answer("200 OK", &["Cache-Control: max-age=10", "Age: 20"], b"x");
+    let (one, other) = (Origin::start(stale), Origin::start(stale));
+    let server = serve(&urls(&[&one, &other]), "", "");
+    assert_eq!(ask(&server, "GET", "/").status, 200);
+    one.stop();
+    for _ in 0..4 {
+        let answer = ask(&server, "GET", "/");
+        let status = answer.field("cache-status").expect("every response has one");
+        assert!(status.contains("fwd=stale"), "{status}");
+    }
+    other.stop();
+    assert_eq!(ask(&server, "GET", "/").text(), "x");
+    assert_eq!(ask(&server, "GET", "/new").status, 502);
+}

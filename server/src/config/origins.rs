@@ -1,0 +1,189 @@
+//! The origins of a site: their addresses, their shares, and how one is chosen for a request.
+
+use std::fmt;
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::ProblemSpan;
+use super::read::{Reader, Value, raw};
+use super::setting::{RawValue, Readable, Setting, ValueProblem};
+use super::site::OriginAddress;
+use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
+use crate::limits::ORIGINS_PER_SITE_MAX;
+
+/// The origins that serve a site; there is at least one. All of them serve the same resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginGroup {
+    members: Vec<OriginMember>,
+    /// How one of the origins is chosen.
+    pub balance: Balance,
+}
+
+/// One origin of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginMember {
+    /// The origin's address.
+    pub address: OriginAddress,
+    /// The origin's share of the requests, relative to the others.
+    pub weight: u32,
+    /// Whether the origin gets requests only while no other can take them.
+    pub is_backup: bool,
+}
+
+/// How an origin of a group is chosen for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balance {
+    /// In turn, by weight.
+    #[default]
+    RoundRobin,
+    /// Of two origins the one with fewer requests in progress.
+    Least,
+    /// By the URL: an origin that fails or joins moves only its own share of the URLs.
+    Hash,
+}
+
+/// The words of `balance`, in the order of [`Balance`].
+pub(crate) const BALANCE_WORDS: &[&str] = &["round-robin", "least", "hash"];
+
+impl OriginGroup {
+    /// The first origin. Its authority stands for the group in a request without a host.
+    pub fn first(&self) -> &OriginAddress {
+        &self.members.first().expect("the reader refuses an empty group").address
+    }
+
+    /// The origins, in the order of the configuration.
+    pub fn members(&self) -> &[OriginMember] {
+        &self.members
+    }
+
+    /// The addresses of the origins.
+    pub fn addresses(&self) -> impl Iterator<Item = &OriginAddress> {
+        self.members.iter().map(|member| &member.address)
+    }
+}
+
+impl fmt::Display for OriginGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, address) in self.addresses().enumerate() {
+            f.write_str(if index == 0 { "" } else { ", " })?;
+            f.write_str(&address.authority)?;
+        }
+        Ok(())
+    }
+}
+
+impl Readable for Balance {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        Ok(match setting.choice(raw)? {
+            0 => Balance::RoundRobin,
+            1 => Balance::Least,
+            _ => Balance::Hash,
+        })
+    }
+}
+
+/// Returns the problem of adding `member` to `members`.
+fn refusal(members: &[OriginMember], member: &OriginMember) -> Option<ValueProblem> {
+    let authority = &member.address.authority;
+    if members.iter().any(|other| other.address.authority == *authority) {
+        let hint = "give it a larger `weight` instead";
+        let problem = ORIGIN.problem(format_args!("has {authority:?} twice"));
+        return Some(problem.hint(hint));
+    }
+    let is_full = members.len() >= ORIGINS_PER_SITE_MAX;
+    let problem = || ORIGIN.problem(format_args!("has more than {ORIGINS_PER_SITE_MAX} origins"));
+    is_full.then(problem)
+}
+
+/// Returns a group of the origins with these URLs, as `--origin` gives them.
+pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
+    let mut members = Vec::new();
+    for url in urls {
+        let address = OriginAddress::read(RawValue::Flag(url), &ORIGIN)?;
+        let member = OriginMember { address, weight: 1, is_backup: false };
+        match refusal(&members, &member) {
+            Some(problem) => return Err(problem),
+            None => members.push(member),
+        }
+    }
+    match members.is_empty() {
+        true => Err(ORIGIN.problem("is empty")),
+        false => Ok(OriginGroup { members, balance: Balance::default() }),
+    }
+}
+
+impl Reader<'_> {
+    /// Adds the terms of TLS to the origins whose URLs are `https`. `at` is the position of
+    /// `origin_ca`, or of the origins.
+    pub(super) fn origins_tls(
+        &mut self,
+        mut group: OriginGroup,
+        settings: &SiteSettings,
+        at: &ProblemSpan,
+    ) -> Option<OriginGroup> {
+        for member in &mut group.members {
+            member.address = self.origin_tls(member.address.clone(), settings, at.clone())?;
+        }
+        Some(group)
+    }
+
+    /// Reads `origin`: one origin, or an array of them.
+    pub(super) fn origins(&mut self, value: &Value<'_>, balance: Balance) -> Option<OriginGroup> {
+        let DeValue::Array(array) = value.get_ref() else {
+            let members = vec![self.member(value)?];
+            return Some(OriginGroup { members, balance });
+        };
+        let (mut members, mut is_whole) = (Vec::new(), true);
+        for element in array.iter() {
+            let Some(member) = self.member(element) else {
+                is_whole = false;
+                continue;
+            };
+            match refusal(&members, &member) {
+                Some(problem) => _ = self.keep_at::<()>(element.span(), Err(problem)),
+                None => members.push(member),
+            }
+        }
+        if is_whole && members.iter().all(|member| member.is_backup) {
+            let problem = match members.is_empty() {
+                true => ORIGIN.problem("is empty"),
+                false => ORIGIN
+                    .problem("has only backups")
+                    .hint("leave `backup` out for the origin that usually answers"),
+            };
+            self.keep_at::<()>(value.span(), Err(problem));
+        }
+        (!members.is_empty()).then_some(OriginGroup { members, balance })
+    }
+
+    fn member(&mut self, value: &Value<'_>) -> Option<OriginMember> {
+        let DeValue::Table(table) = value.get_ref() else {
+            let read = OriginAddress::read(raw(value.get_ref()), &ORIGIN);
+            let address = self.keep_at(value.span(), read)?;
+            return Some(OriginMember { address, weight: 1, is_backup: false });
+        };
+        for (key, value) in table.iter() {
+            let own = ORIGIN_TABLE.iter().map(|setting| setting.name);
+            if own.clone().all(|name| key.get_ref() != name) {
+                self.unknown(key, value, "of an origin", own);
+            }
+        }
+        let url = self.needed(table, &URL, &value.span())?;
+        let address = OriginAddress::read(raw(url.get_ref()), &URL);
+        let address = self.keep_at(url.span(), address);
+        let weight = self.of_table(table, &WEIGHT, 1);
+        let is_backup = self.of_table(table, &BACKUP, false);
+        Some(OriginMember { address: address?, weight: weight?, is_backup: is_backup? })
+    }
+
+    /// Returns a value of a table, or its default; reports one that is invalid.
+    pub(super) fn of_table<T: Readable>(
+        &mut self,
+        table: &DeTable<'_>,
+        setting: &Setting,
+        default: T,
+    ) -> Option<T> {
+        let Some(value) = table.get(setting.name) else { return Some(default) };
+        self.keep_at(value.span(), T::read(raw(value.get_ref()), setting))
+    }
+}

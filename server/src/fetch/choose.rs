@@ -1,0 +1,184 @@
+//! The choice of an origin of a group: a pure function of the origins' state.
+
+use crate::config::Balance;
+
+/// An origin of a group, as it is when one is chosen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    /// The share of the requests. More than zero.
+    pub(super) weight: u64,
+    pub(super) is_backup: bool,
+    /// Whether the request has been sent to this origin already.
+    pub(super) is_tried: bool,
+    /// The time until which the origin gets no requests; 0 if it gets some.
+    pub(super) ejected_until_ms: u64,
+    /// Requests in progress.
+    pub(super) outstanding: u32,
+    /// A hash of the origin's authority.
+    pub(super) hash: u64,
+}
+
+/// The request for which an origin is chosen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chooser {
+    pub(super) balance: Balance,
+    /// The number of earlier choices of this group.
+    pub(super) turn: u64,
+    /// A hash of the URL.
+    pub(super) url_hash: u64,
+}
+
+impl Chooser {
+    /// Returns the index of an origin; `None` if all have been tried. Backups are chosen if no
+    /// other origin gets requests, and an ejected origin only if all are: then the one that returns
+    /// first.
+    pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
+        let usable = |is_backup| {
+            let takes = move |candidate: &Candidate| {
+                candidate.is_backup == is_backup
+                    && candidate.ejected_until_ms == 0
+                    && !candidate.is_tried
+            };
+            let indices = candidates.iter().enumerate().filter(move |(_, one)| takes(one));
+            indices.map(|(index, _)| index).collect::<Vec<_>>()
+        };
+        let mut tier = usable(false);
+        if tier.is_empty() {
+            tier = usable(true);
+        }
+        if tier.is_empty() {
+            let untried = candidates.iter().enumerate().filter(|(_, one)| !one.is_tried);
+            return untried.min_by_key(|(_, one)| one.ejected_until_ms).map(|(index, _)| index);
+        }
+        match self.balance {
+            Balance::RoundRobin => in_turn(candidates, &tier, self.turn),
+            Balance::Least => {
+                let one = in_turn(candidates, &tier, self.turn)?;
+                let other = in_turn(candidates, &tier, mixed(self.turn))?;
+                let load = |index: usize| {
+                    let Candidate { outstanding, weight, .. } = candidates[index];
+                    u64::from(outstanding) * 1000 / weight
+                };
+                Some(if load(other) < load(one) { other } else { one })
+            }
+            Balance::Hash => {
+                let score = |index: &usize| score(candidates[*index], self.url_hash);
+                tier.into_iter().min_by(|one, other| score(one).total_cmp(&score(other)))
+            }
+        }
+    }
+}
+
+/// Returns the origin whose turn it is. The multiples of the golden ratio divide a circle so evenly
+/// that each origin gets its share of any few turns.
+fn in_turn(candidates: &[Candidate], tier: &[usize], turn: u64) -> Option<usize> {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let total: u64 = tier.iter().map(|index| candidates[*index].weight).sum();
+    let point = (u128::from(turn.wrapping_mul(GOLDEN)) * u128::from(total)) >> 64;
+    let mut left = u64::try_from(point).unwrap_or(0);
+    for &index in tier {
+        match left.checked_sub(candidates[index].weight) {
+            Some(rest) => left = rest,
+            None => return Some(index),
+        }
+    }
+    tier.last().copied()
+}
+
+/// Returns an origin's score for a URL; the lowest wins (weighted rendezvous hashing). The scores
+/// of the other origins do not depend on it, so only its own URLs move when it fails.
+fn score(candidate: Candidate, url_hash: u64) -> f64 {
+    let hash = mixed(candidate.hash ^ url_hash);
+    // 53 bits, none of which is lost; never 0.
+    let share = ((hash >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    -share.ln() / candidate.weight as f64
+}
+
+/// Mixes all bits (the finaliser of SplitMix64).
+fn mixed(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+/// Returns a hash of some bytes that is the same in all workers and servers (FNV-1a, mixed).
+pub(super) fn hash_of<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
+    let bytes = parts.into_iter().flatten();
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    mixed(bytes.fold(0xCBF2_9CE4_8422_2325, hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(weights: &[u64]) -> Vec<Candidate> {
+        let candidate = |(index, weight): (usize, &u64)| Candidate {
+            weight: *weight,
+            is_backup: false,
+            is_tried: false,
+            ejected_until_ms: 0,
+            outstanding: 0,
+            hash: hash_of([&[b'a' + index as u8][..]]),
+        };
+        weights.iter().enumerate().map(candidate).collect()
+    }
+
+    fn chooser(balance: Balance, number: u64) -> Chooser {
+        Chooser { balance, turn: number, url_hash: mixed(number) }
+    }
+
+    fn shares(balance: Balance, of: &[Candidate], turns: u64) -> Vec<u64> {
+        let mut counts = vec![0; of.len()];
+        (0..turns).for_each(|turn| counts[chooser(balance, turn).choose(of).unwrap()] += 1);
+        counts
+    }
+
+    #[test]
+    fn each_origin_gets_its_share() {
+        for turns in [4, 40, 4000] {
+            let counts = shares(Balance::RoundRobin, &candidates(&[3, 1]), turns);
+            assert!(counts[0].abs_diff(turns * 3 / 4) <= 2, "{counts:?}");
+        }
+        let counts = shares(Balance::Hash, &candidates(&[3, 1]), 40_000);
+        assert!(counts[0].abs_diff(30_000) < 600, "{counts:?}");
+    }
+
+    #[test]
+    fn the_origin_with_fewer_requests_is_chosen() {
+        let mut two = candidates(&[1, 1]);
+        two[0].outstanding = 5;
+        let counts = shares(Balance::Least, &two, 1000);
+        assert!(counts[1] > 650 && counts[0] > 0, "{counts:?}");
+    }
+
+    #[test]
+    fn only_the_urls_of_an_origin_that_fails_move() {
+        let all = candidates(&[1, 1, 1]);
+        let mut without = all.clone();
+        without[1].ejected_until_ms = 9;
+        for number in 0..1000 {
+            let chooser = chooser(Balance::Hash, number);
+            let (before, after) = (chooser.choose(&all), chooser.choose(&without));
+            assert!(before == after || before == Some(1) && after != Some(1));
+        }
+    }
+
+    #[test]
+    fn backups_and_ejected_origins_come_last() {
+        let mut group = candidates(&[1, 1, 1]);
+        group[2].is_backup = true;
+        for balance in [Balance::RoundRobin, Balance::Least, Balance::Hash] {
+            let counts = shares(balance, &group, 100);
+            assert!(counts[0] > 0 && counts[1] > 0 && counts[2] == 0, "{balance:?} {counts:?}");
+            let mut down = group.clone();
+            (down[0].ejected_until_ms, down[1].is_tried) = (7, true);
+            assert_eq!(chooser(balance, 1).choose(&down), Some(2), "{balance:?}");
+            (down[1].is_tried, down[1].ejected_until_ms) = (false, 5);
+            down[2].ejected_until_ms = 6;
+            assert_eq!(chooser(balance, 1).choose(&down), Some(1), "{balance:?}");
+            down.iter_mut().for_each(|one| one.is_tried = true);
+            assert_eq!(chooser(balance, 1).choose(&down), None, "{balance:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Passive health of an origin that has others beside it: after failures it gets no requests for a
+//! while, then a growing share.
+
+use std::cell::Cell;
+
+use crate::limits::{EJECT_FAILURES, EJECT_MS, EJECT_MS_MAX, SLOW_START_MS};
+
+/// The recent failures of an origin, and the time until which it gets no requests. Times are
+/// monotonic milliseconds.
+#[derive(Debug, Default)]
+pub(super) struct Ejection {
+    failures: Cell<u32>,
+    /// The ejections since the origin last answered for some time.
+    count: Cell<u32>,
+    until_ms: Cell<u64>,
+    is_back: Cell<bool>,
+}
+
+impl Ejection {
+    /// Returns the time until which the origin gets no requests; 0 if it gets some.
+    pub(super) fn until_ms(&self, now_ms: u64) -> u64 {
+        Some(self.until_ms.get()).filter(|until_ms| *until_ms > now_ms).unwrap_or(0)
+    }
+
+    /// Records a failure; `is_unreachable` says that no connection could be opened. Returns for how
+    /// many milliseconds the origin is ejected, if it is.
+    pub(super) fn note_failed(&self, now_ms: u64, is_unreachable: bool) -> Option<u64> {
+        let failures = self.failures.get() + 1;
+        self.failures.set(failures);
+        let is_ejected = self.until_ms.get() > now_ms;
+        if is_ejected || (!is_unreachable && failures < EJECT_FAILURES) {
+            return None;
+        }
+        let for_ms = (EJECT_MS << self.count.get().min(16)).min(EJECT_MS_MAX);
+        self.count.set(self.count.get() + 1);
+        self.until_ms.set(now_ms + for_ms);
+        self.failures.set(0);
+        self.is_back.set(false);
+        Some(for_ms)
+    }
+
+    /// Records an answer. Returns whether it is the first one after an ejection.
+    pub(super) fn note_answered(&self, now_ms: u64) -> bool {
+        self.failures.set(0);
+        let until_ms = self.until_ms.get();
+        // An answer to a request from before the ejection says nothing.
+        if until_ms == 0 || until_ms > now_ms {
+            return false;
+        }
+        if now_ms > until_ms + SLOW_START_MS {
+            self.until_ms.set(0);
+            self.count.set(0);
+        }
+        !self.is_back.replace(true)
+    }
+
+    /// Returns the share of a weight that the origin has: after an ejection it grows from a tenth
+    /// to all. Weights are returned in thousandths, so that a share is never zero.
+    pub(super) fn ramped(&self, weight: u32, now_ms: u64) -> u64 {
+        let full = u64::from(weight) * 1000;
+        let until_ms = self.until_ms.get();
+        let back_ms = now_ms.saturating_sub(until_ms);
+        if until_ms == 0 || back_ms >= SLOW_START_MS {
+            return full;
+        }
+        (full * back_ms / SLOW_START_MS).max(full / 10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_ejected_for_longer_each_time_and_never_for_one_reset() {
+        let ejection = Ejection::default();
+        assert_eq!(ejection.note_failed(100, false), None);
+        assert_eq!(ejection.note_failed(100, false), None);
+        assert_eq!(ejection.note_failed(100, false), Some(EJECT_MS));
+        assert_eq!(ejection.note_failed(101, true), None, "it is ejected already");
+        assert_eq!(ejection.until_ms(101), 100 + EJECT_MS);
+        assert_eq!(ejection.until_ms(100 + EJECT_MS), 0);
+        assert_eq!(ejection.note_failed(2000, true), Some(2 * EJECT_MS));
+        let mut now_ms = 10_000;
+        for _ in 0..40 {
+            ejection.note_failed(now_ms, true);
+            now_ms += EJECT_MS_MAX;
+        }
+        assert_eq!(ejection.note_failed(now_ms, true), Some(EJECT_MS_MAX));
+    }
+
+    #[test]
+    fn the_share_of_an_origin_that_is_back_grows() {
+        let ejection = Ejection::default();
+        assert_eq!(ejection.ramped(2, 5), 2000);
+        ejection.note_failed(0, true);
+        assert!(!ejection.note_answered(EJECT_MS / 2), "a request from before");
+        assert_eq!(ejection.ramped(2, EJECT_MS), 200);
+        assert!(ejection.note_answered(EJECT_MS) && !ejection.note_answered(EJECT_MS));
+        assert_eq!(ejection.ramped(2, EJECT_MS + SLOW_START_MS / 2), 1000);
+        assert_eq!(ejection.ramped(2, EJECT_MS + SLOW_START_MS), 2000);
+        assert!(!ejection.note_answered(EJECT_MS + SLOW_START_MS + 1));
+        assert_eq!(ejection.note_failed(60_000, true), Some(EJECT_MS), "it was well for long");
+    }
+}

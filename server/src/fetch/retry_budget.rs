@@ -1,0 +1,68 @@
+//! The budget of retries: a share of the requests, so that origins in trouble do not get more load.
+
+use std::cell::Cell;
+
+use crate::limits::RETRY_BURST;
+
+/// Counts the retries that a worker may send for a site, in hundredths of a request.
+#[derive(Debug)]
+pub(super) struct RetryBudget {
+    left: Cell<u64>,
+    refilled_ms: Cell<u64>,
+}
+
+/// One retry in hundredths.
+const ONE: u64 = 100;
+
+impl RetryBudget {
+    /// Creates a full budget.
+    pub(super) fn new(now_ms: u64) -> RetryBudget {
+        RetryBudget { left: Cell::new(RETRY_BURST * ONE), refilled_ms: Cell::new(now_ms) }
+    }
+
+    /// Adds the share of one request.
+    pub(super) fn note_request(&self, percent: u8) {
+        self.add(u64::from(percent));
+    }
+
+    /// Takes one retry; false if none is left. One retry a second is added, unless `percent` is 0.
+    pub(super) fn take(&self, percent: u8, now_ms: u64) -> bool {
+        if percent == 0 {
+            return false;
+        }
+        let seconds = now_ms.saturating_sub(self.refilled_ms.get()) / 1000;
+        self.refilled_ms.set(self.refilled_ms.get() + seconds * 1000);
+        self.add(seconds.saturating_mul(ONE));
+        let left = self.left.get().checked_sub(ONE);
+        left.inspect(|left| self.left.set(*left)).is_some()
+    }
+
+    fn add(&self, hundredths: u64) {
+        self.left.set(self.left.get().saturating_add(hundredths).min(RETRY_BURST * ONE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_are_a_share_of_the_requests() {
+        let budget = RetryBudget::new(0);
+        assert!(!budget.take(0, 0), "no retries are allowed");
+        let mut sent = 0;
+        for _ in 0..1000 {
+            budget.note_request(10);
+            sent += u64::from(budget.take(10, 0));
+        }
+        assert!((100..=100 + RETRY_BURST).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn one_retry_a_second_is_allowed() {
+        let budget = RetryBudget::new(0);
+        while budget.take(10, 0) {}
+        assert!(!budget.take(10, 999));
+        assert!(budget.take(10, 1000) && !budget.take(10, 1999) && budget.take(10, 2000));
+    }
+}
