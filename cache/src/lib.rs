@@ -64,7 +64,7 @@ pub use store::{
     FragmentReader, IndexedRecord, KeyIndexDamaged, KeyIndexReport, Leader, ListedResource,
     LongBody, Lookup, OpenError, PastPurge, PhaseCounts, PurgeBusy, PurgeResult, RecordTimes,
     RecordVersion, Revoked, Selection, SelectionSize, SendGuard, Stats, Store, StoreConfig,
-    StoreWorker, StoredBody, StoredRecord, WalkProgress,
+    StoreWorker, StoredBody, StoredRecord, WalkProgress, push_selector, selector_list, selectors,
 };
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]

@@ -30,6 +30,27 @@ fn cache_status_has_the_name_of_the_cache_and_the_key_if_they_are_set() {
 }
 
 #[test]
+fn variants_max_limits_the_stored_responses_of_a_url_with_and_without_vary() {
+    let varies = ["Cache-Control: max-age=60", "Vary: X-A"];
+    let origin = Origin::start(move |request| match request.head.has("x-a") {
+        true => Script::answer("200 OK", &varies, b"x"),
+        false => Script::answer("200 OK", MINUTE, b"x"),
+    });
+    for (variants_max, still_stored) in [(1, [false, false]), (2, [false, true]), (3, [true; 2])] {
+        let site = site(&origin, "");
+        let server = start(&format!("variants_max = {variants_max}\n{site}"));
+        let asks: [&[&str]; 3] = [&["X-A: 1"], &["X-A: 2"], &[]];
+        asks.iter().for_each(|fields| _ = ask(&server, "/", fields));
+        for (fields, is_stored) in asks.iter().zip(still_stored) {
+            let fields = [fields, &["Cache-Control: only-if-cached"][..]].concat();
+            let listed = ask(&server, "/", &fields);
+            // The response without Vary answers in place of a variant that has left.
+            assert_eq!(listed.head.has("vary"), is_stored, "{variants_max} {fields:?}");
+        }
+    }
+}
+
+#[test]
 fn the_heuristic_is_an_hour_at_most_and_shows_in_cache_status() {
     let modified = format!("Last-Modified: {}", http_date(-10_000_000));
     let origin = Origin::start(move |_| Script::answer("200 OK", &[&modified], b"x"));

@@ -27,7 +27,7 @@ pub(crate) struct Buffers {
 pub(crate) struct TransactionBuffers {
     /// The key of the request.
     pub(crate) key: Vec<u8>,
-    /// The secondary key of the request, if the resource has variants.
+    /// The list of the request's selectors, if the resource has variants.
     pub(crate) variant: Vec<u8>,
     /// The strong entity tag of a response whose body is sent in fragments.
     pub(crate) tag: Vec<u8>,

@@ -45,7 +45,7 @@ pub(crate) struct Transaction<'t> {
     is_normal: bool,
     /// The key; empty until it is written.
     pub(crate) key: &'t [u8],
-    /// The secondary key, if the resource has variants.
+    /// The list of the request's selectors, if the resource has variants.
     pub(crate) variant: &'t mut Vec<u8>,
     /// The strong entity tag of a response whose body is sent in fragments.
     pub(crate) tag: &'t mut Vec<u8>,

@@ -31,13 +31,14 @@ use crate::store::LongBody;
 /// overhead for each byte.
 pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
 
-/// The names and values that select a variant of a resource. This module does not interpret their
-/// bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The names and the selector of a variant of a resource. This module does not interpret their
+/// bytes. Both are empty for a response that does not vary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariantKey {
-    /// The names that select a variant. A resource has one set of names.
+    /// The names that select a variant: one set of those of the resource.
     pub names: Vec<u8>,
-    /// The values that select this variant.
+    /// The selector of this variant: the values of the request under the names. Other names have
+    /// other selectors.
     pub variant: Vec<u8>,
 }
 

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+use super::gate::StoreGate;
 use super::long::{Division, LongBody, fragment_key};
 use super::lookup::RecordVersion;
 use super::put::{NotStored, Put, RecordTimes};
@@ -74,49 +75,13 @@ struct LongFill {
     is_stored: bool,
 }
 
-/// The gate of a caller. It compares the record that the caller found with the record that is
-/// stored now.
-pub(super) struct StoreGate<'a> {
-    pub(super) inner: &'a WorkerInner,
-    pub(super) primary: &'a [u8],
-    pub(super) variant: Option<&'a [u8]>,
-    pub(super) known: Option<RecordVersion>,
-}
-
-impl Gate for StoreGate<'_> {
-    fn note(&self) -> u64 {
-        self.inner.shared.purges.noted()
-    }
-
-    fn is_current(&self) -> bool {
-        let found = match self.inner.records.look(self.primary) {
-            None => None,
-            Some(pinned) if pinned.record().header.kind != HeaderKind::Base => {
-                Some(pinned.record().header.sequence)
-            }
-            Some(base) => match self.variant {
-                // The caller does not know the names yet. Another lookup returns them.
-                None => return false,
-                Some(values) => self.inner.records.variant_sequence(self.primary, &base, values),
-            },
-        };
-        found == self.known.map(|known| known.sequence)
-    }
-
-    fn may_follow(&self, purge_noted: u64) -> bool {
-        let purges = &self.inner.shared.purges;
-        // The tags of the response are not known yet.
-        !purges.is_newer(purge_noted, self.primary, |purge| purge.may_match(self.primary))
-    }
-}
-
 impl StoreWorker {
     /// Collapses a fetch with others of the same key: `primary`, and `variant` if the names are
-    /// known. `known` is the stored record that the caller found and wants to validate, or `None`
-    /// if it found no record. The fetch is collapsed only if this has not changed: after a record
-    /// is purged, no later caller may get its contents. With
-    /// [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller leads beside other leaders of
-    /// the key.
+    /// known, which is a list of the selectors of the request. `known` is the stored record that
+    /// the caller found and wants to validate, or `None` if it found no record. The fetch is
+    /// collapsed only if this has not changed: after a record is purged, no later caller may get
+    /// its contents. With [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller leads
+    /// beside other leaders of the key.
     pub fn collapse(
         &self,
         primary: &[u8],
@@ -456,6 +421,8 @@ impl Fill {
             purge_noted: self.writer.purge_noted(),
             queue: self.queue,
         })?;
+        let FlightKey { primary, variant, .. } = self.writer.key();
+        self.inner.supersede((primary, variant), opening.base.as_ref(), self.begun_at);
         if let Some(long) = &mut self.long {
             long.is_stored = true;
         }

@@ -73,7 +73,7 @@ pub(crate) mod row {
 }
 
 /// The version of all areas of the store. A process does not use a region of another version.
-pub(crate) const STORE_VERSION: u32 = 4;
+pub(crate) const STORE_VERSION: u32 = 5;
 
 /// The percentage of the index words that are in use when records of the expected size fill all
 /// memory. From about 90 percent on, both buckets of a key are often full, and inserts evict

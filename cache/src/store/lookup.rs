@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::body_handle::{BodyHandle, ConnectionTag};
 use super::long::LongBody;
 use super::record_index::PinnedRecord;
-use super::variants::{self, BaseBody};
+use super::variants::{self, BaseBody, NameSets};
 use super::worker::{StoreWorker, WorkerInner};
 use crate::flight::RenewedHead;
 use crate::segment::HeaderKind;
@@ -20,7 +20,7 @@ pub enum Lookup<'w> {
     Miss,
     /// One record that answers all requests for the key.
     Record(StoredRecord<'w>),
-    /// A base record: its names select a variant, which [`BaseRecord::variant`] looks up.
+    /// A base record: its sets of names select variants, which [`BaseRecord::variant`] looks up.
     Base(BaseRecord<'w>),
 }
 
@@ -36,7 +36,7 @@ pub struct StoredRecord<'w> {
     body: StoredBody,
 }
 
-/// A base record and a pin: the names that select a variant of the resource.
+/// A base record and a pin: the names that select variants of the resource.
 pub struct BaseRecord<'w> {
     worker: &'w StoreWorker,
     /// Whether lookups of variants count as uses.
@@ -181,23 +181,35 @@ impl<'w> StoredRecord<'w> {
 }
 
 impl<'w> BaseRecord<'w> {
-    /// The names that select a variant, as they were stored.
-    pub fn names(&self) -> &[u8] {
-        self.pinned.record().head()
+    /// The sets of names that select variants, as they were stored. The empty set is that of the
+    /// response that does not vary; its selector is empty.
+    pub fn name_sets(&self) -> impl Iterator<Item = &[u8]> {
+        NameSets::of(self.pinned.record().head()).iter()
     }
 
-    /// Looks up the variant that `values` select. The whole values are compared.
-    pub fn variant(&self, values: &[u8]) -> Option<StoredRecord<'w>> {
+    /// Looks up the variant of a selector, and counts a use. The whole selector is compared.
+    pub fn variant(&self, selector: &[u8]) -> Option<StoredRecord<'w>> {
+        let found = self.candidate(selector)?;
+        self.count_use(&found);
+        Some(found)
+    }
+
+    /// Looks up the variant of a selector, which may not be the one that is used.
+    pub fn candidate(&self, selector: &[u8]) -> Option<StoredRecord<'w>> {
         let inner = &self.worker.inner;
-        let pinned = inner.records.find_variant(self.primary, &self.pinned, values)?;
-        let head_start = variants::head_start(pinned.record().head(), values)?;
-        if self.counts_use {
-            inner.records.index.count_use(&pinned.hit);
-        }
+        let pinned = inner.records.find_variant(self.primary, &self.pinned, selector)?;
+        let head_start = variants::head_start(pinned.record().head(), selector)?;
         StoredRecord::of(inner, pinned, head_start)
     }
 
-    /// Calls `visit` with the values of each stored variant, the oldest first.
+    /// Counts a use of a variant.
+    pub fn count_use(&self, variant: &StoredRecord<'w>) {
+        if self.counts_use {
+            self.worker.inner.records.index.count_use(&variant.pinned.hit);
+        }
+    }
+
+    /// Calls `visit` with the selector of each stored variant, the oldest first.
     pub fn each_variant(&self, visit: &mut dyn FnMut(&[u8])) {
         let records = &self.worker.inner.records;
         let ids = BaseBody::decode(self.pinned.record().body());

@@ -7,8 +7,10 @@
 //! | `worker.rs` | a thread's handle, and the parts that own its state |
 //! | `record_index.rs`, `record_access.rs`, `lookup.rs` | finding records |
 //! | `body_handle.rs`, `long.rs`, `variants.rs` | sending bodies; fragments; variants |
+//! | `selectors.rs` | the selectors of a request, which select variants |
 //! | `parts.rs` | bodies that lack fragments, and fetches of those |
-//! | `fill.rs`, `respond.rs`, `put.rs`, `appender.rs` | collapsed fetches, storing, renewing |
+//! | `fill.rs`, `gate.rs` | collapsed fetches |
+//! | `respond.rs`, `put_variant.rs`, `put.rs`, `appender.rs` | storing, renewing |
 //! | `record_keys.rs`, `key_index_sweep.rs` | keeping the key index consistent with the records |
 //! | `purge.rs`, `select.rs` | purging; selections by prefix or tags, listing |
 //! | `maintenance.rs`, `reclaim.rs`, `victim.rs`, `drain*.rs` | reclaiming segments |
@@ -23,6 +25,7 @@ mod config;
 mod drain;
 mod drain_state;
 mod fill;
+mod gate;
 mod ghosts;
 pub(crate) mod hash;
 mod key_index_sweep;
@@ -33,6 +36,7 @@ mod maintenance;
 mod parts;
 mod purge;
 mod put;
+mod put_variant;
 mod reclaim;
 mod record_access;
 mod record_index;
@@ -40,6 +44,7 @@ mod record_keys;
 mod recover;
 mod respond;
 mod select;
+mod selectors;
 mod shared;
 mod stats;
 #[allow(clippy::module_inception, reason = "the file of the type that the folder is about")]
@@ -62,6 +67,7 @@ pub use parts::FragmentReader;
 pub use purge::{CoveredKeys, PastPurge, PurgeBusy, PurgeResult};
 pub use put::RecordTimes;
 pub use select::{KeyIndexDamaged, ListedResource, Selection, SelectionSize, WalkProgress};
+pub use selectors::{push_selector, selector_list, selectors};
 pub use stats::Stats;
 pub(crate) use stats::{Accounts, accounts};
 pub use store::Store;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::fill::{CollapseResult, Leader, StoreGate};
+use super::fill::{CollapseResult, Leader};
+use super::gate::StoreGate;
 use super::long::{Division, FRAGMENTS_MAX, LongBody, fragment_key, fragments_in};
 use super::put::RecordTimes;
 use super::respond::Response;
@@ -131,6 +132,7 @@ impl Leader {
         if !is_current || inner.shared.flights.is_whole_arriving(self.guard.key()) {
             return Err(self);
         }
+        let begun_at = inner.shared.last_sequence();
         let stored = self.inner.put_response(&Response {
             primary,
             base,
@@ -139,12 +141,13 @@ impl Leader {
             head,
             body: &[&long.encode()],
             times,
-            begun_at: self.inner.shared.last_sequence(),
+            begun_at,
             purge_noted: self.guard.purge_noted(),
             queue: self.inner.queue_for(primary, base),
         });
         match stored {
             Ok(sequence) => {
+                inner.supersede((primary, variant), base, begun_at);
                 let head = Bytes::copy_from_slice(head);
                 let base = base.cloned();
                 self.guard.validated(RenewedHead { head, base, sequence: Some(sequence) });

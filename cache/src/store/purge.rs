@@ -130,8 +130,7 @@ impl StoreWorker {
     /// about other records: a record that is about to replace this one stays unmarked.
     pub fn mark_stale(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) -> bool {
         let records = &self.inner.records;
-        let found = records.find((primary, variant));
-        let found = found.filter(|(pinned, _)| pinned.record().header.sequence == known.sequence);
+        let found = records.find((primary, variant), known);
         found.is_some_and(|(pinned, _)| records.soften_hit(&pinned.hit))
     }
 

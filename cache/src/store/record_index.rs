@@ -12,9 +12,11 @@ use std::sync::Arc;
 use forebay_shm::{Area, JoinError};
 use forebay_sync::pins::PinRow;
 
+use super::lookup::RecordVersion;
 use super::record_access::RecordAccess;
+use super::selectors::selectors;
 use super::shared::Shared;
-use super::variants::{self, BaseBody};
+use super::variants::{self, BaseBody, NameSets};
 use super::verify::{DamagedRecords, RecentlyVerified};
 use super::worker::OwnRow;
 use crate::index::{Index, IndexHit, IndexKey, KeyHash, PinnedLocation, Records, RemovalReason};
@@ -145,16 +147,37 @@ impl RecordIndex {
     /// the record and the offset in its head at which the response's head begins.
     pub(super) fn find(
         &self,
-        (primary, variant): (&[u8], Option<&[u8]>),
+        (primary, list): (&[u8], Option<&[u8]>),
+        known: RecordVersion,
     ) -> Option<(PinnedRecord<'_>, usize)> {
+        let is_it = |pinned: &PinnedRecord<'_>| pinned.record().header.sequence == known.sequence;
         let pinned = self.look(primary)?;
         if pinned.record().header.kind != HeaderKind::Base {
-            return Some((pinned, 0));
+            return is_it(&pinned).then_some((pinned, 0));
         }
-        let values = variant?;
-        let pinned = self.find_variant(primary, &pinned, values)?;
-        let head_start = variants::head_start(pinned.record().head(), values)?;
-        Some((pinned, head_start))
+        selectors(list?).find_map(|selector| {
+            let variant = self.find_variant(primary, &pinned, selector).filter(is_it)?;
+            let head_start = variants::head_start(variant.record().head(), selector)?;
+            Some((variant, head_start))
+        })
+    }
+
+    /// Whether a base and its variants are as a caller has found them: the caller knows a selector
+    /// for each set of names, and these select the known record, or none if it knows none.
+    pub(super) fn is_current(
+        &self,
+        primary: &[u8],
+        base: &PinnedRecord<'_>,
+        (list, known): (&[u8], Option<RecordVersion>),
+    ) -> bool {
+        let sets = NameSets::of(base.record().head()).iter().count();
+        let sequence = |selector| self.variant_sequence(primary, base, selector);
+        let mut found = selectors(list).filter_map(sequence);
+        let is_known = match known {
+            Some(known) => found.any(|sequence| sequence == known.sequence),
+            None => found.next().is_none(),
+        };
+        is_known && sets <= selectors(list).count()
     }
 
     /// Looks up the record of a variant that the base names. A variant that the base no longer

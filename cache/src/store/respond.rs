@@ -5,7 +5,9 @@ use forebay_shm::crash_point;
 
 use super::lookup::{RecordVersion, StoredRecord};
 use super::put::{NotStored, Put, RecordTimes};
+use super::put_variant::base_for;
 use super::record_index::{PinnedRecord, RecordIndex};
+use super::selectors::selectors;
 use super::stats::Events;
 use super::variants::{self, BaseBody, VariantId};
 use super::worker::{StoreWorker, WorkerInner};
@@ -13,15 +15,8 @@ use crate::flight::VariantKey;
 use crate::index::{IndexHit, KeyHash};
 use crate::policy::{self, queue_for};
 use crate::purge::{Predicate, PurgeVerdict};
-use crate::segment::{HeaderKind, Record, SegmentQueue};
+use crate::segment::{HeaderKind, SegmentQueue};
 use crate::tags::RecordTags;
-
-/// The most attempts to store a variant while other threads change its base.
-const ATTEMPTS_MAX: usize = 8;
-
-/// The stale-from time of a base, which never becomes stale: a base is valid as long as one of its
-/// variants.
-const NEVER: u64 = u64::MAX;
 
 /// A complete response that is to be stored.
 #[derive(Clone, Copy, Debug)]
@@ -40,18 +35,19 @@ pub(crate) struct Response<'a> {
 }
 
 /// A record that is derived from a stored record and replaces it.
-struct Remade<'a> {
-    primary: &'a [u8],
+pub(super) struct Remade<'a> {
+    pub(super) kind: HeaderKind,
+    pub(super) primary: &'a [u8],
     /// The purge number that was noted for the new record. Newer purges still apply to the record.
-    purge_noted: u64,
-    tags: &'a [u8],
-    head: &'a [u8],
-    body: &'a [u8],
-    times: RecordTimes,
+    pub(super) purge_noted: u64,
+    pub(super) tags: &'a [u8],
+    pub(super) head: &'a [u8],
+    pub(super) body: &'a [u8],
+    pub(super) times: RecordTimes,
 }
 
 impl Response<'_> {
-    fn put<'a>(&'a self, key: &'a [u8], head: &'a [u8]) -> Put<'a> {
+    pub(super) fn put<'a>(&'a self, key: &'a [u8], head: &'a [u8]) -> Put<'a> {
         Put {
             kind: self.kind,
             key,
@@ -74,9 +70,8 @@ impl StoreWorker {
         variant: Option<&[u8]>,
         known: RecordVersion,
     ) -> Option<StoredRecord<'_>> {
-        let (pinned, head_start) = self.inner.records.find((primary, variant))?;
-        let is_it = pinned.record().header.sequence == known.sequence;
-        if is_it { StoredRecord::of(&self.inner, pinned, head_start) } else { None }
+        let (pinned, head_start) = self.inner.records.find((primary, variant), known)?;
+        StoredRecord::of(&self.inner, pinned, head_start)
     }
 
     /// Removes the record of a key, or of one of its variants, if the record has this version. For
@@ -88,10 +83,36 @@ impl StoreWorker {
 
 impl WorkerInner {
     pub(crate) fn forget(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) {
-        if let Some((pinned, _)) = self.records.find((primary, variant))
-            && pinned.record().header.sequence == known.sequence
-        {
+        if let Some((pinned, _)) = self.records.find((primary, variant), known) {
             self.records.remove_hit(&pinned.hit);
+        }
+        self.clean_up_orphans();
+    }
+
+    /// RFC 9111 §4.3.3: removes the older variants that a request selects, after a response to it
+    /// was stored that varies by other names. Otherwise they might be chosen again, and each such
+    /// request would go to the origin. A response that does not vary stays, since it also answers
+    /// requests with other values.
+    pub(crate) fn supersede(
+        &self,
+        (primary, list): (&[u8], Option<&[u8]>),
+        stored: Option<&VariantKey>,
+        begun_at: u64,
+    ) {
+        let Some(list) = list else { return };
+        let stored = stored.map_or(&[][..], |stored| &stored.variant);
+        for selector in selectors(list).filter(|own| !own.is_empty() && *own != stored) {
+            let Some(base) = self.records.look(primary) else { break };
+            if base.record().header.kind != HeaderKind::Base {
+                break;
+            }
+            let found = self.records.find_variant(primary, &base, selector);
+            if let Some(found) = found
+                && variants::head_start(found.record().head(), selector).is_some()
+                && found.record().header.sequence <= begun_at
+            {
+                self.records.remove_hit(&found.hit);
+            }
         }
         self.clean_up_orphans();
     }
@@ -139,8 +160,11 @@ impl WorkerInner {
             return Err(NotStored::Outdated);
         }
         let stored = match response.base {
-            None => self.put(&response.put(response.primary, response.head), response.queue),
             Some(base) => self.put_variant(response, base),
+            None if self.records.has_base(response.primary) => {
+                self.put_variant(response, &VariantKey::default())
+            }
+            None => self.put_plain(response),
         };
         self.clean_up_orphans();
         stored
@@ -155,15 +179,20 @@ impl WorkerInner {
                 && header.response_time > response.times.response_time
         };
         let Some(stored) = self.records.look(response.primary) else { return false };
-        match response.base {
+        let plain = VariantKey::default();
+        let base = response.base.unwrap_or(&plain);
+        if base_for(stored.record(), &base.names).is_some() {
             // The response does not replace the other variants of its base.
-            Some(base) if base_with(stored.record(), &base.names).is_some() => {
-                let variant = self.records.find_variant(response.primary, &stored, &base.variant);
-                variant.is_some_and(|variant| is_later(&variant))
-            }
-            // The response replaces a base together with all of its variants.
-            _ => is_later(&stored) || self.has_variant(response.primary, &stored, is_later),
+            let variant = self.records.find_variant(response.primary, &stored, &base.variant);
+            return variant.is_some_and(|variant| is_later(&variant));
         }
+        // The response replaces a base together with all of its variants.
+        is_later(&stored) || self.has_variant(response.primary, &stored, is_later)
+    }
+
+    /// Stores a response under its primary key, where there is no base.
+    pub(super) fn put_plain(&self, response: &Response<'_>) -> Result<u64, NotStored> {
+        self.put(&response.put(response.primary, response.head), response.queue)
     }
 
     /// Whether `is_wanted` holds for any stored variant that the record names. Only bases name any.
@@ -185,102 +214,6 @@ impl WorkerInner {
         })
     }
 
-    /// Stores a variant, and makes its base name the variant. Returns the variant's sequence.
-    fn put_variant(&self, response: &Response<'_>, base: &VariantKey) -> Result<u64, NotStored> {
-        let prefix = variants::values_prefix(&base.variant).ok_or(NotStored::TooLarge)?;
-        let head = [&prefix[..], response.head].concat();
-        let hash = self.shared.wide_hash(&base.variant);
-        let mut key = Vec::new();
-        for _ in 0..ATTEMPTS_MAX {
-            // The base names the variant before the variant's record is stored, because purges
-            // reach only the variants that the base names. A purge that ran before the naming is
-            // found by the purge check when the variant's word is published.
-            let id = if self.records.has_base(response.primary, &base.names) {
-                match self.name_variant(response, &base.names, hash) {
-                    Some(id) => id,
-                    None => continue,
-                }
-            } else {
-                match self.put_base(response, &base.names, hash) {
-                    Ok(id) => id,
-                    // Another thread stored a base, or there was a purge. After a purge the next
-                    // attempts fail too.
-                    Err(NotStored::Outdated) => continue,
-                    Err(other) => return Err(other),
-                }
-            };
-            crash_point!("store.variant");
-            variants::write_key_of(&mut key, response.primary, &id);
-            let sequence = self.put(&response.put(&key, &head), response.queue)?;
-            crash_point!("store.variant_stored");
-            if self.records.is_named(response.primary, &id) {
-                return Ok(sequence);
-            }
-            // The base was removed, or so many other variants were named since that it dropped this
-            // one. No lookup finds the record, even if this thread stops here.
-            self.records.index.remove(&self.records.pins, &self.records.key(&key));
-        }
-        Err(NotStored::Outdated)
-    }
-
-    /// Stores a base that names one variant. Returns the variant's id.
-    fn put_base(
-        &self,
-        response: &Response<'_>,
-        names: &[u8],
-        hash: [u8; 16],
-    ) -> Result<VariantId, NotStored> {
-        let id = VariantId::new(self.shared.next_sequence(), &hash);
-        let body = variants::first_body(&id);
-        let put = Put {
-            kind: HeaderKind::Base,
-            // The tags are on the variants of the base.
-            tags: &[],
-            body: &[&body],
-            times: RecordTimes { stale_from: NEVER, ..response.times },
-            ..response.put(response.primary, names)
-        };
-        self.put(&put, response.queue).map(|_| id)
-    }
-
-    /// Makes the base with these names name a variant. Returns the variant's id, which has a new
-    /// number unless the base named the variant before; `None` if no such base is stored, or if a
-    /// newer purge matches it.
-    pub(super) fn name_variant(
-        &self,
-        response: &Response<'_>,
-        names: &[u8],
-        hash: [u8; 16],
-    ) -> Option<VariantId> {
-        let Response { primary, purge_noted, .. } = *response;
-        for _ in 0..ATTEMPTS_MAX {
-            let pinned = self.records.look(primary)?;
-            let record = pinned.record();
-            let base = base_with(record, names)?;
-            if let Some(id) = base.id_of(&hash) {
-                return Some(id);
-            }
-            let id = VariantId::new(self.shared.next_sequence(), &hash);
-            let victims = self.records.variant_victims(primary, base);
-            let body = base.with(&id, &victims);
-            let response_time = record.header.response_time;
-            let times = RecordTimes { response_time, stale_from: NEVER };
-            let (tags, head) = (record.tags(), record.head());
-            let new = Remade { primary, purge_noted, tags, head, body: &body, times };
-            if self.replace(&pinned, &new).is_some() {
-                crash_point!("store.unnamed");
-                // This only frees memory: no lookup finds these records.
-                for victim in &victims {
-                    let mut key = Vec::new();
-                    variants::write_key_of(&mut key, primary, victim);
-                    self.records.index.remove(&self.records.pins, &self.records.key(&key));
-                }
-                return Some(id);
-            }
-        }
-        None
-    }
-
     /// Replaces the known record by one with a new head, and with more tags if `tags` is given.
     /// Returns the sequence of the new record, or `None` if the known record was not replaced. The
     /// new record keeps the old tags, since it has the old body, and a purge by an old tag may be
@@ -294,11 +227,8 @@ impl WorkerInner {
         noted: u64,
         (head, times, tags): (&[u8], RecordTimes, Option<&RecordTags>),
     ) -> Option<u64> {
-        let (pinned, head_start) = self.records.find(key)?;
+        let (pinned, head_start) = self.records.find(key, known)?;
         let record = pinned.record();
-        if record.header.sequence != known.sequence {
-            return None;
-        }
         let head = [record.head().get(..head_start).unwrap_or_default(), head].concat();
         let (primary, body) = (key.0, record.body());
         let tags = match tags {
@@ -306,16 +236,17 @@ impl WorkerInner {
             None => RecordTags::of_record(record.tags()),
         };
         let tags = tags.as_bytes();
-        let new = Remade { primary, purge_noted: noted, tags, head: &head, body, times };
+        let (kind, purge_noted) = (record.header.kind, noted);
+        let new = Remade { kind, primary, purge_noted, tags, head: &head, body, times };
         self.replace(&pinned, &new)
     }
 
     /// Replaces a record by one with another head and body, unless a newer purge matches. Returns
     /// the sequence of the new record, or `None` if the old one was not replaced.
-    fn replace(&self, pinned: &PinnedRecord<'_>, new: &Remade<'_>) -> Option<u64> {
+    pub(super) fn replace(&self, pinned: &PinnedRecord<'_>, new: &Remade<'_>) -> Option<u64> {
         let record = pinned.record();
         let put = Put {
-            kind: record.header.kind,
+            kind: new.kind,
             key: record.key(),
             tags: new.tags,
             head: new.head,
@@ -338,9 +269,10 @@ impl WorkerInner {
         }
         let inserted = self.insert_keys(&put).ok()?;
         let appended = self.append(&put, inserted.sequence(), SegmentQueue::Main).ok()?;
-        if purges.freeze_and_check(marks, new.purge_noted, new.primary, matches)
-            == PurgeVerdict::Purged
-        {
+        let verdict = purges.freeze_and_check(marks, new.purge_noted, new.primary, matches);
+        // A base is followed by a copy of the record, which has no mark.
+        let is_marked_copy = new.kind != record.header.kind && marks.load().is_soft();
+        if verdict == PurgeVerdict::Purged || is_marked_copy {
             appended.give_up(&self.shared);
             return None;
         }
@@ -360,41 +292,16 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    /// The variants that a base drops before it names another. Those that no request has used since
-    /// they were stored go first, so that requests for ever new variants replace one another, and
-    /// not the variants that other clients use. If all are used, their counts are lowered alike, so
-    /// the variants with most uses keep their rank.
-    fn variant_victims(&self, primary: &[u8], base: BaseBody<'_>) -> Vec<VariantId> {
-        let variants_max = self.shared.config.variants_max;
-        let record_of = |id: &VariantId| {
-            let mut key = Vec::new();
-            variants::write_key_of(&mut key, primary, id);
-            self.look(&key)
-        };
-        // A variant that is not stored counts as unused.
-        let uses = |id: &VariantId| record_of(id).map_or(0, |pinned| pinned.hit.word().uses());
-        let victims = base.victims(variants_max, uses);
-        let least = victims.last().map_or(0, uses);
-        if least > 0 {
-            for pinned in base.variants().filter_map(|id| record_of(&id)) {
-                self.index.lower_uses(&pinned.hit, least);
-            }
-        }
-        victims
-    }
-
     /// Whether a record is stored that this response would replace.
     fn is_stored(&self, primary: &[u8], base: Option<&VariantKey>) -> bool {
         let Some(pinned) = self.look(primary) else {
             return false;
         };
-        match base {
-            Some(base) if pinned.record().header.kind == HeaderKind::Base => {
-                pinned.record().head() == base.names
-                    && self.find_variant(primary, &pinned, &base.variant).is_some()
-            }
-            _ => true,
+        if pinned.record().header.kind != HeaderKind::Base {
+            return true;
         }
+        let selector = base.map_or(&[][..], |base| &base.variant);
+        self.find_variant(primary, &pinned, selector).is_some()
     }
 
     /// The hash of a variant's ghost. It does not depend on the number, since the variant gets
@@ -420,24 +327,4 @@ impl RecordIndex {
             HeaderKind::Fragment | HeaderKind::Filler => None,
         }
     }
-
-    /// Whether the base of a key is stored and names a variant.
-    fn is_named(&self, primary: &[u8], id: &VariantId) -> bool {
-        self.look(primary).is_some_and(|pinned| {
-            let record = pinned.record();
-            record.header.kind == HeaderKind::Base
-                && BaseBody::decode(record.body()).is_some_and(|base| base.has(id))
-        })
-    }
-
-    /// Whether a base with these names is stored.
-    fn has_base(&self, primary: &[u8], names: &[u8]) -> bool {
-        self.look(primary).is_some_and(|pinned| base_with(pinned.record(), names).is_some())
-    }
-}
-
-/// The body of a record, if it is a base with these names.
-fn base_with<'a>(record: &'a Record<'_>, names: &[u8]) -> Option<BaseBody<'a>> {
-    let is_it = record.header.kind == HeaderKind::Base && record.head() == names;
-    is_it.then(|| BaseBody::decode(record.body())).flatten()
 }

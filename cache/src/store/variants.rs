@@ -1,11 +1,15 @@
 //! Resources with variants. A base is stored under the primary key, and a record for each variant.
 //!
 //! ```text
-//! primary key ──► base: head = names, body = the ids of its variants (24 each)
-//! primary key, NUL, id ──► variant: head = length of the values (2), the values,
+//! primary key ──► base: head = sets of names, each behind its length (2),
+//!                       body = the ids of its variants (24 each)
+//! primary key, NUL, id ──► variant: head = length of the selector (2), the selector,
 //!                                   the response's head
-//! id: number (8), hash of the values (16)
+//! id: number (8), hash of the selector (16)
 //! ```
+//!
+//! Responses that vary by different names stand side by side: the base has a set of names for each
+//! kind. The empty set, whose selector is empty, is that of the response that does not vary.
 //!
 //! A variant gets a new number each time that a base names it and did not name it before. So after
 //! a base has dropped a variant, no lookup ever finds its record: if the base names the same values
@@ -18,6 +22,17 @@ const NUMBER_BYTES: usize = 8;
 const HASH_BYTES: usize = 16;
 const ID_BYTES: usize = NUMBER_BYTES + HASH_BYTES;
 const LENGTH_BYTES: usize = 2;
+
+/// The most sets of names of a base. A lookup makes a selector for each. A response with a further
+/// set replaces the base and its variants.
+const NAME_SETS_MAX: usize = 8;
+
+/// The most bytes of a base with several sets of names.
+const NAME_SETS_BYTES_MAX: usize = 8 * 1024;
+
+/// The sets of names of a base, as its head holds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NameSets<'a>(&'a [u8]);
 
 /// A variant as its base names it: its number, and the hash of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +59,44 @@ impl VariantId {
         id[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
         id[NUMBER_BYTES..].copy_from_slice(hash);
         VariantId(id)
+    }
+}
+
+impl<'a> NameSets<'a> {
+    /// The sets of a base with this head.
+    pub(crate) fn of(head: &'a [u8]) -> NameSets<'a> {
+        NameSets(head)
+    }
+
+    /// The sets, the first one that was added first.
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'a [u8]> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first_chunk::<LENGTH_BYTES>()?;
+            let (names, after) =
+                after.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+            rest = after;
+            Some(names)
+        })
+    }
+
+    pub(crate) fn has(self, names: &[u8]) -> bool {
+        self.iter().any(|own| own == names)
+    }
+
+    /// Whether a base with these sets may have a variant with these names.
+    pub(crate) fn takes(self, names: &[u8]) -> bool {
+        let bytes = self.0.len() + LENGTH_BYTES + names.len();
+        self.has(names) || self.iter().count() < NAME_SETS_MAX && bytes <= NAME_SETS_BYTES_MAX
+    }
+
+    /// Returns the head of a base that has these names too; `None` if they are too long.
+    pub(crate) fn with(self, names: &[u8]) -> Option<Vec<u8>> {
+        let mut head = self.0.to_vec();
+        if !self.has(names) {
+            head.extend(values_prefix(names)?);
+        }
+        Some(head)
     }
 }
 
@@ -110,9 +163,9 @@ impl<'a> BaseBody<'a> {
     }
 }
 
-/// The body of a base that names one variant.
-pub(crate) fn first_body(id: &VariantId) -> [u8; ID_BYTES] {
-    id.0
+/// The body of a base that names these variants.
+pub(crate) fn first_body(ids: &[VariantId]) -> Vec<u8> {
+    ids.iter().flat_map(|id| id.0).collect()
 }
 
 /// Writes the key of a variant into `key`.

@@ -8,7 +8,7 @@ use forebay_cache::{
 };
 use forebay_sync::Words;
 
-use super::ledger::{Ledger, VALUES};
+use super::ledger::{Ledger, PLAIN, VALUES};
 use super::{Label, Seen};
 use forebay_testkit::Rng;
 
@@ -97,8 +97,8 @@ impl<W: Words> Actor<W> {
     }
 
     fn put(&mut self, key: u32, value: u32) -> Done {
-        let Some(leader) = super::lead(&self.worker, &super::key_bytes(key), value, self.steps)
-        else {
+        let of = (value, self.takes_plain(key, value));
+        let Some(leader) = super::lead(&self.worker, &super::key_bytes(key), of, self.steps) else {
             return Ok(());
         };
         let version = self.ledger.begun(key, value) + 1;
@@ -108,7 +108,8 @@ impl<W: Words> Actor<W> {
         let label = Label { key, version, body_bytes, value, renewed: 0 };
         let stale_from = START + 1 + self.random.below(2000) as u64;
         let times = RecordTimes { response_time: START as u32, stale_from };
-        let names = self.cast.has_variants(key).then_some((self.random.below(20) == 0).into());
+        let varies = self.cast.has_variants(key) && value != PLAIN;
+        let names = varies.then_some((self.random.below(20) == 0).into());
         let is_known = self.random.below(3) > 0;
         let Some(mut filling) = super::begin(leader, label, names, is_known, times) else {
             return Ok(());
@@ -120,39 +121,40 @@ impl<W: Words> Actor<W> {
         Ok(())
     }
 
-    /// Looks up and checks the record of a key and value. Returns the record, and whether it is a
-    /// variant.
-    fn get(&mut self, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
+    /// Whether a response that does not vary is one for this value. Each value has versions of its
+    /// own, so it is none for the other values of a key with variants.
+    fn takes_plain(&self, key: u32, value: u32) -> bool {
+        value == PLAIN || !self.cast.has_variants(key)
+    }
+
+    /// Looks up and checks the record of a key and value. Returns the record, and the selectors of
+    /// the request.
+    fn get(&mut self, key: u32, value: u32) -> Result<Option<(Seen, Option<Vec<u8>>)>, String> {
         let oldest = self.ledger.oldest(key, value);
-        let bytes = super::key_bytes(key);
-        let seen = match self.worker.lookup(&bytes) {
-            Lookup::Miss => None,
-            Lookup::Record(found) => Some((super::read(&self.worker, &found)?, false)),
-            Lookup::Base(base) => {
-                let found = base.variant(&super::values(value));
-                let seen = found.map(|found| super::read(&self.worker, &found));
-                seen.transpose()?.map(|seen| (seen, true))
-            }
-        };
-        let Some((Seen { label, .. }, _)) = seen else {
+        let takes_plain = self.takes_plain(key, value);
+        let looked = super::look(&self.worker, &super::key_bytes(key), value, takes_plain)?;
+        let Some((names, seen)) = looked.chosen() else {
             return Ok(None);
         };
+        let label = seen.label;
+        if names.is_none() && !takes_plain {
+            let is_plain = (label.key, label.value) == (key, PLAIN);
+            return if is_plain { Ok(None) } else { Err(format!("{label:?} under key {key}")) };
+        }
         self.hits += 1;
         let possible = oldest..=self.ledger.begun(key, value);
         if (label.key, label.value) != (key, value) || !possible.contains(&label.version) {
             return Err(format!("{label:?} under key {key}, value {value}; now {possible:?}"));
         }
-        Ok(seen)
+        Ok(Some((seen, looked.list)))
     }
 
     fn renew(&mut self, key: u32, value: u32) -> Done {
-        let Some((seen, is_variant)) = self.get(key, value)? else {
+        let Some((seen, list)) = self.get(key, value)? else {
             return Ok(());
         };
-        let (bytes, values) = (super::key_bytes(key), super::values(value));
-        let variant = is_variant.then_some(&values[..]);
-        let joined =
-            self.worker.collapse(&bytes, variant, Some(seen.known), JoinTerms::at(self.steps));
+        let (bytes, terms) = (super::key_bytes(key), JoinTerms::at(self.steps));
+        let joined = self.worker.collapse(&bytes, list.as_deref(), Some(seen.known), terms);
         if let forebay_cache::CollapseResult::Leader(leader, _) = joined {
             let label = Label { renewed: seen.label.renewed + 1, ..seen.label };
             let times = RecordTimes { response_time: START as u32, stale_from: START + 5000 };

@@ -10,7 +10,11 @@ use forebay_sync::Words;
 use forebay_sync::atomic::AtomicU64;
 
 /// The number of values of a key with variants. A key without variants has only the first value.
-pub(crate) const VALUES: u32 = 3;
+/// The last value is that of a response that does not vary.
+pub(crate) const VALUES: u32 = 4;
+
+/// The value of a response that does not vary, of a key that has variants.
+pub(crate) const PLAIN: u32 = VALUES - 1;
 
 /// The ledger in shared words: two words for each value of a key.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 
 use forebay_cache::{
     CollapseResult, Fill, JoinTerms, Leader, Lookup, RecordTags, RecordTimes, RecordVersion,
-    Selection, StoreWorker, StoredBody, StoredRecord, TagExpr, VariantKey,
+    Selection, StoreWorker, StoredBody, StoredRecord, TagExpr, VariantKey, selector_list,
 };
 
 /// The longest body.
@@ -175,9 +175,57 @@ pub(crate) fn names(number: u32) -> Vec<u8> {
     format!("names {number}").into_bytes()
 }
 
-/// The values that select a variant.
-pub(crate) fn values(value: u32) -> Vec<u8> {
-    format!("value {value}").into_bytes()
+/// The selector of a variant; `None` stands for a response that does not vary.
+pub(crate) fn selector(names: Option<u32>, value: u32) -> Vec<u8> {
+    names.map_or(Vec::new(), |names| format!("names {names} value {value}").into_bytes())
+}
+
+/// A result of a lookup: the selectors of the request if the key has variants, and the records that
+/// they select, each with the number of its names. The one that is used comes last.
+pub(crate) struct Looked {
+    pub(crate) list: Option<Vec<u8>>,
+    pub(crate) found: Vec<(Option<u32>, Seen)>,
+}
+
+impl Looked {
+    /// The record that is used.
+    pub(crate) fn chosen(&self) -> Option<(Option<u32>, Seen)> {
+        self.found.last().copied()
+    }
+}
+
+/// Looks up a key for a request with a value, and reads all records that the request selects.
+/// `takes_plain`: whether a variant that does not vary counts as one of those.
+pub(crate) fn look(
+    worker: &StoreWorker,
+    key: &[u8],
+    value: u32,
+    takes_plain: bool,
+) -> Result<Looked, String> {
+    let base = match worker.lookup(key) {
+        Lookup::Miss => return Ok(Looked { list: None, found: Vec::new() }),
+        Lookup::Record(record) => {
+            return Ok(Looked { list: None, found: vec![(None, read(worker, &record)?)] });
+        }
+        Lookup::Base(base) => base,
+    };
+    let (mut list, mut found) = (Vec::new(), Vec::new());
+    for set in base.name_sets() {
+        let number = (0..2).find(|number| names(*number) == set);
+        if number.is_none() && !set.is_empty() {
+            return Err(format!("{set:?} are no names"));
+        }
+        let own = match number.is_none() && !takes_plain {
+            true => b"none".to_vec(),
+            false => selector(number, value),
+        };
+        list.extend(selector_list(&own));
+        if let Some(record) = base.variant(&own) {
+            found.push((number, read(worker, &record)?));
+        }
+    }
+    found.sort_by_key(|(number, seen)| (number.is_some(), seen.label.version));
+    Ok(Looked { list: Some(list), found })
 }
 
 /// The result of a lookup.
@@ -223,18 +271,17 @@ pub(crate) fn read(worker: &StoreWorker, found: &StoredRecord<'_>) -> Result<See
 
 /// Begins a fetch of a key as a server does after a lookup. `None` if the store does not let this
 /// caller lead a fetch now.
-pub(crate) fn lead(worker: &StoreWorker, key: &[u8], value: u32, now_ms: u64) -> Option<Leader> {
-    let values = values(value);
+pub(crate) fn lead(
+    worker: &StoreWorker,
+    key: &[u8],
+    (value, takes_plain): (u32, bool),
+    now_ms: u64,
+) -> Option<Leader> {
     for _ in 0..8 {
-        let (variant, known) = match worker.lookup(key) {
-            Lookup::Miss => (None, None),
-            Lookup::Record(found) => (None, Some(found.version())),
-            Lookup::Base(base) => {
-                (Some(&values[..]), base.variant(&values).map(|found| found.version()))
-            }
-        };
+        let looked = look(worker, key, value, takes_plain).ok()?;
+        let known = looked.chosen().map(|(_, seen)| seen.known);
         let terms = JoinTerms { declined_ms: 10_000, ..JoinTerms::at(now_ms) };
-        match worker.collapse(key, variant, known, terms) {
+        match worker.collapse(key, looked.list.as_deref(), known, terms) {
             CollapseResult::Leader(leader, _) => return Some(leader),
             CollapseResult::Stored => {}
             CollapseResult::Follower(_) | CollapseResult::Declined(_) => return None,
@@ -251,8 +298,8 @@ pub(crate) fn begin(
     is_length_known: bool,
     times: RecordTimes,
 ) -> Option<Fill> {
-    let base = names_number
-        .map(|number| VariantKey { names: names(number), variant: values(label.value) });
+    let variant = selector(names_number, label.value);
+    let base = names_number.map(|number| VariantKey { names: names(number), variant });
     let body_bytes = is_length_known.then_some(u64::from(label.body_bytes));
     let mut filling = leader.begin(&label.head(), base, body_bytes, times).ok()?;
     filling.tag(label.tags());

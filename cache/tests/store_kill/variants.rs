@@ -8,7 +8,7 @@ use std::path::Path;
 
 use forebay_cache::{
     CollapseResult, JoinTerms, Lookup, RecordTags, RecordTimes, Selection, Store, StoreConfig,
-    StoreWorker, VariantKey,
+    StoreWorker, VariantKey, selector_list,
 };
 use forebay_testkit::Rng;
 use forebay_testkit::process::Actor;
@@ -90,13 +90,14 @@ fn open(dir: &Path) -> Store {
 fn store(worker: &StoreWorker, (value, tag): (&str, &str), body: &str) -> bool {
     let (variant, known) = match worker.lookup(KEY) {
         Lookup::Base(base) => {
-            (Some(value.as_bytes()), base.variant(value.as_bytes()).map(|found| found.version()))
+            let known = base.variant(value.as_bytes()).map(|found| found.version());
+            (Some(selector_list(value.as_bytes())), known)
         }
         Lookup::Miss => (None, None),
         Lookup::Record(_) => panic!("a record without variants"),
     };
-    let CollapseResult::Leader(leader, _) = worker.collapse(KEY, variant, known, JoinTerms::at(0))
-    else {
+    let joined = worker.collapse(KEY, variant.as_deref(), known, JoinTerms::at(0));
+    let CollapseResult::Leader(leader, _) = joined else {
         panic!("no leader, although the key has no other fetch");
     };
     let times = RecordTimes { response_time: 1, stale_from: 1_000_000 };

@@ -9,11 +9,9 @@ use crate::store_common::{Label, Seen};
 /// The versions that may be found under a key; a miss is always right.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Possible {
-    /// A response for all requests.
-    record: Option<Label>,
-    /// Sets of variants by value, each with the number of its field names. There are several sets
-    /// only after a variant with other names was not stored.
-    bases: Vec<(u32, BTreeMap<u32, Label>)>,
+    /// The last stored response of each selector: the number of its names, `None` if it does not
+    /// vary, and its value.
+    stored: BTreeMap<(Option<u32>, u32), Label>,
     /// The number of purges of the key, including soft purges.
     pub(crate) purge_count: u32,
     /// Softly purged versions, and their renewals at that time.
@@ -21,77 +19,26 @@ pub(crate) struct Possible {
 }
 
 impl Possible {
-    pub(crate) fn stored(&mut self, label: Label) {
-        self.record = Some(label);
-        self.bases.clear();
-    }
-
-    /// Notes that a variant was stored, or was not. A variant that was not stored is missing, and
-    /// the record that it replaced may be gone.
-    pub(crate) fn stored_variant(&mut self, names: u32, label: Label, is_stored: bool) {
-        let same = self.bases.iter().position(|(number, _)| *number == names);
-        if !is_stored {
-            if same.is_none() {
-                self.bases.push((names, BTreeMap::new()));
-            }
-            return;
-        }
-        let mut variants = same.map(|at| self.bases.swap_remove(at).1).unwrap_or_default();
-        variants.insert(label.value, label);
-        self.record = None;
-        self.bases = vec![(names, variants)];
+    pub(crate) fn stored(&mut self, names: Option<u32>, label: Label) {
+        self.stored.insert((names, label.value), label);
     }
 
     pub(crate) fn purged(&mut self) {
         self.purge_count += 1;
-        self.record = None;
-        self.bases.clear();
-        self.soft.clear();
-    }
-
-    /// Notes a purge by a tag: a base may stay for other variants, or for evicted ones.
-    pub(crate) fn purged_by_tag(&mut self) {
-        self.purge_count += 1;
-        self.record = None;
-        self.bases.iter_mut().for_each(|(_, variants)| variants.clear());
+        self.stored.clear();
         self.soft.clear();
     }
 
     pub(crate) fn purged_softly(&mut self) {
         self.purge_count += 1;
-        let variants = self.bases.iter().flat_map(|(_, variants)| variants.values());
-        let all = self.record.iter().chain(variants);
-        self.soft.extend(all.map(|label| (label.version, label.renewed)));
+        self.soft.extend(self.stored.values().map(|label| (label.version, label.renewed)));
     }
 
-    /// Notes that a record that was found got another head.
-    pub(crate) fn renewed(&mut self, label: Label, is_variant: bool) {
-        if !is_variant {
-            self.record = Some(label);
-            return;
-        }
-        for (_, variants) in &mut self.bases {
-            variants.entry(label.value).and_modify(|old| *old = label);
-        }
-    }
-
-    pub(crate) fn check(&self, seen: &Seen) -> Result<(), String> {
+    pub(crate) fn check(&self, names: Option<u32>, seen: &Seen) -> Result<(), String> {
         self.check_mark(seen)?;
-        match self.record == Some(seen.label) {
+        match self.stored.get(&(names, seen.label.value)) == Some(&seen.label) {
             true => Ok(()),
-            false => Err(format!("{seen:?} of {self:?}")),
-        }
-    }
-
-    pub(crate) fn check_variant(&self, names: u32, seen: Option<&Seen>) -> Result<(), String> {
-        seen.map_or(Ok(()), |seen| self.check_mark(seen))?;
-        let mut possible = self.bases.iter().filter(|(number, _)| *number == names);
-        let fits = |variants: &BTreeMap<u32, Label>| {
-            seen.is_none_or(|seen| variants.get(&seen.label.value) == Some(&seen.label))
-        };
-        match possible.any(|(_, variants)| fits(variants)) {
-            true => Ok(()),
-            false => Err(format!("names {names}, {seen:?} of {self:?}")),
+            false => Err(format!("names {names:?}, {seen:?} of {self:?}")),
         }
     }
 

@@ -12,7 +12,7 @@ use forebay_cache::{
 use crate::finish;
 use crate::oracle::{Possible, Totals};
 use crate::sequence::{Kind, Operation, Setting};
-use crate::store_common::{self as common, Label, Seen};
+use crate::store_common::{self as common, Label, Looked, Seen};
 
 /// The time at which a sequence starts.
 const START: u64 = 1_000_000;
@@ -33,6 +33,13 @@ struct OpenFill {
     names: Option<u32>,
     /// The number of purges of the key when the fetch began.
     purge_count: u32,
+}
+
+/// The record that a lookup uses, the number of its names, and the selectors of the request.
+struct Choice {
+    names: Option<u32>,
+    seen: Seen,
+    list: Option<Vec<u8>>,
 }
 
 /// A body handle.
@@ -137,7 +144,8 @@ impl<'a> Play<'a> {
         let names = (operation.kind == Kind::PutVariant).then_some((choice % 50 == 0).into());
         let value = if names.is_some() { value } else { 0 };
         let now_ms = self.now_ms();
-        let leader = common::lead(&self.workers[worker], &common::key_bytes(key), value, now_ms)?;
+        let leader =
+            common::lead(&self.workers[worker], &common::key_bytes(key), (value, true), now_ms)?;
         self.version += 1;
         let (version, body_bytes) = (self.version, bytes as u32);
         let label = Label { key, version, body_bytes, value, renewed: 0 };
@@ -196,10 +204,8 @@ impl<'a> Play<'a> {
         if is_stored && possible.purge_count != purge_count {
             return Err(format!("{label:?} was stored, and purged while it came"));
         }
-        match names {
-            Some(names) => possible.stored_variant(names, label, is_stored),
-            None if is_stored => possible.stored(label),
-            None => {}
+        if is_stored {
+            possible.stored(names, label);
         }
         self.totals.count(if is_stored { "stored" } else { "stored in vain" }, 1);
         if !is_stored {
@@ -214,7 +220,7 @@ impl<'a> Play<'a> {
         let Operation { worker, key, value, choice, .. } = operation;
         let (worker, bytes, now_ms) =
             (&self.workers[worker], common::key_bytes(key), self.now_ms());
-        match common::lead(worker, &bytes, value, now_ms) {
+        match common::lead(worker, &bytes, (value, true), now_ms) {
             Some(leader) if choice % 3 == 0 => leader.decline_once(DeclineReason::TooLarge),
             Some(leader) if choice % 3 == 1 => leader.fail(0),
             Some(leader) => leader.decline(now_ms, DeclineReason::TooLarge),
@@ -223,43 +229,33 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Looks up a key and reads the whole record. The oracle must allow the result.
-    fn look(&self, worker: usize, key: u32, value: u32) -> Result<Option<(Seen, bool)>, String> {
-        let (worker, bytes) = (&self.workers[worker], common::key_bytes(key));
+    /// Looks up a key and reads all records that a request for the value selects. The oracle must
+    /// allow each of them.
+    fn look(&mut self, worker: usize, key: u32, value: u32) -> Result<Looked, String> {
+        let bytes = common::key_bytes(key);
+        let looked = common::look(&self.workers[worker], &bytes, value, true)?;
         let possible = &self.possible[key as usize];
-        match worker.lookup(&bytes) {
-            Lookup::Miss => Ok(None),
-            Lookup::Record(found) => {
-                let seen = common::read(worker, &found)?;
-                possible.check(&seen)?;
-                Ok(Some((seen, false)))
-            }
-            Lookup::Base(base) => {
-                let names = (0..2).find(|number| common::names(*number) == base.names());
-                let names = names.ok_or("no names")?;
-                let found = base.variant(&common::values(value));
-                let seen = found.map(|found| common::read(worker, &found)).transpose()?;
-                possible.check_variant(names, seen.as_ref())?;
-                Ok(seen.map(|seen| (seen, true)))
-            }
-        }
+        looked.found.iter().try_for_each(|(names, seen)| possible.check(*names, seen))?;
+        let kinds: BTreeSet<_> = looked.found.iter().map(|(names, _)| names.is_some()).collect();
+        self.totals.count("with and without names side by side", (kinds.len() > 1).into());
+        Ok(looked)
     }
 
-    fn get(&mut self, operation: Operation) -> Result<Option<(Seen, bool)>, String> {
+    /// Looks up a key like a server, and returns the record that it would use.
+    fn get(&mut self, operation: Operation) -> Result<Option<Choice>, String> {
         let Operation { worker, key, value, .. } = operation;
-        let found = self.look(worker, key, value)?;
-        self.totals.count(if found.is_some() { "hits" } else { "misses" }, 1);
-        if let Some((seen, is_variant)) = found
-            && !seen.is_whole
-        {
+        let looked = self.look(worker, key, value)?;
+        let chosen = looked.chosen();
+        self.totals.count(if chosen.is_some() { "hits" } else { "misses" }, 1);
+        let Some((names, seen)) = chosen else { return Ok(None) };
+        if !seen.is_whole {
             // A server does the same if fragments are missing.
             self.totals.count("fragments missing", 1);
-            let values = common::values(value);
-            let variant = is_variant.then_some(&values[..]);
-            self.workers[worker].forget(&common::key_bytes(key), variant, seen.known);
+            let bytes = common::key_bytes(key);
+            self.workers[worker].forget(&bytes, looked.list.as_deref(), seen.known);
             return Ok(None);
         }
-        Ok(found)
+        Ok(Some(Choice { names, seen, list: looked.list }))
     }
 
     fn lend(&mut self, operation: Operation) -> Done {
@@ -336,14 +332,12 @@ impl<'a> Play<'a> {
 
     fn renew(&mut self, operation: Operation) -> Done {
         let Operation { worker, key, value, .. } = operation;
-        let Some((seen, is_variant)) = self.get(operation)? else {
+        let Some(Choice { names, seen, list }) = self.get(operation)? else {
             return Ok(());
         };
-        let (bytes, values) = (common::key_bytes(key), common::values(value));
-        let variant = is_variant.then_some(&values[..]);
-        let now_ms = self.now_ms();
+        let (bytes, terms) = (common::key_bytes(key), JoinTerms::at(self.now_ms()));
         let joined =
-            self.workers[worker].collapse(&bytes, variant, Some(seen.known), JoinTerms::at(now_ms));
+            self.workers[worker].collapse(&bytes, list.as_deref(), Some(seen.known), terms);
         let (leader, mut follower) = match joined {
             CollapseResult::Leader(leader, follower) => (leader, follower),
             CollapseResult::Stored => {
@@ -368,7 +362,7 @@ impl<'a> Play<'a> {
             if operation.choice % 16 < 2 {
                 return Err(format!("{label:?} was validated, and purged while it came"));
             }
-            self.possible[key as usize].renewed(label, is_variant);
+            self.possible[key as usize].stored(names, label);
             self.totals.count("renewed", 1);
             self.look(worker, key, value)?;
         }
@@ -424,7 +418,6 @@ impl<'a> Play<'a> {
         for key in &meant {
             match is_soft {
                 true => self.possible[*key as usize].purged_softly(),
-                false if selection.tags.is_some() => self.possible[*key as usize].purged_by_tag(),
                 false => self.possible[*key as usize].purged(),
             }
         }
@@ -433,23 +426,22 @@ impl<'a> Play<'a> {
         if !is_soft && left.walked.records > 0 {
             return Err(format!("{left:?} were purged"));
         }
-        meant.iter().try_for_each(|key| match (self.look(worker, *key, 0)?, is_soft) {
-            (Some((found, false)), false) => Err(format!("{found:?} was purged")),
+        meant.iter().try_for_each(|key| match (self.look(worker, *key, 0)?.chosen(), is_soft) {
+            (Some(found), false) => Err(format!("{found:?} was purged")),
             _ => Ok(()),
         })
     }
 
     fn forget(&mut self, operation: Operation) -> Done {
         let Operation { worker, key, value, .. } = operation;
-        let Some((seen, is_variant)) = self.get(operation)? else {
+        let Some(Choice { seen, list, .. }) = self.get(operation)? else {
             return Ok(());
         };
-        let values = common::values(value);
-        let variant = is_variant.then_some(&values[..]);
-        self.workers[worker].forget(&common::key_bytes(key), variant, seen.known);
-        match self.look(worker, key, value)? {
+        self.workers[worker].forget(&common::key_bytes(key), list.as_deref(), seen.known);
+        let looked = self.look(worker, key, value)?;
+        match looked.found.iter().find(|(_, found)| found.known == seen.known) {
             None => Ok(()),
-            Some((found, _)) => Err(format!("{found:?} was forgotten")),
+            Some((_, found)) => Err(format!("{found:?} was forgotten")),
         }
     }
 

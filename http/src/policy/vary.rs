@@ -1,7 +1,9 @@
 //! Vary (RFC 9110 §12.5.5), and the secondary key of the fields that it names (RFC 9111 §4.1).
 //!
 //! Names are encoded as bytes: lower case, sorted, unique, separated by commas. A base record
-//! stores them in this form, and a hit reads them in place.
+//! stores them in this form, and a hit reads them in place. A resource may have responses with
+//! several sets of names, and one without Vary, whose set is empty. The selector of a request for a
+//! set is the names and the secondary key, so that those of different sets differ.
 
 use std::collections::BTreeSet;
 
@@ -61,6 +63,11 @@ impl<'a> FieldNames<'a> {
         is_valid.then_some(names)
     }
 
+    /// The names in their encoding.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     /// Iterates over the names, in order.
     pub fn iter(self) -> impl Iterator<Item = &'a [u8]> + Clone {
         self.0.split(|byte| *byte == b',')
@@ -118,6 +125,41 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
             write_len(len_at, out);
         }
     }
+}
+
+/// The byte between the names and the secondary key in a selector. No name contains it.
+const NAMES_END: u8 = 0;
+
+/// Appends the selector of a request for a set of names, which is empty for the empty set. Returns
+/// `None` if the names are invalid.
+pub fn write_selector(names: &[u8], request: Fields<'_>, out: &mut Vec<u8>) -> Option<()> {
+    if names.is_empty() {
+        return Some(());
+    }
+    let decoded = FieldNames::decode(names)?;
+    out.extend_from_slice(names);
+    out.push(NAMES_END);
+    secondary_key(decoded, request, out);
+    Some(())
+}
+
+/// Splits a selector into its names and the secondary key; `None` for the empty selector.
+pub fn split_selector(selector: &[u8]) -> Option<(FieldNames<'_>, &[u8])> {
+    let end = selector.iter().position(|byte| *byte == NAMES_END)?;
+    let (names, key) = selector.split_at_checked(end)?;
+    Some((FieldNames::decode(names)?, key.get(1..)?))
+}
+
+/// How a matching response ranks among several that match: the one with the highest rank is used.
+///
+/// RFC 9111 §4.1: a response without Vary matches each request, but if others match, one of those
+/// is used. RFC 9111 §4: of several, the most recent by Date is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MatchRank {
+    /// Whether the response varies.
+    pub varies: bool,
+    /// Its Date, in seconds since 1970.
+    pub date: u64,
 }
 
 /// Iterates over the values in a secondary key of these names; `None` stands for an absent field.

@@ -21,6 +21,7 @@ impl ServerSettings {
             growing_percent: self.growing_percent_max,
             worker_count: u32::try_from(worker_count).unwrap_or(u32::MAX),
             record_bytes_expected: self.cache_record_bytes,
+            variants_max: self.variants_max as usize,
             ..StoreConfig::with_budget(self.cache_size)
         };
         // The setting `object_bytes_max` of a route may be lower, and a reload may change it. This

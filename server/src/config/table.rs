@@ -186,6 +186,14 @@ settings! {
             many tags, the indexes fill up before the memory does; if responses are larger, a \
             higher value leaves more memory for them.",
     }
+    variants_max: u32 = "64" {
+        doc: "Most stored responses of a URL: those with other values of the fields in `Vary`, or \
+            with other names in it. A further one replaces the one with the fewest uses.",
+        kind: SettingKind::Count { min: 1, max: 1024, unit: "variants" },
+        reloads: false,
+        reason: "A client can make up values of a field in `Vary`. With a higher limit they take \
+            more room before they replace one another.",
+    }
     growing_percent_max: u8 = "12" {
         doc: "Share of the cache that is reserved for responses still arriving; beyond it, \
             responses pass through without being stored.",

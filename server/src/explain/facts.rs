@@ -69,17 +69,18 @@ pub(crate) struct KeyFacts {
 /// The stored responses of the key.
 #[derive(Debug)]
 pub(crate) struct StoredFacts {
-    /// The fields by which the stored responses vary; `None` if there is no variant.
-    pub(crate) vary: Option<VaryFacts>,
+    /// The stored variants, by the names in Vary.
+    pub(crate) vary: Vec<VaryFacts>,
     /// The response that the request selects.
     pub(crate) selected: Option<ResponseFacts>,
     /// The last known purge that covers the key.
     pub(crate) purge: Option<PurgeFacts>,
 }
 
-/// The variants of a key.
+/// The variants of a key with the same names in Vary.
 #[derive(Debug)]
 pub(crate) struct VaryFacts {
+    /// Empty for the response without Vary.
     pub(crate) names: Vec<String>,
     /// The normalised values of the request, one for each name.
     pub(crate) request: Vec<Option<String>>,
@@ -101,6 +102,8 @@ impl VaryFacts {
 pub(crate) struct VariantFacts {
     /// The normalised values of the request that it was stored for, one for each name.
     pub(crate) values: Vec<Option<String>>,
+    /// Whether this variant answers the request. Several may match.
+    pub(crate) is_selected: bool,
 }
 
 /// A stored response that matches the request.

@@ -30,7 +30,7 @@ impl Explanation {
                 "url": key.key.url,
                 "changes": key.changes,
             })),
-            "vary": stored.and_then(|stored| stored.vary.as_ref()).map(vary),
+            "vary": stored.map(|stored| stored.vary.iter().map(vary).collect::<Vec<_>>()),
             "stored": stored.and_then(|stored| stored.selected.as_ref()).map(response),
             "purge": stored.and_then(purge),
             "stale_uses": steps.stale_uses.iter().map(stale_use).collect::<Vec<_>>(),
@@ -45,7 +45,7 @@ fn vary(vary: &VaryFacts) -> Value {
         json!({
             "values": variant.values,
             "differs_in": differing,
-            "selected": differing.is_empty(),
+            "selected": variant.is_selected,
         })
     });
     json!({

@@ -1,30 +1,27 @@
 //! The stored responses of a key, as an explanation shows them.
 
-use forebay_cache::{BaseRecord, CoveredKeys, Lookup};
+use forebay_cache::{BaseRecord, CoveredKeys, Lookup, RecordVersion};
 use forebay_http::policy::reuse::validation_cause;
-use forebay_http::policy::vary::{FieldNames, key_values, secondary_key};
+use forebay_http::policy::vary::{key_values, split_selector, write_selector};
 
 use super::facts::{PurgeFacts, ResponseFacts, StoredFacts, VariantFacts, VaryFacts};
 use super::freshness::lifetime_facts;
 use crate::key::KeyText;
-use crate::lookup::{LookupQuery, StoredResponse};
+use crate::lookup::{LookupQuery, StoredResponse, selected};
 use crate::parse::Request;
 
 /// Describes the stored responses of a key, and the one that the request selects.
 pub(super) fn stored_facts(query: &LookupQuery<'_>, request: &Request<'_>) -> StoredFacts {
-    let (vary, found) = match query.find() {
-        Lookup::Miss => (None, None),
-        Lookup::Record(found) => (None, Some(found)),
-        Lookup::Base(base) => match FieldNames::decode(base.names()) {
-            None => (None, None),
-            Some(names) => {
-                let mut values = Vec::new();
-                secondary_key(names, request.head.fields(), &mut values);
-                (Some(vary_facts(&base, names, &values)), base.variant(&values))
-            }
-        },
+    let selected = selected(query, request, &mut Vec::new());
+    let chosen = selected.as_ref().map(|selected| selected.found.version());
+    let vary = match query.find() {
+        Lookup::Miss | Lookup::Record(_) => Vec::new(),
+        Lookup::Base(base) => base
+            .name_sets()
+            .map(|names| vary_facts(&base, names, request, chosen))
+            .filter(|facts| !facts.variants.is_empty())
+            .collect(),
     };
-    let selected = found.and_then(StoredResponse::new);
     let selected = selected.map(|stored| response_facts(query, request, &stored));
     // A purge is of no interest if the response was stored after it.
     let is_purged = selected.as_ref().is_none_or(|selected| selected.is_soft);
@@ -32,11 +29,35 @@ pub(super) fn stored_facts(query: &LookupQuery<'_>, request: &Request<'_>) -> St
     StoredFacts { vary, selected, purge }
 }
 
-fn vary_facts(base: &BaseRecord<'_>, names: FieldNames<'_>, request: &[u8]) -> VaryFacts {
-    let texts = |key: &[u8]| key_values(names, key).map(|value| value.map(text)).collect();
+/// Describes the stored variants with one set of names.
+fn vary_facts(
+    base: &BaseRecord<'_>,
+    names: &[u8],
+    request: &Request<'_>,
+    chosen: Option<RecordVersion>,
+) -> VaryFacts {
+    let mut own = Vec::new();
+    let _ = write_selector(names, request.head.fields(), &mut own);
     let mut variants = Vec::new();
-    base.each_variant(&mut |values| variants.push(VariantFacts { values: texts(values) }));
-    VaryFacts { names: names.iter().map(text).collect(), request: texts(request), variants }
+    base.each_variant(&mut |selector| {
+        let has_names = match split_selector(selector) {
+            Some((own, _)) => own.as_bytes() == names,
+            None => names.is_empty(),
+        };
+        if has_names {
+            let version = base.candidate(selector).map(|found| found.version());
+            let is_selected = version.is_some() && version == chosen;
+            variants.push(VariantFacts { values: texts(selector), is_selected });
+        }
+    });
+    let names = split_selector(&own).map(|(names, _)| names.iter().map(text).collect());
+    VaryFacts { names: names.unwrap_or_default(), request: texts(&own), variants }
+}
+
+/// The values in a selector.
+fn texts(selector: &[u8]) -> Vec<Option<String>> {
+    let Some((names, key)) = split_selector(selector) else { return Vec::new() };
+    key_values(names, key).map(|value| value.map(text)).collect()
 }
 
 fn text(bytes: &[u8]) -> String {

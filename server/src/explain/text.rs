@@ -86,11 +86,11 @@ impl Explanation {
 }
 
 fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
-    if let Some(vary) = &stored.vary {
+    for vary in &stored.vary {
         write_variants(lines, vary);
     }
     match &stored.selected {
-        None if stored.vary.is_some() => lines.add("stored", "no variant for this request"),
+        None if !stored.vary.is_empty() => lines.add("stored", "no variant for this request"),
         None => lines.add("stored", "nothing"),
         Some(selected) => {
             let (status, bytes) = (selected.meta.status, selected.body_bytes);
@@ -112,6 +112,11 @@ fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
 
 fn write_variants(lines: &mut Lines, vary: &VaryFacts) {
     let count = vary.variants.len();
+    if vary.names.is_empty() {
+        let is_selected = vary.variants.iter().any(|variant| variant.is_selected);
+        let text = if is_selected { " (selected)" } else { "" };
+        return lines.add("variants", format_args!("{count} stored without Vary{text}"));
+    }
     lines.add("variants", format_args!("{count} stored, which vary by {}", vary.names.join(", ")));
     let values = |values: &[Option<String>]| {
         let pairs = vary.names.iter().zip(values);
@@ -125,7 +130,8 @@ fn write_variants(lines: &mut Lines, vary: &VaryFacts) {
     for variant in &vary.variants {
         let differing = vary.differing(variant);
         let text = match differing.is_empty() {
-            true => "selected".to_owned(),
+            true if variant.is_selected => "selected".to_owned(),
+            true => "matches, but a later one is selected".to_owned(),
             false => format!("differs in {}", differing.join(", ")),
         };
         lines.add("", format_args!("stored: {} ({text})", values(&variant.values)));

@@ -2,12 +2,14 @@
 
 use std::future::poll_fn;
 
-use forebay_cache::{BodyReader, FollowOutcome, Follower, RenewedHead, VariantKey};
+use forebay_cache::{
+    BodyReader, FollowOutcome, Follower, RenewedHead, VariantKey, push_selector, selectors,
+};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ReuseDecision, judge};
-use forebay_http::policy::vary::{FieldNames, secondary_key};
+use forebay_http::policy::vary::write_selector;
 
 use super::join::{has_cookie, reason_of};
 use super::lead::FailureCode;
@@ -24,7 +26,8 @@ use crate::transaction::Transaction;
 pub(super) enum FollowedFetch<'t> {
     /// A response, and its remaining freshness lifetime in seconds.
     Response { response: Response<'t>, ttl: i64 },
-    /// The response is another variant. The transaction now has this request's secondary key.
+    /// The response is another variant. The transaction now has this request's selector for its
+    /// names.
     OtherVariant,
     /// The fetch began before this request, which asks for a newer response. It has ended, so
     /// another fetch can be led or followed.
@@ -123,14 +126,22 @@ fn follow_renewed<'t>(
 }
 
 /// Whether a request selects the variant of `base`; `None` if its names cannot be read. The
-/// transaction gets this request's secondary key.
+/// transaction gets this request's selector, if it does not have it.
 fn selects(transaction: &mut Transaction<'_>, base: Option<&VariantKey>) -> Option<bool> {
     let Some(base) = base else { return Some(true) };
-    let variant = &mut *transaction.variant;
-    variant.clear();
-    let names = FieldNames::decode(&base.names)?;
-    secondary_key(names, transaction.request.head.fields(), variant);
-    Some(*variant == base.variant)
+    let list = &mut *transaction.variant;
+    let (known_bytes, mut is_valid) = (list.len(), false);
+    let at = push_selector(list, |list| {
+        let fields = transaction.request.head.fields();
+        is_valid = write_selector(&base.names, fields, list).is_some();
+    });
+    let (known, selector) = (list.get(..known_bytes)?, list.get(at..)?);
+    let is_selected = selector == base.variant;
+    let is_known = selectors(known).any(|known| known == selector);
+    if is_known || !is_valid {
+        list.truncate(known_bytes);
+    }
+    is_valid.then_some(is_selected)
 }
 
 fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> FollowedFetch<'t> {

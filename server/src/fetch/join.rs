@@ -31,7 +31,7 @@ pub(crate) struct JoinContext<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct JoinKey<'a> {
     pub(crate) primary: &'a [u8],
-    /// The secondary key; used if the resource is known to have variants.
+    /// The list of selectors; used if the resource is known to have variants.
     pub(crate) variant: &'a [u8],
 }
 

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use forebay_cache::{LongBody, Lookup, RecordVersion, StoredBody};
+use forebay_cache::{BaseRecord, LongBody, Lookup, RecordVersion, StoredBody, push_selector};
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::range::{RangeDecision, byte_ranges, first_unit};
 use forebay_http::policy::reason::{Detail, Reason};
 use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
 use forebay_http::policy::stale::{StaleCause, may_serve_stale};
-use forebay_http::policy::vary::{FieldNames, secondary_key};
+use forebay_http::policy::vary::{MatchRank, write_selector};
 use forebay_http::request::Method;
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::parse::Request;
 
-/// Looks a request up; `variant` receives its secondary key if the resource has variants.
+/// Looks a request up; `variant` receives the list of its selectors if the resource has variants.
 pub(crate) fn lookup<'w>(
     query: &LookupQuery<'w>,
     request: &Request<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn lookup<'w>(
     }
     variant.clear();
     let selected = select(query, request.head.fields(), variant);
-    // A secondary key has bytes for each name, so it is empty only without variants.
+    // A base has a set of names, so the list is empty only without variants.
     let varies = !variant.is_empty();
     let stored = match selected {
         Ok(stored) => stored,
@@ -86,7 +86,7 @@ fn fill(
 }
 
 /// Returns the stored response that answers the request although it is stale; `None` if there is
-/// none that may be served for this cause. `variant` receives the secondary key as in [`lookup`].
+/// none that may be served for this cause. `variant` receives the selectors as in [`lookup`].
 pub(crate) fn lookup_stale<'w>(
     query: &LookupQuery<'w>,
     request: &Request<'_>,
@@ -113,7 +113,7 @@ pub(crate) fn lookup_stale<'w>(
 }
 
 /// Returns the stored response that a request selects, whether or not it may be used. `variant`
-/// receives the secondary key as in [`lookup`].
+/// receives the selectors as in [`lookup`].
 pub(crate) fn selected<'w>(
     query: &LookupQuery<'w>,
     request: &Request<'_>,
@@ -197,6 +197,7 @@ impl<'w> LookupQuery<'w> {
     }
 }
 
+/// Selects the stored response that matches the request. `variant` receives the selectors.
 // RFC: 9111-4-3, 9111-4.1-1, 9211-2.2-1
 fn select<'w>(
     query: &LookupQuery<'w>,
@@ -206,19 +207,50 @@ fn select<'w>(
     let found = match query.find() {
         Lookup::Miss => return Err(ForwardReason::UriMiss),
         Lookup::Record(found) => found,
-        Lookup::Base(base) => {
-            let names = FieldNames::decode(base.names()).ok_or(ForwardReason::Miss)?;
-            secondary_key(names, fields, variant);
-            base.variant(variant).ok_or(ForwardReason::VaryMiss)?
-        }
+        Lookup::Base(base) => return select_variant(query, &base, fields, variant),
     };
     let known = found.version();
     StoredResponse::new(found).ok_or_else(|| {
         // Another version of the server wrote the record. It is removed, so that a new record can
         // be stored.
-        query.forget((!variant.is_empty()).then_some(&*variant), known);
+        query.forget(None, known);
         ForwardReason::Miss
     })
+}
+
+/// Selects the variant to use of those that match the request. `list` receives the selectors.
+// RFC: 9111-4.1-2, 9111-4-8
+fn select_variant<'w>(
+    query: &LookupQuery<'w>,
+    base: &BaseRecord<'w>,
+    fields: Fields<'_>,
+    list: &mut Vec<u8>,
+) -> Result<StoredResponse<'w>, ForwardReason> {
+    let mut best: Option<(MatchRank, StoredResponse<'w>)> = None;
+    for names in base.name_sets() {
+        let mut is_valid = false;
+        let at = push_selector(list, |list| {
+            is_valid = write_selector(names, fields, list).is_some();
+        });
+        if !is_valid {
+            return Err(ForwardReason::Miss);
+        }
+        let selector = list.get(at..).unwrap_or_default();
+        let Some(found) = base.candidate(selector) else { continue };
+        let known = found.version();
+        let Some(stored) = StoredResponse::new(found) else {
+            // Another version of the server wrote the record.
+            query.forget(Some(list), known);
+            continue;
+        };
+        let rank = MatchRank { varies: !names.is_empty(), date: stored.meta.date };
+        if best.as_ref().is_none_or(|(best, _)| *best < rank) {
+            best = Some((rank, stored));
+        }
+    }
+    let (_, stored) = best.ok_or(ForwardReason::VaryMiss)?;
+    base.count_use(&stored.found);
+    Ok(stored)
 }
 
 /// Returns the plan of a request that goes to the origin. A response to HEAD is not stored, nor is

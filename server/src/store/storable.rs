@@ -12,7 +12,7 @@ use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
-use forebay_http::policy::vary::{FieldNames, Vary, secondary_key, vary_names};
+use forebay_http::policy::vary::{FieldNames, Vary, vary_names, write_selector};
 use forebay_http::response::ResponseHead;
 use forebay_rules::ast::{Hook, HttpControl};
 
@@ -210,14 +210,14 @@ impl StoreContext<'_> {
         NotStored { detail: Reason::Tags, lasts: status < 400 }
     }
 
-    /// Returns the Vary field names of a response and the secondary key of this request; `None` if
+    /// Returns the Vary field names of a response and the selector of this request; `None` if
     /// the response does not vary.
     fn base(&self, block: &FieldBlock) -> Option<VariantKey> {
         let Vary::Names(names) = vary_names(block.fields()) else {
             return None;
         };
         let mut variant = Vec::new();
-        secondary_key(FieldNames::decode(&names)?, self.request.fields, &mut variant);
+        write_selector(&names, self.request.fields, &mut variant)?;
         Some(VariantKey { names, variant })
     }
 }

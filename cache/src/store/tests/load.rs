@@ -50,7 +50,7 @@ fn store_one(worker: &StoreWorker, key: &[u8], rng: &mut Rng) {
     let value = format!("v{}", rng.below(3));
     let variant = has_variants.then_some(value.as_bytes());
     let CollapseResult::Leader(leader, _follower) =
-        worker.collapse(key, variant, None, JoinTerms::at(0))
+        worker.collapse(key, variant.map(selector_list).as_deref(), None, JoinTerms::at(0))
     else {
         return;
     };

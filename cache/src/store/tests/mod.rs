@@ -9,6 +9,7 @@ mod past_purge;
 mod promises;
 mod reader;
 mod select;
+mod side_by_side;
 mod slow;
 mod soft;
 mod uses;
@@ -19,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use super::variants::{BaseBody, write_key_of};
 use crate::{
     CheckDepth, CollapseResult, Fill, FindingSeverity, JoinTerms, Leader, Lookup, RecordTimes,
-    Store, StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey,
+    Store, StoreConfig, StoreReport, StoreWorker, StoredRecord, VariantKey, selector_list,
 };
 
 /// The time at which everything in these tests happens, in Unix seconds.
@@ -55,7 +56,8 @@ fn fresh() -> RecordTimes {
 }
 
 fn lead(worker: &StoreWorker, key: &[u8], variant: Option<&[u8]>) -> Leader {
-    match worker.collapse(key, variant, None, JoinTerms::at(0)) {
+    let list = variant.map(selector_list);
+    match worker.collapse(key, list.as_deref(), None, JoinTerms::at(0)) {
         CollapseResult::Leader(leader, _) => leader,
         other => panic!("{other:?}"),
     }

@@ -152,10 +152,11 @@ fn a_list_says_what_is_stored() {
 
 fn put_variant(worker: &StoreWorker, value: &[u8], tags: &str) {
     let known = match worker.lookup(b"k") {
-        Lookup::Base(_) => Some(value),
+        Lookup::Base(_) => Some(selector_list(value)),
         _ => None,
     };
-    let CollapseResult::Leader(leader, _) = worker.collapse(b"k", known, None, JoinTerms::at(0))
+    let CollapseResult::Leader(leader, _) =
+        worker.collapse(b"k", known.as_deref(), None, JoinTerms::at(0))
     else {
         panic!("no leader, although the key has no other fetch");
     };

@@ -104,10 +104,10 @@ fn a_new_variant_of_a_known_resource_is_new() {
         ("another", Some(base(b"two")), SegmentQueue::Small),
         (
             "other names",
-            Some(VariantKey { names: b"accept".to_vec(), ..base(b"one") }),
+            Some(VariantKey { names: b"accept".to_vec(), ..base(b"html") }),
             SegmentQueue::Small,
         ),
-        ("no variant any more", None, SegmentQueue::Main),
+        ("one that does not vary", None, SegmentQueue::Small),
     ] {
         assert_eq!(queue(base.as_ref()), expected, "{name}");
     }

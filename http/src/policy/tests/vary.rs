@@ -1,6 +1,7 @@
 use super::block;
 use crate::policy::vary::{
-    FieldNames, VARY_NAMES_MAX, Vary, key_values, secondary_key, vary_names,
+    FieldNames, MatchRank, VARY_NAMES_MAX, Vary, key_values, secondary_key, split_selector,
+    vary_names, write_selector,
 };
 
 fn names(text: &str) -> Vary {
@@ -37,6 +38,33 @@ fn vary_names_are_collected_from_every_line() {
     for (name, text, expected) in cases {
         assert_eq!(names(text), expected, "{name}");
     }
+}
+
+#[test]
+fn selectors_of_different_names_differ() {
+    let request = block("X-A: 1\nX-B: 1");
+    let selector = |names: &[u8]| {
+        let mut out = Vec::new();
+        write_selector(names, request.fields(), &mut out).map(|()| out)
+    };
+    assert_eq!(selector(b"").as_deref(), Some(&b""[..]), "of a response that does not vary");
+    assert_eq!(selector(b"B,a"), None, "invalid names");
+    let all = [&b""[..], b"x-a", b"x-b", b"x-a,x-b"].map(|names| selector(names).expect("valid"));
+    for (index, one) in all.iter().enumerate() {
+        assert!(!all[index + 1..].contains(one), "{one:?}");
+    }
+    let (names, key) = split_selector(&all[3]).expect("names");
+    assert_eq!(names.as_bytes(), b"x-a,x-b");
+    assert_eq!(key_values(names, key).collect::<Vec<_>>(), [Some(&b"1"[..]), Some(&b"1"[..])]);
+    assert_eq!(split_selector(&all[0]), None);
+}
+
+// RFC: 9111-4.1-2, 9111-4-8
+#[test]
+fn a_response_with_vary_ranks_before_one_without_and_a_later_one_before_an_earlier_one() {
+    let rank = |varies, date| MatchRank { varies, date };
+    let ranks = [rank(false, 10), rank(false, 20), rank(true, 5), rank(true, 15)];
+    assert!(ranks.is_sorted_by(|left, right| left < right), "{ranks:?}");
 }
 
 #[test]
