@@ -1,4 +1,4 @@
-//! Origins over TLS: which certificates are accepted, and what a client sees if one is not.
+//! Origins over TLS: the certificates that are accepted, and the response if one is refused.
 
 use forebay_testkit::tls::rustls::HandshakeKind;
 use forebay_testkit::tls::{TlsFront, rcgen};

@@ -13,7 +13,7 @@ use crate::counters::Counter;
 use crate::deliver;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::flow::{self, AfterResponse, Answer};
+use crate::flow::{self, AfterResponse, AnswerState};
 use crate::http2;
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
@@ -121,9 +121,9 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
         }
         let last = full || client.worker.draining();
         let after = match flow::answer(client, &config, buffers, head_bytes, last) {
-            Answer::AtOnce(after) => after,
-            Answer::Begun(answer) => answer.finish().await,
-            Answer::Later(answer) => answer.await,
+            AnswerState::AtOnce(after) => after,
+            AnswerState::Begun(answer) => answer.finish().await,
+            AnswerState::Later(answer) => answer.await,
         };
         match after {
             Err(_) => return End::Reset,

@@ -45,7 +45,7 @@ use crate::trace::RequestStep;
 use crate::transaction::{Transaction, TransactionStart};
 
 /// The answer to a request, as far as it is known without a wait.
-pub(crate) enum Answer<'a> {
+pub(crate) enum AnswerState<'a> {
     /// The response is in the send queue.
     AtOnce(Result<AfterResponse, Fault>),
     /// A stored response whose body is too long for the send queue. It is not on the heap, because
@@ -74,7 +74,7 @@ pub(crate) fn answer<'a>(
     buffers: &'a mut Buffers,
     head_bytes: usize,
     last: bool,
-) -> Answer<'a> {
+) -> AnswerState<'a> {
     let Buffers { input, parts, queue, transaction: buffers } = buffers;
     client.begin_request();
     let has_body = parts.seen().intersects(FRAMING_FIELDS);
@@ -88,7 +88,7 @@ pub(crate) fn answer<'a>(
             client.worker.fault(fault, client.peer.ip());
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
             log.end(client, refused.status, refused.body_bytes, cache_status);
-            return Answer::AtOnce(Ok(AfterResponse::Linger));
+            return AnswerState::AtOnce(Ok(AfterResponse::Linger));
         }
     };
     received.form.keep_alive &= !last;
@@ -100,16 +100,16 @@ pub(crate) fn answer<'a>(
             match begin(&mut transaction, queue, response) {
                 BegunDelivery::Queued(delivered) => Ok(delivered),
                 BegunDelivery::Rest(rest) => {
-                    return Answer::Begun(BegunAnswer { transaction, queue, rest, last });
+                    return AnswerState::Begun(BegunAnswer { transaction, queue, rest, last });
                 }
             }
         }
         Ok(Progress::Waits(wait)) => {
-            return Answer::Later(Box::pin(wait_and_answer(transaction, queue, wait, last)));
+            return AnswerState::Later(Box::pin(wait_and_answer(transaction, queue, wait, last)));
         }
         Err(fault) => Err(DeliverError::Before(fault)),
     };
-    Answer::AtOnce(end(transaction, queue, delivered, last))
+    AnswerState::AtOnce(end(transaction, queue, delivered, last))
 }
 
 impl BegunAnswer<'_> {

@@ -121,7 +121,7 @@ impl ExchangeError {
         }
     }
 
-    /// Returns what is known beside the fault: the address, and the system's error.
+    /// The facts beside the fault: the address, and the error of the system.
     fn cause(&self) -> Option<&str> {
         match self {
             ExchangeError::Unsent(_, ConnectFailure { cause, .. }) | ExchangeError::Dead(cause) => {

@@ -56,6 +56,13 @@ pub(crate) fn lookup<'w>(
     forward(query, request, (reason, varies), Some(&stored))
 }
 
+impl LookupResult<'_> {
+    /// The plan is on the heap, so that moves of hits stay cheap.
+    fn forward(plan: ForwardPlan) -> Self {
+        LookupResult::Forward(Box::new(plan))
+    }
+}
+
 /// The first fragment that is missing from a fresh response.
 struct MissingFragment {
     body: LongBody,

@@ -27,13 +27,6 @@ pub(crate) enum LookupResult<'w> {
     Forward(Box<ForwardPlan>),
 }
 
-impl LookupResult<'_> {
-    /// The plan is on the heap, so that moves of hits stay cheap.
-    fn forward(plan: ForwardPlan) -> Self {
-        LookupResult::Forward(Box::new(plan))
-    }
-}
-
 /// A stored response that may be served.
 pub(crate) struct Hit<'w> {
     pub(crate) stored: StoredResponse<'w>,
