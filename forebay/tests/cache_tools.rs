@@ -386,7 +386,7 @@ fn an_unreadable_cache_is_told_from_a_corrupt_one() {
         (8, 1 << 4, false, "another version of this program made it"),
         (40, 1, false, "checksum"),
         (40, 1, true, "before the last boot of the machine"),
-        (version, 1 << 40, true, "version 260"),
+        (version, 1 << 40, true, "version 261"),
         (file.area(STORE), 1, false, "damaged or not complete"),
     ];
     for (offset, bits, is_sealed, text) in cases {

@@ -139,7 +139,7 @@ fn a_request_is_repeated_after_a_reset_only_if_it_may_be() {
     let answers: Vec<_> = (0..4).map(|_| ask(&server, "POST", "/post").status).collect();
     assert!(answers.contains(&502) && answers.contains(&200), "{answers:?}");
     let posts = bad.request_count() + good.request_count() - before;
-    assert_eq!(posts, 4, "a POST was sent twice");
+    assert_eq!(posts, 4, "a POST was repeated");
 }
 
 #[test]

@@ -343,23 +343,6 @@ pub(crate) const ORIGIN_PROBE_MS: u64 = 500;
 /// Origins of one site: more of them are better behind a name with several addresses.
 pub(crate) const ORIGINS_PER_SITE_MAX: usize = 16;
 
-/// Failures in a row after which an origin gets no requests for a while: one alone may be the fault
-/// of the request.
-pub(crate) const EJECT_FAILURES: u32 = 3;
-
-/// First time for which an origin that fails gets no requests; it doubles with each time.
-pub(crate) const EJECT_MS: u64 = 1_000;
-
-/// Longest such time, so that a repaired origin is back within half a minute.
-pub(crate) const EJECT_MS_MAX: u64 = 30_000;
-
-/// Time in which the share of an origin that is back grows to its weight: its caches are cold.
-pub(crate) const SLOW_START_MS: u64 = 10_000;
-
-/// Retries that one worker may send at once for a site: enough for the requests that are in
-/// progress when an origin fails.
-pub(crate) const RETRY_BURST: u64 = 20;
-
 /// Time for which a failure to reach an origin counts: some probes.
 pub(crate) const ORIGIN_DOWN_MS: u64 = 4 * ORIGIN_PROBE_MS;
 

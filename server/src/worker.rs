@@ -306,8 +306,8 @@ impl Worker {
         }
     }
 
-    /// Counts and logs a fault of the origin's side, once for each exchange. `cause` is what the
-    /// system reports beside it.
+    /// Counts and logs a fault of the origin's side, once for each exchange. `cause` has the
+    /// address and the system's error.
     pub(crate) fn origin_fault(&self, fault: Fault, origin: &str, cause: Option<&str>) {
         if let Some(counter) = fault.counter() {
             self.count(counter);

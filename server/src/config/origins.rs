@@ -87,7 +87,7 @@ fn refusal(members: &[OriginMember], member: &OriginMember) -> Option<ValueProbl
     let authority = &member.address.authority;
     if members.iter().any(|other| other.address.authority == *authority) {
         let hint = "give it a larger `weight` instead";
-        let problem = ORIGIN.problem(format_args!("has {authority:?} twice"));
+        let problem = ORIGIN.problem(format_args!("repeats {authority:?}"));
         return Some(problem.hint(hint));
     }
     let is_full = members.len() >= ORIGINS_PER_SITE_MAX;

@@ -3,7 +3,18 @@
 
 use std::cell::Cell;
 
-use crate::limits::{EJECT_FAILURES, EJECT_MS, EJECT_MS_MAX, SLOW_START_MS};
+/// Failures in a row after which an origin gets no requests for a while: one alone may be the fault
+/// of the request.
+const EJECT_FAILURES: u32 = 3;
+
+/// First time for which an origin that fails gets no requests; it doubles with each time.
+const EJECT_MS: u64 = 1_000;
+
+/// Longest such time, so that a repaired origin is back within half a minute.
+const EJECT_MS_MAX: u64 = 30_000;
+
+/// Time in which the share of an origin that is back grows to its weight: its caches are cold.
+const SLOW_START_MS: u64 = 10_000;
 
 /// The recent failures of an origin, and the time until which it gets no requests. Times are
 /// monotonic milliseconds.

@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
-use crate::limits::RETRY_BURST;
+/// Retries that one worker may send at once for a site: enough for the requests that are in
+/// progress when an origin fails.
+const RETRY_BURST: u64 = 20;
 
 /// Counts the retries that a worker may send for a site, in hundredths of a request.
 #[derive(Debug)]

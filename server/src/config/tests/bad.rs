@@ -159,7 +159,7 @@ const SITE_VALUES: &[Case] = &[
     ("origin = 80", "8:10", &["cannot be a number", "in double quotes"]),
     ("origin = []", "8:10", &["`origin` is empty"]),
     ("origin = [\"http://b\", \"c:1\"]", "8:23", &["write \"http://c:1\""]),
-    ("origin = [\"http://b\", \"HTTP://B:80\"]", "8:23", &["has \"b\" twice", "`weight`"]),
+    ("origin = [\"http://b\", \"HTTP://B:80\"]", "8:23", &["repeats \"b\"", "`weight`"]),
     ("origin = { weight = 2 }", "8:10", &["`url` is missing here", "http://HOST"]),
     ("origin = { url = \"http://b\", wieght = 2 }", "8:30", &["of an origin", "`weight`?"]),
     ("origin = { url = \"http://b\", weight = 0 }", "8:39", &["too small: 0", "1 to 1000"]),
