@@ -45,6 +45,7 @@ use crate::trace::RequestStep;
 use crate::transaction::{Transaction, TransactionStart};
 
 /// The answer to a request, as far as it is known without a wait.
+#[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 pub(crate) enum AnswerState<'a> {
     /// The response is in the send queue.
     AtOnce(Result<AfterResponse, Fault>),
@@ -165,6 +166,7 @@ pub(crate) enum AfterResponse {
 }
 
 /// The result of the steps that need no wait.
+#[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 enum Progress<'t> {
     Response(Response<'t>),
     Waits(Wait),

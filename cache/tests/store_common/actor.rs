@@ -12,6 +12,9 @@ use super::ledger::{Ledger, PLAIN, VALUES};
 use super::{Label, Seen};
 use forebay_testkit::Rng;
 
+/// A record, and the selectors of the request that it answers.
+type SelectedRecord = (Seen, Option<Vec<u8>>);
+
 /// The time at which each test starts.
 const START: u64 = 1_000_000;
 
@@ -129,7 +132,7 @@ impl<W: Words> Actor<W> {
 
     /// Looks up and checks the record of a key and value. Returns the record, and the selectors of
     /// the request.
-    fn get(&mut self, key: u32, value: u32) -> Result<Option<(Seen, Option<Vec<u8>>)>, String> {
+    fn get(&mut self, key: u32, value: u32) -> Result<Option<SelectedRecord>, String> {
         let oldest = self.ledger.oldest(key, value);
         let takes_plain = self.takes_plain(key, value);
         let looked = super::look(&self.worker, &super::key_bytes(key), value, takes_plain)?;

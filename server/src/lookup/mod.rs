@@ -20,6 +20,7 @@ use forebay_http::policy::reuse::ForwardReason;
 use crate::config::Route;
 
 /// The result of a lookup.
+#[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 pub(crate) enum LookupResult<'w> {
     /// A stored response answers the request.
     Hit(Hit<'w>),
@@ -50,8 +51,7 @@ pub(crate) struct ForwardPlan {
     pub(crate) is_stale: bool,
     /// The stored response to validate, if the response may be stored.
     pub(crate) stale: Option<Stale>,
-    /// The bytes to request if the request asks for a range and a part of the response may be
-    /// stored: those of the first unit.
+    /// The bytes of the first unit, if the request asks for a range and parts may be stored.
     pub(crate) unit: Option<Range<u64>>,
     /// The missing part of the stored response that answers the request.
     pub(crate) missing: Option<MissingPart>,
