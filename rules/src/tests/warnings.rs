@@ -313,7 +313,7 @@ fn a_possible_operand_gives_no_warning() {
         "CACHE} (hit-fresh,HIT-STALE) [NOCASE]",
         "CACHE} /^hit-/",
         "CACHE} =-fresh [SUF]",
-        "INBOUND:TLS} =TLSv1.3",
+        "INBOUND:TLS} =tls/1.3",
         "INBOUND:IPV6} =\"\"",
         "INBOUND:STACK} =tcp [MID]",
         "METHOD} =get [NOCASE]",
