@@ -1,6 +1,6 @@
-//! Fetches whose clients have all left. They go on, because the response may be wanted again, but
-//! each client network has a limit of them: otherwise a client that requests and leaves makes the
-//! origin work for nothing.
+//! Fetches whose clients have all left. They continue, because the response may be wanted again,
+//! but their number is limited per client network: otherwise a client that sends requests and
+//! leaves could make the origin work for nothing.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -26,7 +26,7 @@ pub(crate) struct AbandonedFetches {
 struct WatchedFetch {
     network: ClientNetwork,
     followers: FollowerWatch,
-    /// Whether the fetch is among the abandoned ones.
+    /// Whether the fetch is in the list of abandoned fetches.
     is_listed: Cell<bool>,
     is_stopped: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -41,8 +41,8 @@ impl WatchedFetch {
 }
 
 impl AbandonedFetches {
-    /// Adds a fetch. If its network then has more than `count_max`, stops the oldest that is still
-    /// abandoned. Fetches whose clients were served without the body are the last to be stopped.
+    /// Adds a fetch. If its network then has more than `count_max` abandoned fetches, stops the
+    /// oldest. Fetches whose clients were served without the body are the last to be stopped.
     fn add(&self, fetch: &Rc<WatchedFetch>, count_max: usize) {
         let mut by_network = self.by_network.borrow_mut();
         let listed = by_network.entry(fetch.network).or_default();
@@ -52,7 +52,7 @@ impl AbandonedFetches {
             let index = listed.iter().position(|fetch| !fetch.followers.was_served());
             let Some(oldest) = listed.remove(index.unwrap_or(0)) else { break };
             oldest.is_listed.set(false);
-            // If clients have joined it since, it continues, and is watched again.
+            // If clients have joined the fetch since, it continues, and is watched again.
             oldest.is_stopped.set(oldest.followers.withdraw());
             oldest.wake();
         }
@@ -75,8 +75,8 @@ impl AbandonedFetches {
     }
 }
 
-/// Runs `fetch`, which owns the leader of `followers`, to its end, or until its clients have all
-/// left and their network has abandoned too many later ones.
+/// Runs `fetch`, which owns the leader of `followers`, to its end. Stops it early if all its
+/// clients have left and their network has then abandoned too many later fetches.
 pub(super) async fn run_while_wanted(
     worker: Rc<Worker>,
     network: ClientNetwork,
@@ -115,7 +115,7 @@ pub(super) async fn run_while_wanted(
     .await;
 }
 
-/// Takes a fetch from the abandoned ones when it ends, even by a panic.
+/// Removes a fetch from the list of abandoned fetches when it ends, even by a panic.
 struct AbandonedGuard<'w> {
     worker: &'w Worker,
     fetch: Rc<WatchedFetch>,

@@ -65,9 +65,9 @@ pub(crate) struct OriginBody {
     /// The connection and its permit, which return to the pool at the end of the body.
     pub(super) permit: Option<ConnectionPermit>,
     pub(super) idle_ms_max: u64,
-    /// Whether a body that more bytes follow is refused.
+    /// Whether to report a fault if more bytes follow the body.
     pub(super) refuses_excess: bool,
-    /// The number of bytes after which the body is cut.
+    /// The number of bytes that are still passed on before the body is cut.
     pub(super) left_bytes: u64,
 }
 
@@ -80,8 +80,8 @@ pub(super) struct ConnectionPermit {
     pub(super) is_reusable: bool,
 }
 
-/// The pool whose permit a response body holds, and the client network that the permit is for;
-/// `None` at the end of the body.
+/// The pool that issued the permit of a response body, and the client network that holds the
+/// permit; `None` at the end of the body.
 pub(crate) struct PermittedBy(Option<(Rc<OriginPool>, ClientNetwork)>);
 
 impl PermittedBy {
@@ -117,13 +117,14 @@ impl PermittedBy {
 }
 
 impl OriginBody {
-    /// Returns the pool whose permit the body holds; none at the end of the body.
+    /// Returns the pool that issued the body's permit, and the network that holds it; neither at
+    /// the end of the body.
     pub(crate) fn permitted_by(&self) -> PermittedBy {
         let permit = self.permit.as_ref();
         PermittedBy(permit.map(|permit| (Rc::clone(&permit.pool), permit.exchange.network())))
     }
 
-    /// Cuts the body: it ends after this many bytes, and the rest is not read.
+    /// Cuts the body: it ends after `bytes` bytes, and the rest is not read.
     pub(super) fn cut_at(&mut self, bytes: u64) {
         self.left_bytes = bytes;
     }
@@ -131,8 +132,8 @@ impl OriginBody {
     /// Returns the next piece.
     ///
     /// # Errors
-    /// The origin stopped sending, closed the connection too early, or sent invalid framing; or it
-    /// sent more than it announced, and that is refused. In each case the earlier pieces are not a
+    /// The origin stopped sending, closed the connection too early, sent invalid framing, or sent
+    /// more than it announced (if the body refuses that). In each case the earlier pieces are not a
     /// whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;

@@ -2,15 +2,15 @@
 
 use crate::config::Balance;
 
-/// An origin of a group, as it is when one is chosen.
+/// The state of an origin of a group at the time of a choice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// The share of the requests. More than zero.
+    /// The origin's share of the requests. More than zero.
     pub(super) weight: u64,
     pub(super) is_backup: bool,
     /// Whether the request has been sent to this origin already.
     pub(super) is_tried: bool,
-    /// The time until which the origin gets no requests; 0 if it gets some.
+    /// The time until which the origin is ejected; 0 if it is not ejected.
     pub(super) ejected_until_ms: u64,
     /// Requests in progress.
     pub(super) outstanding: u32,
@@ -29,9 +29,9 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
-    /// Returns the index of an origin; `None` if all have been tried. Backups are chosen if no
-    /// other origin gets requests, and an ejected origin only if all are: then the one that returns
-    /// first.
+    /// Returns the index of the chosen origin; `None` if all have been tried. A backup is chosen
+    /// only if no other origin is available. If all origins are ejected, returns the one whose
+    /// ejection ends first.
     pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
         let usable = |is_backup| {
             let takes = move |candidate: &Candidate| {
@@ -85,11 +85,11 @@ fn in_turn(candidates: &[Candidate], tier: &[usize], turn: u64) -> Option<usize>
     tier.last().copied()
 }
 
-/// Returns an origin's score for a URL; the lowest wins (weighted rendezvous hashing). The scores
-/// of the other origins do not depend on it, so only its own URLs move when it fails.
+/// Returns an origin's score for a URL; the lowest wins (weighted rendezvous hashing). An origin's
+/// score does not depend on the other origins, so if one fails, only its own URLs move.
 fn score(candidate: Candidate, url_hash: u64) -> f64 {
     let hash = mixed(candidate.hash ^ url_hash);
-    // 53 bits, none of which is lost; never 0.
+    // 53 bits, all of which a float can hold; never 0.
     let share = ((hash >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     -share.ln() / candidate.weight as f64
 }
@@ -101,7 +101,8 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Returns a hash of some bytes that is the same in all workers and servers (FNV-1a, mixed).
+/// Returns a hash of the concatenated parts (FNV-1a, mixed). It is the same in all workers and
+/// servers.
 pub(super) fn hash_of<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let bytes = parts.into_iter().flatten();
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);

@@ -11,8 +11,8 @@ use crate::counters::Counter;
 use crate::response::{Response, StreamedResponse};
 use crate::transaction::Transaction;
 
-/// Whether the client's preconditions are evaluated on a response that was forwarded for this
-/// reason. RFC 9110 §13.2.1: not where this server cannot act as a cache.
+/// Whether the client's preconditions are evaluated on a response that was forwarded for `reason`.
+/// They are not where this server cannot act as a cache (RFC 9110 §13.2.1).
 // RFC: 9111-4.3.2-2, 9110-13.1.3-2, 9110-13.2.1-3, 9110-13.2.1-4
 pub(super) fn is_evaluated(reason: ForwardReason) -> bool {
     !matches!(reason, ForwardReason::Bypass | ForwardReason::Method)

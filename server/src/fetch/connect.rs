@@ -43,7 +43,7 @@ pub(super) struct Connection {
     pub(super) ends: Option<OriginEnds>,
 }
 
-/// The reason that there is no connection.
+/// The reason why no connection could be opened.
 #[derive(Debug)]
 pub(super) struct ConnectFailure {
     pub(super) fault: Fault,
@@ -80,7 +80,7 @@ pub(super) async fn connect(
 }
 
 /// Tries the origin's addresses one after the other. Each gets a share of the remaining time, so
-/// that after an address that does not answer, there is time for the next one.
+/// that an address that does not answer leaves time for the next one.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -157,8 +157,8 @@ fn drive(
     });
 }
 
-/// Whether the error means that the origin sent bytes without a request. hyper has no test for this
-/// kind of error, so all other kinds are excluded.
+/// Whether the error means that the origin sent bytes without a request. hyper has no method that
+/// recognises this kind of error, so all other kinds are excluded.
 fn is_unasked(error: &hyper::Error) -> bool {
     let other = error.is_incomplete_message()
         || error.is_canceled()

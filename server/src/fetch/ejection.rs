@@ -1,19 +1,20 @@
-//! Passive health of an origin that has others beside it: after failures it gets no requests for a
-//! while, then a growing share.
+//! Passive health checks for an origin whose site has other origins: after failures the origin gets
+//! no requests for a while, then a growing share.
 
 use std::cell::Cell;
 
-/// Failures in a row after which an origin gets no requests for a while: one alone may be the fault
-/// of the request.
+/// Failures in a row after which an origin is ejected. A single failure may be the fault of the
+/// request.
 const EJECT_FAILURES: u32 = 3;
 
-/// First time for which an origin that fails gets no requests; it doubles with each time.
+/// The first time for which an origin is ejected; it doubles with each further ejection.
 const EJECT_MS: u64 = 1_000;
 
-/// Longest such time, so that a repaired origin is back within half a minute.
+/// The longest ejection, so that a repaired origin is back within half a minute.
 const EJECT_MS_MAX: u64 = 30_000;
 
-/// Time in which the share of an origin that is back grows to its weight: its caches are cold.
+/// The time in which the share of an origin grows to its full weight after an ejection: its caches
+/// are cold.
 const SLOW_START_MS: u64 = 10_000;
 
 /// The recent failures of an origin, and the time until which it gets no requests. Times are
@@ -21,20 +22,20 @@ const SLOW_START_MS: u64 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Ejection {
     failures: Cell<u32>,
-    /// The ejections since the origin last answered for some time.
+    /// The number of ejections since the origin last answered for some time.
     count: Cell<u32>,
     until_ms: Cell<u64>,
     is_back: Cell<bool>,
 }
 
 impl Ejection {
-    /// Returns the time until which the origin gets no requests; 0 if it gets some.
+    /// Returns the time until which the origin is ejected; 0 if it is not.
     pub(super) fn until_ms(&self, now_ms: u64) -> u64 {
         Some(self.until_ms.get()).filter(|until_ms| *until_ms > now_ms).unwrap_or(0)
     }
 
-    /// Records a failure; `is_unreachable` says that no connection could be opened. Returns for how
-    /// many milliseconds the origin is ejected, if it is.
+    /// Records a failure; `is_unreachable` says that no connection could be opened. Returns the
+    /// length of the ejection in milliseconds if the failure causes one.
     pub(super) fn note_failed(&self, now_ms: u64, is_unreachable: bool) -> Option<u64> {
         let failures = self.failures.get() + 1;
         self.failures.set(failures);
@@ -65,8 +66,8 @@ impl Ejection {
         !self.is_back.replace(true)
     }
 
-    /// Returns the share of a weight that the origin has: after an ejection it grows from a tenth
-    /// to all. Weights are returned in thousandths, so that a share is never zero.
+    /// Returns the current share of `weight`, in thousandths, so that it is never zero. After an
+    /// ejection it grows from a tenth to the whole weight.
     pub(super) fn ramped(&self, weight: u32, now_ms: u64) -> u64 {
         let full = u64::from(weight) * 1000;
         let until_ms = self.until_ms.get();

@@ -39,10 +39,10 @@ use crate::worker::Worker;
 pub(super) struct Exchange<'a> {
     outbound: Outbound<'a>,
     site: &'a Site,
-    /// The network of the client whose request it is.
+    /// The network of the client that sent the request.
     network: ClientNetwork,
     interim: &'a InterimQueue,
-    /// The leader of the collapsed fetch that the exchange is for.
+    /// The leader of the collapsed fetch that needs the exchange; `None` if no fetch does.
     leader: Option<&'a Leader>,
     trace: &'a Trace,
 }
@@ -80,7 +80,7 @@ impl<'a> Exchange<'a> {
 ///
 /// If a pooled connection turns out dead, the request is sent once more on a new connection,
 /// provided that none of it was sent before or that it may be repeated (RFC 9112 §9.3.1). If an
-/// origin fails, and the site has others, the request goes to the next one on the same terms.
+/// origin fails and the site has others, the request goes to the next one on the same conditions.
 ///
 /// # Errors
 /// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
@@ -102,7 +102,7 @@ struct HeadReceived {
     request_time: u64,
 }
 
-/// The reason that there is no response.
+/// The reason why there is no response.
 enum ExchangeError {
     /// No byte of the request was sent: there was no connection, or it was closed.
     Unsent(OutboundBody, ConnectFailure),
@@ -121,7 +121,7 @@ impl ExchangeError {
         }
     }
 
-    /// The facts beside the fault: the address, and the error of the system.
+    /// Returns the facts that the fault lacks: the address, and the system's error.
     fn cause(&self) -> Option<&str> {
         match self {
             ExchangeError::Unsent(_, ConnectFailure { cause, .. }) | ExchangeError::Dead(cause) => {
@@ -177,7 +177,7 @@ impl<'a> Exchange<'a> {
         self.site.origins.members().len() > 1
     }
 
-    /// Adds the request to the budget of retries.
+    /// Records the request in the retry budget, which grows with each request.
     fn note_request(&self) {
         if self.has_others() {
             let percent = self.settings().origin_retry_percent;
@@ -185,7 +185,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Takes a retry from the budget; counts if there is none left.
+    /// Takes a retry from the budget. If none is left, counts that and returns false.
     fn takes_retry(&self) -> bool {
         let percent = self.settings().origin_retry_percent;
         let retries = &self.worker().origins.group(self.site).retries;
@@ -213,8 +213,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Reports a failure of an origin. An origin that has others beside it is left out for a while
-    /// if it fails repeatedly.
+    /// Reports a failure of an origin. If its site has other origins, an origin that fails
+    /// repeatedly is ejected for a while.
     fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
         let (fault, authority) = (error.fault(), &choice.address.authority);
         if fault.side() != Side::Origin {
@@ -272,7 +272,8 @@ impl<'a> Exchange<'a> {
         self.note_reached(choice, is_back);
     }
 
-    /// Records that the origin could be reached. An idle connection that breaks does not say so.
+    /// Records that the origin could be reached. An error on an idle connection says nothing about
+    /// that.
     fn note_reached(&self, choice: &OriginChoice<'_>, is_back: bool) {
         if choice.pool.health.note_reached() || is_back {
             self.worker().event(Event::OriginBack, &choice.address.authority);
@@ -313,7 +314,7 @@ impl<'a> Exchange<'a> {
                 permit.await
             }
         };
-        // A leader may have begun as one that waits.
+        // A leader may have been marked as waiting when it began.
         self.leader.inspect(|leader| leader.set_waits(false));
         permit
     }
@@ -469,8 +470,8 @@ fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
     ExchangeError::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
 }
 
-/// Forwards interim responses (RFC 9110 §15.2) to `queue`. A 101 that was not requested is not
-/// among them: hyper returns it as the final response.
+/// Forwards interim responses (RFC 9110 §15.2) to `queue`, except an unrequested 101, which hyper
+/// returns as the final response.
 // RFC: 9110-15.2-2, 9110-15.2-3
 fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
     hyper::ext::on_informational(request, move |response| {

@@ -21,11 +21,11 @@ use crate::store::BodyWriter;
 use crate::trace::{RequestStep, StoreStep, Trace};
 use crate::worker::Worker;
 
-/// The reason that the end of a body was not reached.
+/// The reason why the body did not reach its end.
 enum FillError {
     /// The origin's response is not whole; [`OriginBody`] has already reported the fault.
     Broken,
-    /// The record is not going to be stored, and it has no readers.
+    /// The record will not be stored, and it has no readers.
     NoReaders,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct FillPace {
 }
 
 impl FillPace {
-    /// The pace of a body that begins to arrive now.
+    /// Creates the pace of a body that begins to arrive now.
     pub(super) fn new(settings: &RouteSettings) -> FillPace {
         FillPace {
             rate: LeastRate::new(settings.fill_rate_min, FILL_GRACE_MS),
@@ -73,7 +73,8 @@ impl FillPace {
         next.await
     }
 
-    /// Records that `bytes` bytes have arrived. Stops storing a body that arrives for too long.
+    /// Records that `bytes` bytes have arrived. Stops storing the body if it has been arriving for
+    /// too long.
     fn arrived(&mut self, bytes: usize, worker: &Worker, writer: &mut BodyWriter) {
         self.pace.moved(bytes as u64, self.rate);
         let is_late = clock::monotonic_ms() >= self.deadline_ms;
@@ -99,7 +100,7 @@ pub(super) async fn fill_record(
     fill(writer, body, pace, (Counter::Stored, Counter::NotStored), trace).await;
 }
 
-/// Writes a part of a body, like [`fill_record`].
+/// Writes a part of a body into its growing record, as [`fill_record`] does with a whole body.
 pub(super) async fn fill_part(writer: BodyWriter, body: OriginBody, pace: FillPace, trace: &Trace) {
     fill(writer, body, pace, (Counter::PartsStored, Counter::PartsNotStored), trace).await;
 }
@@ -124,8 +125,8 @@ async fn fill(
 
 /// Writes the body; returns whether it was stored.
 ///
-/// The last piece that arrived is held back until the next piece, the end or a fault is known, or
-/// until waiting is necessary. So a response that turns out broken in the same read is recognised
+/// The last piece that arrived is held back until the next piece, the end or a fault arrives, or
+/// until the task has to wait. So a response that turns out broken in the same read is recognised
 /// before readers see its last piece.
 // RFC: 9111-3.1-3, 9111-3.3-2
 async fn write_all(
@@ -162,8 +163,8 @@ async fn write_all(
     }
 }
 
-/// Appends a piece once there is room. If another request then waits for the connection to the
-/// origin, the slowest reader is cut off, which makes room.
+/// Appends a piece as soon as there is room. If there is none and another request waits for the
+/// connection to the origin, cuts off the slowest reader, which makes room.
 async fn append(
     writer: &mut BodyWriter,
     piece: Bytes,

@@ -26,19 +26,19 @@ use crate::transaction::Transaction;
 pub(super) enum FollowedFetch<'t> {
     /// A response, and its remaining freshness lifetime in seconds.
     Response { response: Response<'t>, ttl: i64 },
-    /// The response is another variant. The transaction now has this request's selector for its
-    /// names.
+    /// The response is another variant. The transaction now has this request's selector for the
+    /// Vary field names of that response.
     OtherVariant,
-    /// The fetch began before this request, which asks for a newer response. It has ended, so
-    /// another fetch can be led or followed.
+    /// The fetch began before this request, which asks for a newer response. The fetch has ended,
+    /// so the request can lead or follow another one.
     TooEarly,
-    /// The response is not storable because of the cookie of the request that led, which this
-    /// request does not have. The fetch has ended, so another one can be led or followed.
+    /// The response is not storable because of a cookie that the leading request has and this
+    /// request does not. The fetch has ended, so this request can lead or follow another one.
     Personal,
-    /// This request may not use the response, for this reason of Cache-Status.
+    /// This request may not use the response; the detail is the reason for Cache-Status.
     Unusable(Detail),
-    /// The fetch failed: with this status if the origin failed, without one if the request that
-    /// started it did.
+    /// The fetch failed. The status is set if the origin failed, and `None` if the cause was the
+    /// request that started the fetch.
     Failed(Option<u16>),
 }
 
@@ -60,9 +60,9 @@ impl FollowedFetch<'_> {
 /// which began at `asked_ms`. The wait needs no limit of its own, because the fetch has the limits
 /// of every exchange.
 ///
-/// RFC 9111 §4 and §5.2.1.4: a request that asks for validation may share one that began after it.
-/// If the fetch began earlier, the request waits for its end all the same: then all such requests
-/// share the next one.
+/// RFC 9111 §4 and §5.2.1.4: a request that asks for validation may share a fetch that began after
+/// the request. If the fetch began earlier, the request still waits for its end; then all such
+/// requests share the next fetch.
 pub(super) async fn follow<'t>(
     transaction: &mut Transaction<'t>,
     follower: Follower,
@@ -100,7 +100,8 @@ async fn follow_to_response<'t>(
         FollowOutcome::Failed(code) => {
             let failure = code.map(FailureCode::read);
             if failure.is_some_and(FailureCode::is_unreachable) {
-                // The fetch may be another worker's.
+                // The fetch may have run on another worker, so this worker's health state may not
+                // know.
                 origin_pool(transaction).health.note_unreachable();
             }
             FollowedFetch::Failed(failure.map(FailureCode::status))
@@ -125,8 +126,8 @@ fn follow_renewed<'t>(
     }
 }
 
-/// Whether a request selects the variant of `base`; `None` if its names cannot be read. The
-/// transaction gets this request's selector, if it does not have it.
+/// Whether a request selects the variant of `base`; `None` if the names in its Vary field cannot be
+/// read. Adds the request's selector for these names to the transaction, if it is missing.
 fn selects(transaction: &mut Transaction<'_>, base: Option<&VariantKey>) -> Option<bool> {
     let Some(base) = base else { return Some(true) };
     let list = &mut *transaction.variant;
@@ -159,7 +160,8 @@ fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> 
 }
 
 /// Follows the fetch that this request has started. The request may use the response even if it is
-/// not fresh. `None` if the origin confirmed a stored response that was purged or evicted since.
+/// not fresh. Returns `None` if the origin confirmed a stored response that has been purged or
+/// evicted since.
 ///
 /// # Errors
 /// [`Fault::OriginBroke`]: the fetch failed after it had reported success.
@@ -198,9 +200,9 @@ fn validated_hit<'t>(
     validated(&transaction.lookup_query(), &transaction.request, variant, renewed.version()?)
 }
 
-/// Returns the remaining freshness lifetime in seconds, if this request may use the response (RFC
-/// 9111 §4), which the origin has sent or validated since the request began, if the request asks
-/// for that.
+/// Returns the remaining freshness lifetime in seconds if this request may use the response (RFC
+/// 9111 §4), else `None`. A request that asks for validation may use it because the origin has sent
+/// or validated it since the request began.
 fn freshness_left(transaction: &Transaction<'_>, meta: &StoredMeta) -> Option<i64> {
     let directives = transaction.request.directives.without_validation();
     match judge(meta, &directives, clock::unix_seconds()) {

@@ -1,9 +1,9 @@
 //! Fetching missing fragments of a stored response.
 //!
 //! Fragments are missing if a range request stored only a part of the body, or if they were
-//! evicted. They are fetched by units (`range_unit_bytes`), and requests that need the same unit
-//! share its fetch. Each unit is requested as a range of the stored version, which a strong tag
-//! names (RFC 9110 §13.1.5), so parts of two versions are never combined.
+//! evicted. They are fetched in units of `range_unit_bytes`, and requests that need the same unit
+//! share its fetch. Each unit is requested as a range of the stored version, which a strong entity
+//! tag identifies (RFC 9110 §13.1.5), so parts of two versions are never combined.
 
 use std::future::poll_fn;
 use std::ops::Range;
@@ -37,33 +37,33 @@ use crate::store::{BodyWriter, NotStored};
 use crate::trace::{RequestStep, StoreStep};
 use crate::transaction::Transaction;
 
-/// The place from which a fragment can be read that was missing.
+/// Where a fragment that was missing can be read.
 pub(crate) enum FragmentSource {
-    /// It is stored now.
+    /// In the store.
     Stored,
-    /// It is arriving.
+    /// In a growing record.
     Arriving(FragmentReader),
 }
 
-/// The reason that a missing fragment is not available.
+/// The reason why a missing fragment is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FragmentFault {
     /// The origin has another version of the response.
     Changed,
-    /// The origin could not answer: the status for the client.
+    /// The origin could not answer; with the status for the client.
     Failed(u16),
     /// The fragment cannot be shared, or its fetch gave way to others.
     Unavailable,
 }
 
-/// The reason to decline an answer that is not the requested part.
+/// The reason to decline an answer that does not have the requested part.
 const NOT_THE_PART: DeclineReason = DeclineReason::Code(Reason::ContentRange as u8);
 
-/// The code of a fetch that found another version. It is no status.
+/// The failure code of a fetch that found another version. It is not a status code.
 const CHANGED: u16 = 0;
 
-/// Fetches the first missing fragment of a stored response, which answers the request then. `None`
-/// if it is not available: the request has to look up again.
+/// Fetches the first missing fragment of a stored response, which then answers the request. Returns
+/// `None` if the fragment is not available: the request has to look up again.
 ///
 /// # Errors
 /// The origin could not answer.
@@ -93,7 +93,7 @@ pub(super) async fn fill_missing<'t>(
 /// Waits until a missing fragment arrives: leads the fetch of its unit, or follows it.
 ///
 /// # Errors
-/// See [`FragmentFault`].
+/// A [`FragmentFault`] says why the fragment is not available.
 pub(crate) async fn obtain_fragment(
     transaction: &Transaction<'_>,
     body: &LongBody,
@@ -133,7 +133,7 @@ pub(crate) async fn obtain_fragment(
             FollowOutcome::Failed(None) => {}
             FollowOutcome::Failed(Some(CHANGED)) => return Err(FragmentFault::Changed),
             FollowOutcome::Failed(Some(code)) => {
-                // The failure may be the fault of the request that led.
+                // The failure may be the fault of the request that led the fetch.
                 tries_left -= 1;
                 if leads || tries_left == 0 {
                     return Err(FragmentFault::Failed(FailureCode::read(code).status()));
@@ -145,8 +145,8 @@ pub(crate) async fn obtain_fragment(
     Err(FragmentFault::Unavailable)
 }
 
-/// Starts the fetch of the unit that contains a fragment, unless it is not needed: the client will
-/// want it soon. The fetch is not abandoned while the client holds the follower.
+/// Starts the fetch of the unit that contains a fragment which the client will soon need, unless
+/// the fetch is not needed. The fetch is not abandoned while the client holds the follower.
 pub(crate) fn fetch_ahead(
     transaction: &Transaction<'_>,
     body: &LongBody,
@@ -157,7 +157,7 @@ pub(crate) fn fetch_ahead(
     let terms = unit_terms(transaction.config, route.number);
     match transaction.store().collapse_fragments(body, &unit, number, terms) {
         CollapseResult::Leader(leader, follower) => {
-            // If it does not start, the client starts it later.
+            // If the fetch does not start now, the client starts it later.
             start_unit(transaction, leader, body, &unit).ok()?;
             follower.step_aside();
             Some(follower)
@@ -170,9 +170,9 @@ pub(crate) fn fetch_ahead(
     }
 }
 
-/// Notes that the origin has answered for a part with another version of a response whose head has
-/// been sent. The response is removed, and requests for it pass through for a while, because such
-/// an origin would break off each response that is fetched in parts.
+/// Records that the origin answered a request for a part with another version, after the head of
+/// the response was sent. The stored response is removed, and requests for it pass through for a
+/// while, because such an origin would break off each response that is fetched in parts.
 pub(crate) fn forget_changed(transaction: &Transaction<'_>, known: RecordVersion) {
     let (store, key) = (transaction.store(), transaction.key);
     let variant = Some(&**transaction.variant).filter(|variant| !variant.is_empty());
@@ -253,7 +253,7 @@ impl MissingFragments {
             let not_stored = StoreStep::NotStored(Reason::ContentRange.into());
             task.trace.step(|| RequestStep::Store(not_stored));
             match answer.head.status {
-                // The answer may be meant for the client of this request alone.
+                // The answer may be meant only for the client that sent this request.
                 _ if task.is_personal() => leader.decline_once(NOT_THE_PART),
                 200 | 206 | 416 => leader.fail(CHANGED),
                 status if is_failure_status(status) => leader.fail(status),

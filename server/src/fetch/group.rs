@@ -1,4 +1,4 @@
-//! The origins of a site as one worker sees them: the choice for a request, and the retries.
+//! The origins of a site as one worker sees them: the choice of an origin, and the retry budget.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -57,8 +57,8 @@ impl Origins {
         Some(OriginChoice { address, pool: self.pool(address, settings) })
     }
 
-    /// Returns the pool of an origin that can take a request. Only if none can, it is the pool of
-    /// an origin that is down: that of the one which is asked first.
+    /// Returns the pool of an origin that can take a request. If none can, returns the pool of the
+    /// origin that would be asked first although it is down.
     pub(crate) fn likely_pool(&self, site: &Site, settings: &ServerSettings) -> Rc<OriginPool> {
         let group = &site.origins;
         if group.members().len() == 1 {

@@ -8,24 +8,24 @@ use crate::clock;
 use crate::limits::{ORIGIN_DOWN_MS, ORIGIN_PROBE_MS};
 
 /// Whether connections to an origin can be opened. While they cannot, stale responses are served
-/// without asking, and one request at a time finds out whether the origin is back.
+/// without asking the origin, and one request at a time probes whether it is back.
 #[derive(Debug, Default)]
 pub(super) struct OriginHealth {
     /// The time of the last failure; `None` if a connection has been opened since.
     failed_ms: Cell<Option<u64>>,
     is_probed: Cell<bool>,
     next_probe_ms: Cell<u64>,
-    /// Whether the origin is left out while its site has others.
+    /// The origin's failures, for which it is ejected if its site has other origins.
     pub(super) ejection: Ejection,
 }
 
-/// A request that finds out whether an origin is back. Until it is dropped, no other one starts.
+/// The right to probe an origin that is down. No other probe starts until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ProbeGuard(Rc<OriginHealth>);
 
 impl OriginHealth {
-    /// Whether the last attempt to open a connection has failed, a short time ago. A failure says
-    /// nothing about an origin that was not asked since.
+    /// Whether the last attempt to open a connection failed, a short time ago. An older failure
+    /// says nothing, because the origin has not been asked since.
     pub(super) fn is_down(&self) -> bool {
         let is_recent = |failed_ms| clock::monotonic_ms() < failed_ms + ORIGIN_DOWN_MS;
         self.failed_ms.get().is_some_and(|failed_ms| self.is_probed.get() || is_recent(failed_ms))
@@ -38,13 +38,13 @@ impl OriginHealth {
         self.next_probe_ms.set(now_ms + ORIGIN_PROBE_MS);
     }
 
-    /// Records that there is a connection. Returns whether the last attempt had failed.
+    /// Records that a connection could be opened. Returns whether the previous attempt had failed.
     pub(super) fn note_reached(&self) -> bool {
         self.failed_ms.take().is_some()
     }
 
     /// Lets the caller probe an origin that is down; `None` if it is too early, or another request
-    /// does.
+    /// is probing it.
     pub(super) fn probe(self: &Rc<Self>) -> Option<ProbeGuard> {
         if !self.is_probe_due() {
             return None;

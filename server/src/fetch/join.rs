@@ -1,4 +1,4 @@
-//! Joining the fetches of a key: the terms of a request, and a preview of the result.
+//! Joining the fetches of a key: the terms on which a request joins, and a preview of the result.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::parse::Request;
 use crate::trace::FetchStep;
 use crate::worker::Worker;
 
-/// The parts of a request's surroundings that decide how it joins the fetches of its key.
+/// The configuration and state that decide how a request joins the fetches of its key.
 pub(crate) struct JoinContext<'a> {
     pub(crate) route: RouteMatch<'a>,
     worker: &'a Worker,
@@ -31,7 +31,7 @@ pub(crate) struct JoinContext<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct JoinKey<'a> {
     pub(crate) primary: &'a [u8],
-    /// The list of selectors; used if the resource is known to have variants.
+    /// The request's selectors, which are used if the resource is known to have variants.
     pub(crate) variant: &'a [u8],
 }
 
@@ -59,7 +59,7 @@ impl<'a> JoinContext<'a> {
         self.worker.store.collapse(key.primary, variant, known, terms)
     }
 
-    /// Returns the result that [`join`](Self::join) would have.
+    /// Returns the result that [`join`](Self::join) would have, without joining.
     pub(crate) fn preview(
         &self,
         key: JoinKey<'_>,
@@ -91,13 +91,14 @@ impl<'a> JoinContext<'a> {
         self.pool.health.is_down()
     }
 
-    /// Whether a request would find out now whether an origin that is down is back.
+    /// Whether the origin is down and a request would probe it now.
     pub(crate) fn would_probe(&self) -> bool {
         self.pool.health.is_probe_due()
     }
 }
 
-/// Whether the response may be for the client of a request alone, although others may share it.
+/// Whether the response may be meant only for the client that sent the request, although others may
+/// share it.
 pub(super) fn has_cookie(request: &Request<'_>) -> bool {
     request.head.fields().contains(FieldId::Cookie)
 }
@@ -110,7 +111,7 @@ fn join_policy(directives: &RequestDirectives, plan: &ForwardPlan) -> JoinPolicy
     }
 }
 
-/// Returns the reason for which a response was not stored.
+/// Returns the reason why a response was not stored.
 pub(super) fn reason_of(declined: DeclineReason) -> Option<Reason> {
     match declined {
         DeclineReason::TooLarge => Some(Reason::TooLarge),

@@ -45,7 +45,7 @@ pub(super) struct FetchTask {
     pub(super) rule_state: RuleState,
     /// The stored response to validate, if there is one.
     pub(super) stale: Option<Stale>,
-    /// The bytes to request, if not the whole response is.
+    /// The bytes to request; `None` for the whole response.
     pub(super) unit: Option<Range<u64>>,
     /// The queue of interim responses for the client that started the fetch.
     pub(super) interim: InterimQueue,
@@ -76,7 +76,7 @@ impl FailureCode {
         self.0 & !FailureCode::UNREACHABLE
     }
 
-    /// The code with which a flight fails.
+    /// Returns the code with which a flight fails.
     pub(super) fn code(self) -> u16 {
         self.0
     }
@@ -94,7 +94,7 @@ pub(super) enum FetchOutcome {
         progress: RuleProgress,
         /// Field lines that only the client of this request gets.
         own_lines: FieldBlock,
-        /// The fetch of the response's first part, if its parts are fetched one by one.
+        /// The follower of the fetch of the first part, if the response is fetched in parts.
         first_part: Option<Follower>,
     },
     /// The stored response is still valid for this request, with this head, which may not be
@@ -103,7 +103,7 @@ pub(super) enum FetchOutcome {
         head: Vec<u8>,
         own_lines: FieldBlock,
         progress: RuleProgress,
-        /// Why the head is not stored.
+        /// The reason why the head is not stored.
         detail: Reason,
         /// Whether the stored response must not be used again, because its directives are no longer
         /// the origin's (RFC 9111 §4.3.4).
@@ -111,8 +111,8 @@ pub(super) enum FetchOutcome {
     },
     /// The response is not stored; only this request gets it.
     NotStored { answer: Box<OriginAnswer>, detail: Reason, progress: RuleProgress },
-    /// The unit of the response that was requested is not stored, and it may not be the range that
-    /// the client wants: the request asks for that range itself.
+    /// The requested unit of the response is not stored, and it may not be the range that the
+    /// client wants, so the request asks for that range itself.
     PartNotStored { detail: Reason, progress: RuleProgress },
     /// There is no response.
     Failed(Fault),
@@ -121,13 +121,13 @@ pub(super) enum FetchOutcome {
 /// Fetches on behalf of all followers, and reports to the request that started the fetch.
 pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Sender<FetchOutcome>) {
     let fetched = task.fetch(&leader).await;
-    // The probe is over; the body may take long.
+    // The probe ends with the answer's head; the body may take long.
     drop(task.probe.take());
     match fetched {
         Err(fault) => {
             match fault.side() {
                 Side::Origin => leader.fail(FailureCode::of(fault).code()),
-                // Limits of the client that started the fetch say nothing about the followers.
+                // A limit of the client that started the fetch does not concern the followers.
                 Side::Client | Side::Us => drop(leader),
             }
             report(outcome, FetchOutcome::Failed(fault));
@@ -175,8 +175,8 @@ pub(super) fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
 /// The result of asking the origin.
 enum OriginVerdict {
     Answer(Box<OriginAnswer>),
-    /// The stored response is still valid, with this merged head and these lines for the client
-    /// that asked.
+    /// The stored response is still valid, with this merged head, and with these lines for the
+    /// client that started the fetch.
     Confirmed {
         renewed: MergedHead,
         own_lines: FieldBlock,
@@ -184,7 +184,8 @@ enum OriginVerdict {
 }
 
 impl FetchTask {
-    /// Returns the task of a fetch that no client waits for, and that may probe the origin.
+    /// Turns the task into a fetch that no client waits for. `probe` is set if it probes the
+    /// origin.
     pub(super) fn in_background(self, probe: Option<ProbeGuard>) -> FetchTask {
         FetchTask { interim: InterimQueue::new(), probe: Cell::new(probe), ..self }
     }
@@ -244,7 +245,7 @@ impl FetchTask {
         Ok(OriginVerdict::Answer(Box::new(answer)))
     }
 
-    /// Appends the field that requests the unit. Returns whether a unit is requested.
+    /// Appends the field that requests the unit; returns whether there is a unit to request.
     fn unit_fields(&self, fields: &mut FieldBlock) -> bool {
         let Some(unit) = &self.unit else { return false };
         let mut range = Vec::new();
@@ -264,13 +265,13 @@ impl FetchTask {
         exchange(&request.led_by(leader), None).await
     }
 
-    /// Notes that the response is not stored.
+    /// Adds a step to the trace: the response is not stored.
     pub(super) fn trace_not_stored(&self, why: &NotStored) {
         self.trace.step(|| RequestStep::Store(StoreStep::NotStored(why.detail.into())));
     }
 
-    /// Makes the record of a response. An error of the origin does not replace a response that may
-    /// be served in its place.
+    /// Makes the record of a response. An origin's error response does not replace a stored
+    /// response that may be served in its place.
     fn new_record(&self, answer: &OriginAnswer) -> Result<NewRecord, NotStored> {
         if is_failure_status(answer.received_status) && self.serves_stale_if_error() {
             return Err(NotStored::FAILURE);
@@ -282,19 +283,19 @@ impl FetchTask {
         let Some(stale) = &self.stale else { return false };
         let rules = self.route().route.settings.stale_rules();
         let now = clock::unix_seconds();
-        // This request may refuse it, but others may not.
+        // Even if this request may not use the stale response, other requests may.
         may_serve_stale(&stale.meta, &RequestDirectives::EMPTY, &rules, StaleCause::Error, now)
     }
 
     /// Whether an answer that may not be stored shows that the stored response is outdated, so that
-    /// it must not be served stale. The answer to a request with Authorization or Cookie may be for
-    /// its client alone.
+    /// it must not be served stale. The answer to a request with Authorization or Cookie may be
+    /// meant for its client alone, so it shows nothing.
     fn answers_for_all(&self) -> bool {
         let is_stale = |stale: &Stale| stale.is_stale(clock::unix_seconds());
         !self.is_personal() && self.stale.as_ref().is_some_and(is_stale)
     }
 
-    /// Whether the answer may be for the client of the request alone.
+    /// Whether the answer may be meant only for the client that sent the request.
     pub(super) fn is_personal(&self) -> bool {
         let request = self.request.client_request();
         request.directives.is_authorized || request.fields.contains(FieldId::Cookie)

@@ -33,11 +33,11 @@ pub(crate) struct Origins {
 pub(crate) struct OriginPool {
     pub(super) authority: Rc<str>,
     idle: RefCell<Vec<IdleConnection>>,
-    /// One permit for each exchange in progress.
+    /// The permits of this origin: each exchange in progress holds one.
     permits: Rc<Permits>,
     stalled: StalledExchanges,
     pub(super) health: Rc<OriginHealth>,
-    /// The client networks with a request that was sent by itself after others failed.
+    /// The client networks that have a lone retry in progress: see [`TryAlone`].
     tries_alone: RefCell<Vec<ClientNetwork>>,
     exchanges_max: u32,
     idle_count_max: usize,
@@ -54,7 +54,8 @@ pub(crate) struct OpenGuard {
     worker: Rc<Worker>,
 }
 
-/// A request that is sent by itself after others failed, until this is dropped.
+/// The right of a request to go to the origin by itself after collapsed fetches failed, until this
+/// is dropped.
 pub(super) struct TryAlone {
     pool: Rc<OriginPool>,
     network: ClientNetwork,
@@ -71,7 +72,7 @@ impl Origins {
     /// changed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
-        // A connection that was verified by other terms, or not at all, is never used.
+        // A connection whose certificate was verified on other terms, or not at all, is never used.
         let key = match &origin.tls {
             None => Cow::Borrowed(origin.authority.as_str()),
             Some(tls) => Cow::Owned(format!("https://{} {:x}", origin.authority, tls.id)),
@@ -111,20 +112,20 @@ impl Origins {
         }
     }
 
-    /// Number of exchanges in progress.
+    /// Returns the number of exchanges in progress.
     #[cfg(test)]
     pub(crate) fn exchange_count(&self) -> usize {
         let pools = self.pools.borrow();
         pools.values().map(|pool| pool.exchange_count() as usize).sum()
     }
 
-    /// Number of open connections.
+    /// Returns the number of open connections.
     #[cfg(test)]
     pub(crate) fn open_count(&self) -> usize {
         self.open_count.get() as usize
     }
 
-    /// Counts a connection that was just opened, until the guard is dropped.
+    /// Counts a connection that has just been opened, until the guard is dropped.
     pub(crate) fn open_guard(&self, worker: &Rc<Worker>) -> OpenGuard {
         self.open_count.set(self.open_count.get() + 1);
         worker.gauge(Counter::OriginConnectionsOpen, self.open_count.get());
@@ -161,12 +162,12 @@ impl OriginPool {
             && self.idle_ms_max == u64::from(settings.origin_pool_idle_ms_max)
     }
 
-    /// Number of exchanges in progress.
+    /// Returns the number of exchanges in progress.
     pub(super) fn exchange_count(&self) -> u32 {
         self.exchanges_max - self.permits.free()
     }
 
-    /// Takes a permit for an exchange of a client of `network`; waits while all of them are taken.
+    /// Takes a permit for an exchange of a client of `network`; waits while there is none for it.
     pub(super) async fn permit(&self, network: ClientNetwork) -> ExchangePermit {
         let held_by = |network| self.permits.held_by(network);
         self.stalled.preempt_while(self.permits.acquire(network), network, held_by).await
@@ -177,8 +178,9 @@ impl OriginPool {
         self.permits.has_turn(network)
     }
 
-    /// Admits a request that is sent by itself after others for its URL failed; `None` if a request
-    /// of `network` is admitted already, or [`TRIES_ALONE_MAX`] of all networks.
+    /// Lets a request go to the origin by itself after collapsed fetches for its URL failed.
+    /// Returns `None` if a request of `network` already does so, or [`TRIES_ALONE_MAX`] requests of
+    /// all networks do.
     pub(super) fn try_alone(self: &Rc<Self>, network: ClientNetwork) -> Option<TryAlone> {
         let mut tries = self.tries_alone.borrow_mut();
         if tries.len() >= TRIES_ALONE_MAX || tries.contains(&network) {
@@ -199,7 +201,7 @@ impl OriginPool {
         self.stalled.wait(watch, work, moved).await
     }
 
-    /// Takes the idle connection that was used last, if one can take a request.
+    /// Takes the most recently used idle connection that can take a request.
     pub(super) fn take(&self) -> Option<Connection> {
         let oldest_ms = clock::monotonic_ms().saturating_sub(self.idle_ms_max);
         let mut idle = self.idle.borrow_mut();

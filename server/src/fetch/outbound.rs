@@ -37,13 +37,14 @@ pub(super) struct OutboundMessage<'a> {
 pub(crate) enum Purpose<'a> {
     /// To pass the client's request through, with its conditions and ranges.
     PassThrough,
-    /// To store a whole response: the client's conditions and ranges are left out.
+    /// To store a whole response. The client's conditions and ranges are left out.
     Fill,
     /// To validate a stored response with these fields (RFC 9111 §4.3.1).
     Validate(&'a FieldBlock),
     /// To store a part of a response: these fields request a range.
     Part(&'a FieldBlock),
-    /// To validate a stored response, or else to store a part of the new one, with these fields.
+    /// To validate a stored response or, if it is no longer valid, to store a part of the new one:
+    /// these fields are the conditions and the range.
     ValidateOrPart(&'a FieldBlock),
     /// To get the missing part of a stored response: these fields request a range of the same
     /// version.
@@ -51,7 +52,7 @@ pub(crate) enum Purpose<'a> {
 }
 
 impl<'a> Purpose<'a> {
-    /// The fields that the purpose adds to the client's.
+    /// Returns the fields that the purpose adds to those of the client.
     fn fields(self) -> Option<&'a FieldBlock> {
         match self {
             Purpose::PassThrough | Purpose::Fill => None,
@@ -72,7 +73,7 @@ pub(super) struct Outbound<'a> {
 }
 
 impl OutboundLine {
-    /// Makes the request line and the host of a received request.
+    /// Makes the method, target and host of a received request.
     ///
     /// # Errors
     /// [`Fault::TargetNotForwardable`]: the method, the target or the host cannot be forwarded
@@ -115,7 +116,7 @@ impl OutboundLine {
 impl OutboundMessage<'_> {
     /// Whether another request may follow on the same connection. None may follow content of a
     /// method that gives content no meaning (RFC 9110 §9.3): an origin that does not read the
-    /// content would take it for the next request, and another client would get the response.
+    /// content would parse it as the next request, and another client would get the response.
     pub(super) fn is_safe_to_follow(&self) -> bool {
         let takes_content = !matches!(
             self.line.method,
@@ -132,10 +133,11 @@ impl OutboundMessage<'_> {
 }
 
 impl Outbound<'_> {
-    /// Makes the request for hyper. `authority` is the origin's own, for a request without a host.
+    /// Makes the request for hyper. `authority` is the origin's own; it is used for a request
+    /// without a host.
     ///
     /// # Errors
-    /// [`Fault::Rules`]
+    /// [`Fault::Rules`]: a rule failed.
     pub(super) fn request(
         &self,
         authority: &str,
@@ -160,7 +162,7 @@ impl Outbound<'_> {
         Ok(request)
     }
 
-    /// Runs the rules of `SendRequest` on the fields.
+    /// Runs the rules of the hook `SendRequest` on the fields.
     fn run_rules(&self, headers: HeaderMap) -> Result<HeaderMap, Fault> {
         if !self.hook.has(Hook::SendRequest) {
             return Ok(headers);
@@ -213,7 +215,7 @@ impl Outbound<'_> {
         headers
     }
 
-    /// Returns the normal form of Accept-Encoding, if the response may be shared with requests with
+    /// Returns the normal form of Accept-Encoding if the response may be shared by requests with
     /// equivalent fields: the response must not depend on which of them comes first.
     fn normal_codings(&self) -> Option<Vec<u8>> {
         let mut codings = Vec::new();
@@ -269,7 +271,7 @@ impl Outbound<'_> {
         !matches!(self.purpose, Purpose::PassThrough)
     }
 
-    /// Appends the fields that describe the way of the request: `Via` (RFC 9110 §7.6.3),
+    /// Appends the fields that describe the path of the request: `Via` (RFC 9110 §7.6.3),
     /// `X-Forwarded-For` and `X-Forwarded-Proto`.
     fn append_path(&self, headers: &mut HeaderMap) {
         for value in self.message.fields.all(FieldId::Via) {
@@ -285,7 +287,7 @@ impl Outbound<'_> {
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }
-        // The client's value is not used: with it, a page for another scheme could be stored.
+        // The client's value is not used: it could cause a page for another scheme to be stored.
         headers.insert(
             X_FORWARDED_PROTO,
             HeaderValue::from_static(self.hook.rule_state.scheme().as_str()),
@@ -296,8 +298,8 @@ impl Outbound<'_> {
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Appends a field. Forebay's parser and hyper follow the same RFC for names and values, so no
-/// field is lost here. A field that hyper refused would be left out.
+/// Appends a field, but leaves it out if hyper refuses it. That does not happen as long as
+/// Forebay's parser and hyper follow the same RFC for names and values.
 fn append(headers: &mut HeaderMap, field: Field<'_>) {
     let name = HeaderName::from_bytes(field.name);
     let value = HeaderValue::from_bytes(field.value);

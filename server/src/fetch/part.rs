@@ -29,9 +29,9 @@ use crate::store::{BodyWriter, NewRecord, NotStored};
 
 /// A part of a response that may be stored.
 pub(super) struct ResponsePart {
-    /// The bytes that arrive.
+    /// The positions of the bytes that arrive.
     bytes: Range<u64>,
-    /// The length of the whole response, or the reason that the part is of no use.
+    /// The length of the whole response, or the reason why the part is not usable.
     total: Result<u64, PartRefused>,
 }
 
@@ -44,7 +44,8 @@ struct PartFill {
 }
 
 impl FetchTask {
-    /// Returns the part of a response that an answer brings; `None` if it is to be handled whole.
+    /// Returns the part of the response that an answer contains; `None` if the answer is to be
+    /// handled as a whole.
     ///
     /// An answer with the whole response is cut after the first unit if the response is too long to
     /// be fetched in one piece, and if the origin says that it can send the other units.
@@ -55,14 +56,15 @@ impl FetchTask {
     ) -> Option<ResponsePart> {
         let settings = &self.route().route.settings;
         let (fields, length) = (answer.head.block.fields(), answer.head.content_length);
-        // A 416 is about the unit. The client's range may be ignored, because of its conditions.
+        // A 416 refers to the unit; the client's own range may have to be ignored because of its
+        // conditions.
         if let (Some(unit), 206 | 416) = (&self.unit, answer.head.status) {
             let total = total_of_part(fields, length, unit);
             return Some(ResponsePart { bytes: unit.clone(), total });
         }
         let total =
             length.filter(|_| answer.head.status == 200 && settings.range_unit_bytes > 0)?;
-        // A long body that arrives in one piece would leave others too little room.
+        // A long body that arrives in one piece would leave too little room for other responses.
         let is_too_long = total > settings.object_bytes_max || leader.is_large(total);
         let unit_bytes = self.worker.store.whole_unit_bytes(settings.range_unit_bytes);
         if !is_too_long || total <= unit_bytes || !sends_parts(fields) {
@@ -98,7 +100,7 @@ impl FetchTask {
                 let stored = FetchOutcome::Stored { fwd_status, progress, own_lines, first_part };
                 report(outcome, stored);
                 match watch {
-                    // The requests that follow the fetch of the head have got it, and leave.
+                    // The requests that followed the fetch of the head now have it, and leave.
                     Some(watch) => {
                         let worker = Rc::clone(&self.worker);
                         let trace = self.trace.clone();
@@ -116,7 +118,7 @@ impl FetchTask {
                 self.trace_not_stored(&why);
                 answer.body.discard();
                 let reason = DeclineReason::Code(why.detail.code());
-                // A response to a request with Authorization says little about other requests.
+                // The response to a request with Authorization says little about other requests.
                 let lasts = why.lasts && answer.received_status == 206;
                 match lasts && !self.request.client_request().directives.is_authorized {
                     true => leader.decline(clock::monotonic_ms(), reason),
@@ -128,10 +130,10 @@ impl FetchTask {
         }
     }
 
-    /// Whether the answer with a missing part of a stored response may be stored (RFC 9111 §3).
+    /// Whether an answer with a missing part of a stored response may be stored (RFC 9111 §3).
     ///
     /// # Errors
-    /// Returns the reason that it may not.
+    /// Returns the reason why it may not.
     pub(super) fn may_store_part(
         &self,
         answer: &mut OriginAnswer,
@@ -140,8 +142,8 @@ impl FetchTask {
         self.whole_record(answer, total).map(drop)
     }
 
-    /// Makes the head of the record of a whole response from the answer with a part of it. The
-    /// answer becomes that to a request without a range.
+    /// Makes the head for the record of the whole response from an answer with a part of it.
+    /// Changes the answer into that to a request without a range.
     fn whole_record(&self, answer: &mut OriginAnswer, total: u64) -> Result<NewRecord, NotStored> {
         let head = &mut answer.head;
         (head.status, head.content_length) = (200, Some(total));
@@ -149,7 +151,7 @@ impl FetchTask {
         self.store_context().new_partial_record(&answer.head, &answer.timing())
     }
 
-    /// Begins to store a part. The answer becomes that to a request without a range.
+    /// Begins to store a part. Changes the answer into that to a request without a range.
     fn begin_part(
         &self,
         answer: &mut OriginAnswer,
@@ -175,8 +177,8 @@ impl FetchTask {
         };
         let unit_bytes = self.route().route.settings.range_unit_bytes;
         let numbers = body.fragments(unit.start..unit.end.min(total));
-        // Requests that find the head follow the fetch of its first fragments, so that fetch begins
-        // before the head is stored.
+        // Requests that find the head follow the fetch of its first fragments, so that fetch must
+        // begin before the head is stored.
         let whole = body.unit_of(numbers.start, unit_bytes);
         let terms = unit_terms(&self.config, self.route_number);
         let joined = store.collapse_fragments(&body, &whole, numbers.start, terms);

@@ -1,11 +1,12 @@
-//! Permits for exchanges with one origin, shared fairly between the networks of clients.
+//! Permits for exchanges with one origin, shared fairly between client networks.
 //!
-//! A permit that is returned goes to the network that holds the fewest, among those whose requests
-//! wait; within a network the first request is first. So a client that starts many requests waits
-//! behind its own, and a client with one request waits for one permit to be returned at most. A
-//! network gets a further permit only while it holds less than eight times as many as are free. So
-//! one network leaves a ninth of the permits to the others, and two leave a seventeenth, which then
-//! usually need not wait. One network may take all of eight permits or fewer.
+//! A returned permit goes to the network that holds the fewest, among the networks with waiting
+//! requests; within a network, the oldest request is first. So a client that starts many requests
+//! waits behind its own requests, and a client with one request waits for at most one permit to be
+//! returned. A network gets a further permit only while it holds less than eight times as many
+//! permits as are free. So one network leaves a ninth of the permits to the others, and two leave a
+//! seventeenth; other networks then rarely have to wait. If there are eight permits or fewer, one
+//! network may take them all.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,12 +31,12 @@ pub(super) struct ExchangePermit {
 
 #[derive(Debug)]
 struct PermitState {
-    /// Permits that no network holds. While there are any, only requests of networks that hold
-    /// their share wait.
+    /// The permits that no network holds. While there are any, requests wait only if their network
+    /// already holds its share.
     free: u32,
     /// The networks that hold permits or wait for one.
     networks: HashMap<ClientNetwork, NetworkShare>,
-    /// The networks that wait, the next one to get a permit first.
+    /// The networks with waiting requests; the first one gets the next permit.
     order: BTreeSet<WaitRank>,
     arrivals: u64,
 }
@@ -43,11 +44,11 @@ struct PermitState {
 #[derive(Debug, Default)]
 struct NetworkShare {
     held: u32,
-    /// The requests that wait, by their arrival.
+    /// The waiting requests of the network, by the order of their arrival.
     waiting: BTreeMap<u64, oneshot::Sender<ExchangePermit>>,
 }
 
-/// The rank of a network among those that wait.
+/// The rank of a network among the networks that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct WaitRank {
     held: u32,
@@ -90,7 +91,7 @@ impl PermitState {
         result
     }
 
-    /// Takes a free permit for the request that is next, if one may take it.
+    /// Takes a free permit for the next waiting request, if its network may have one.
     fn next(&mut self) -> Option<(ClientNetwork, oneshot::Sender<ExchangePermit>)> {
         let first = self.order.first().copied().filter(|rank| self.may_take(rank.held))?;
         self.free -= 1;
@@ -105,14 +106,14 @@ impl PermitState {
 }
 
 impl ExchangePermit {
-    /// The network of the client that the exchange is for.
+    /// Returns the network of the client for which the exchange runs.
     pub(super) fn network(&self) -> ClientNetwork {
         self.network
     }
 }
 
 impl Permits {
-    /// `count` permits.
+    /// Creates `count` free permits.
     pub(super) fn new(count: u32) -> Rc<Permits> {
         let state = PermitState {
             free: count,
@@ -123,7 +124,7 @@ impl Permits {
         Rc::new(Permits { state: RefCell::new(state) })
     }
 
-    /// Takes a permit for a request of `network`; waits while there is none.
+    /// Takes a permit for a request of `network`; waits until there is one for it.
     pub(super) async fn acquire(self: &Rc<Self>, network: ClientNetwork) -> ExchangePermit {
         let (arrival, granted) = {
             let mut state = self.state.borrow_mut();
@@ -149,18 +150,18 @@ impl Permits {
         self.state.borrow().may_take(self.held_by(network))
     }
 
-    /// Number of permits that a network holds.
+    /// Returns the number of permits that a network holds.
     pub(super) fn held_by(&self, network: ClientNetwork) -> u32 {
         self.state.borrow().networks.get(&network).map_or(0, |share| share.held)
     }
 
-    /// Number of permits that no network holds.
+    /// Returns the number of permits that no network holds.
     pub(super) fn free(&self) -> u32 {
         self.state.borrow().free
     }
 }
 
-/// Removes a request from the queue that no longer waits.
+/// Removes a request from the queue when it stops waiting.
 struct WaitingRequest<'a> {
     permits: &'a Permits,
     network: ClientNetwork,

@@ -1,10 +1,10 @@
 //! A request that waits for a permit preempts an exchange whose client is slow.
 //!
 //! A response that is not stored arrives at its client's pace, and a request's body leaves at its
-//! client's pace; both hold a permit of their origin all the time. Slow clients would hold all
+//! client's pace; both hold a permit of their origin all the time. Slow clients could hold all
 //! permits, and every miss would be answered with 503. So a request that has waited for a permit
-//! for some time asks an exchange with a slow client to break off: one of the network that holds
-//! the most permits, and among these the one that has been slow for longest.
+//! for some time asks an exchange with a slow client to break off. It chooses from the network that
+//! holds the most permits, and there the exchange that has been slow for longest.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -22,8 +22,8 @@ use crate::poll_once::poll_once;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preempted;
 
-/// The exchanges with one origin whose clients are slow, the one that has been slow for longest
-/// first.
+/// The exchanges with one origin whose clients are slow. The exchange that has been slow for
+/// longest is first.
 #[derive(Debug, Default)]
 pub(super) struct StalledExchanges {
     exchanges: RefCell<Vec<StalledExchange>>,
@@ -32,15 +32,16 @@ pub(super) struct StalledExchanges {
 #[derive(Debug)]
 struct StalledExchange {
     network: ClientNetwork,
-    /// Asks the exchange to break off. Closed once its client has become faster, or it has ended.
+    /// Asks the exchange to break off. Closed once the client has become faster or the exchange has
+    /// ended.
     ask: oneshot::Sender<()>,
 }
 
-/// How fast the client of one exchange is, over all waits that share the watch.
+/// Measures how fast the client of one exchange is, over all waits that use this watch.
 #[derive(Debug)]
 pub(super) struct SlowWatch {
     network: ClientNetwork,
-    /// How long the client was waited for in this period.
+    /// The time spent waiting for the client in this period.
     waited: Duration,
     /// The bytes that the client had moved at the start of the period.
     moved_before: Option<u64>,
@@ -73,8 +74,8 @@ impl StalledExchanges {
         if let Some(done) = poll_once(work.as_mut()).await {
             return Ok(done);
         }
-        // The exchange was asked while it waited for the origin; the request has found another
-        // permit since, or asks again.
+        // The exchange was asked to break off while it waited for the origin. The request that
+        // asked has found another permit since, or asks again.
         if watch.asked.as_mut().is_some_and(|asked| asked.try_recv().is_ok()) {
             watch.asked = None;
         }
@@ -114,7 +115,7 @@ impl StalledExchanges {
     }
 
     /// Runs `work`, which waits for a permit for a client of `network`, and asks exchanges to break
-    /// off until it ends. `held_by` returns the number of permits that a network holds.
+    /// off until `work` ends. `held_by` returns the number of permits that a network holds.
     pub(super) async fn preempt_while<T>(
         &self,
         work: impl Future<Output = T>,
@@ -134,19 +135,19 @@ impl StalledExchanges {
         }
     }
 
-    /// Asks the exchange that is first in line, unless its network holds fewer permits than the one
-    /// that waits.
+    /// Asks the first exchange of the network that holds the most permits to break off, unless that
+    /// network holds fewer permits than the network that waits.
     fn ask(&self, waiting: ClientNetwork, held_by: &impl Fn(ClientNetwork) -> u32) {
         let mut exchanges = self.exchanges.borrow_mut();
         exchanges.retain(|exchange| !exchange.ask.is_closed());
-        // The first one of several with the same number.
+        // Of several networks with the same number of permits, the one with the first exchange.
         let first = (0..exchanges.len()).rev().max_by_key(|&index| {
             exchanges.get(index).map_or(0, |exchange| held_by(exchange.network))
         });
         if let Some(first) = first
             && held_by(exchanges[first].network) >= held_by(waiting)
         {
-            // It may have ended just now; then its permit is free.
+            // The exchange may have ended just now; then its permit is free.
             let _ = exchanges.remove(first).ask.send(());
         }
     }
@@ -233,7 +234,7 @@ mod tests {
         });
     }
 
-    /// Each wait is shorter than a period, as for a client that sends a piece now and then.
+    /// Each wait is shorter than a period, as with a client that sends a piece now and then.
     #[test]
     fn an_exchange_is_preempted_only_while_its_client_is_slow() {
         run(async {

@@ -77,17 +77,18 @@ async fn obtain<'t>(
     match collapse(transaction, plan).await? {
         Some(response) => Ok(response),
         None if is_whole => ask_alone(transaction).await,
-        // The response to a range request is not stored in this case, and says little about others.
+        // The response to a range request is not stored in this case, and says little about other
+        // requests.
         None => pass_through(transaction, false).await,
     }
 }
 
-/// Obtains a response that no other request shares. A stored response is validated: the origin need
-/// not send it again because requests could not share it.
+/// Obtains a response that no other request shares. A stored response is validated first: that
+/// requests cannot share it is no reason for the origin to send it again.
 async fn ask_alone<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, Fault> {
     let stale = match transaction.look_up() {
         LookupResult::Forward(plan) => plan.stale.map(|stale| (stale, plan.varies)),
-        // Another fetch has stored it in the meantime.
+        // Another fetch has stored the response in the meantime.
         LookupResult::Hit(hit) => {
             let (status, meta) = (transaction.cache_status, Some(&hit.stored.meta));
             note_collapsed(transaction, status, hit.ttl, meta);
@@ -99,14 +100,14 @@ async fn ask_alone<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>
     {
         return Ok(response);
     }
-    // The whole response may be storable, but its parts are not those of one version.
+    // The whole response may be storable, but the parts that arrive belong to different versions.
     let parts_differ = Detail::caused(Reason::Declined, Some(Reason::ContentRange));
     let is_shareable = transaction.cache_status.detail != Some(parts_differ);
     pass_through(transaction, is_shareable).await
 }
 
-/// Leads a fetch or follows one; `None` if the request has to be passed through. Sets the cache
-/// status of the transaction, unless the fetch that this request leads fails.
+/// Leads a fetch or follows one; returns `None` if the request has to be passed through. Sets the
+/// cache status of the transaction, unless the fetch that this request leads fails.
 async fn collapse<'t>(
     transaction: &mut Transaction<'t>,
     mut plan: ForwardPlan,
@@ -153,8 +154,9 @@ async fn collapse<'t>(
                         return Err(Fault::FetchesFailed(code));
                     }
                     FollowedFetch::Failed(fault_status) => {
-                        // Limits of the request that led do not count. But the origin may have had
-                        // the request before they were met, so the number of tries is limited, too.
+                        // Failures caused by limits of the leading request do not count. But the
+                        // origin may have received that request before it met the limits, so the
+                        // number of tries is limited too.
                         failed_count += u32::from(fault_status.is_some());
                         let waited_ms = clock::monotonic_ms().saturating_sub(began_ms);
                         let limit_ms = transaction.config.server.origin_first_byte_ms_max;
@@ -176,7 +178,7 @@ async fn collapse<'t>(
             }
         }
     }
-    // Without a reason, the joins are used up.
+    // There is no reason if the request has used up its attempts to join.
     status.detail.get_or_insert(Reason::NotShared.into());
     transaction.cache_status = status;
     Ok(None)
@@ -194,9 +196,9 @@ fn note_collapsed(
     transaction.cache_status = CacheStatus { collapsed: true, ttl: Some(ttl), detail, ..status };
 }
 
-/// Passes a request through whose leaders have failed, if few such requests to the origin are under
-/// way and none of them is of the same client network: the failures may be the fault of the
-/// requests that led.
+/// Passes a request through after the fetches that it followed failed: the failures may be the
+/// fault of the requests that led. Does so only while few such requests to the origin are in
+/// progress, and none of the same client network.
 async fn try_alone<'t>(
     transaction: &mut Transaction<'t>,
     fault_status: u16,
@@ -221,7 +223,7 @@ pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> Collaps
     context.join(key, &transaction.request, plan)
 }
 
-/// Collects what a fetch for this request needs.
+/// Collects the data that a fetch for this request needs.
 ///
 /// # Errors
 /// The request cannot be forwarded.
@@ -309,7 +311,7 @@ async fn start_fetch<'t>(
     Ok(response)
 }
 
-/// Adds header lines for this client only to the response that it has caused to be fetched.
+/// Adds header lines that are meant only for this client to the response to its fetch.
 fn with_own_lines(response: Response<'_>, own_lines: FieldBlock) -> Response<'_> {
     match response {
         Response::Growing(mut growing) => {

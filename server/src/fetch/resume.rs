@@ -1,8 +1,8 @@
 //! Gets the missing part of a stored body from the origin, if fragments of the body were evicted
 //! while it was sent.
 //!
-//! The part is requested as a range of the same version, which a strong validator names (RFC 9110
-//! §13.1.5, §15.3.7.3). So parts of two versions are never combined.
+//! The part is requested as a range of the same version, which a strong validator identifies (RFC
+//! 9110 §13.1.5, §15.3.7.3). So parts of two versions are never combined.
 
 use std::ops::Range;
 
@@ -19,12 +19,13 @@ use crate::transaction::Transaction;
 /// The missing part of a body. It is never empty.
 pub(crate) struct MissingRange {
     pub(crate) part: Range<u64>,
-    /// Length of the whole body.
+    /// The length of the whole body.
     pub(crate) body_bytes: u64,
 }
 
-/// Asks the origin for the missing part of the version that `transaction.tag` names; `None` if
-/// there is no tag, the exchange fails, or the response is not exactly this part of this version.
+/// Asks the origin for the missing part of the version that `transaction.tag` identifies. Returns
+/// `None` if there is no tag, the exchange fails, or the response is not exactly this part of this
+/// version.
 // RFC: 9110-13.1.5-1
 pub(crate) async fn resume(
     transaction: &Transaction<'_>,

@@ -1,4 +1,5 @@
-//! The budget of retries: a share of the requests, so that origins in trouble do not get more load.
+//! The retry budget: retries are limited to a share of the requests, so that origins in trouble do
+//! not get more load.
 
 use std::cell::Cell;
 
@@ -6,14 +7,14 @@ use std::cell::Cell;
 /// progress when an origin fails.
 const RETRY_BURST: u64 = 20;
 
-/// Counts the retries that a worker may send for a site, in hundredths of a request.
+/// The number of retries that a worker may send for a site, in hundredths of a retry.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     left: Cell<u64>,
     refilled_ms: Cell<u64>,
 }
 
-/// One retry in hundredths.
+/// One retry, in hundredths.
 const ONE: u64 = 100;
 
 impl RetryBudget {
@@ -22,7 +23,7 @@ impl RetryBudget {
         RetryBudget { left: Cell::new(RETRY_BURST * ONE), refilled_ms: Cell::new(now_ms) }
     }
 
-    /// Adds the share of one request.
+    /// Adds the share of one request: `percent` hundredths of a retry.
     pub(super) fn note_request(&self, percent: u8) {
         self.add(u64::from(percent));
     }

@@ -36,8 +36,8 @@ pub(crate) struct StalePlan {
 }
 
 impl StalePlan {
-    /// `is_down` says whether the last attempt to reach the origin has failed, and `fills` whether
-    /// a response to the request may be stored.
+    /// Creates the plan. `is_down` says whether the last attempt to reach the origin failed, and
+    /// `fills` whether a response to the request may be stored.
     pub(crate) fn new(is_down: bool, fills: bool, only_if_cached: bool) -> StalePlan {
         StalePlan { is_down, fills, only_if_cached }
     }
@@ -49,12 +49,12 @@ impl StalePlan {
         causes.into_iter().filter(|(_, applies)| *applies).map(|(cause, _)| cause)
     }
 
-    /// Whether the stale response that answers is validated in the background.
+    /// Whether to validate the stale response in the background when it answers.
     pub(crate) fn validates(self) -> bool {
         self.fills && !self.only_if_cached
     }
 
-    /// Whether the request finds out whether an origin that is down is back, if that is due.
+    /// Whether the request may probe an origin that is down, if a probe is due.
     pub(crate) fn may_probe(self) -> bool {
         !self.fills && !self.only_if_cached
     }
@@ -69,9 +69,9 @@ pub(crate) enum StaleAnswer<'t> {
     AfterOrigin(Option<ProbeGuard>),
 }
 
-/// Decides whether a stale response answers the request at once, and has it validated in the
-/// background then. `fills` says whether a response to this request may be stored; otherwise the
-/// request validates nothing, but it may have to find out whether an origin that is down is back.
+/// Decides whether a stale response answers the request at once; if so, has it validated in the
+/// background. `fills` says whether a response to this request may be stored; otherwise the request
+/// validates nothing, but it may have to probe an origin that is down.
 // RFC: 5861-3-1
 pub(crate) fn stale_at_once<'t>(transaction: &mut Transaction<'t>, fills: bool) -> StaleAnswer<'t> {
     let health = Rc::clone(&origin_pool(transaction).health);
@@ -92,8 +92,8 @@ pub(crate) fn stale_at_once<'t>(transaction: &mut Transaction<'t>, fills: bool) 
     StaleAnswer::AtOnce(stale)
 }
 
-/// Returns the stale response that answers the request in place of the result of asking the origin;
-/// `None` if the result is no error of the origin, or no stale response may be served.
+/// Returns the stale response that answers the request in place of the origin's error; `None` if
+/// `result` is not an error of the origin, or no stale response may be served.
 // RFC: 9111-5.2.2.2-3
 pub(crate) fn stale_if_error<'t>(
     transaction: &mut Transaction<'t>,
@@ -127,8 +127,8 @@ fn cause_of_failure(transaction: &Transaction<'_>) -> StaleCause {
     }
 }
 
-/// Starts a fetch that validates a stored response, unless one is under way, or too many are. An
-/// origin that is down gets one such request at a time.
+/// Starts a fetch that validates a stored response, unless one is already in progress, or too many
+/// are. An origin that is down gets one such request at a time.
 fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     let health = Rc::clone(&origin_pool(transaction).health);
     let is_down = health.is_down();
@@ -158,7 +158,7 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     });
 }
 
-/// A fetch in the background. Dropping it gives its place back.
+/// Counts a fetch in the background, until this is dropped.
 struct BackgroundFetch {
     worker: Rc<Worker>,
     network: ClientNetwork,

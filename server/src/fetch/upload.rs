@@ -54,7 +54,7 @@ struct UploadSource {
 pub(super) struct UploadProgress(Rc<ProgressCells>);
 
 struct ProgressCells {
-    /// Begins the upload: the exchange has a permit.
+    /// Tells the upload to begin, once the exchange has a permit.
     begin: Cell<Option<oneshot::Sender<()>>>,
     /// The pool whose permit the exchange holds.
     pool: RefCell<Option<Rc<OriginPool>>>,
@@ -64,8 +64,8 @@ struct ProgressCells {
     is_whole: Cell<bool>,
 }
 
-/// The error of a client's body that broke off. hyper then closes the origin's connection, so that
-/// the origin does not take the part for the whole body.
+/// The error that ends a body whose client broke it off. hyper then closes the connection to the
+/// origin, so that the origin does not take the part for the whole body.
 #[derive(Debug)]
 pub(super) struct UploadBroken;
 
@@ -103,12 +103,12 @@ impl UploadSource {
 }
 
 impl UploadProgress {
-    /// Lets the upload begin, or go on while the exchange holds a permit of another pool.
+    /// Lets the upload begin, or continue with a permit of another pool.
     pub(super) fn begin(&self, pool: &Rc<OriginPool>) {
         *self.0.pool.borrow_mut() = Some(Rc::clone(pool));
         if let Some(begin) = self.0.begin.take() {
             self.note_moved();
-            // If the client is gone, nothing waits for this.
+            // If the client has left, no upload waits for this.
             let _ = begin.send(());
         }
     }
@@ -198,8 +198,8 @@ pub(crate) struct BodyUpload<'t> {
 }
 
 impl<'t> BodyUpload<'t> {
-    /// Passes `body`, of which the first part was read already, to a channel, whose other end is
-    /// returned.
+    /// Starts to pass `body` through a new channel, and returns the channel's other end. The first
+    /// part of the body has already been read.
     pub(super) fn begin(
         client: &'t Client,
         first: FirstPart,
@@ -213,7 +213,7 @@ impl<'t> BodyUpload<'t> {
         (BodyUpload { work, outcome: None, progress }, upload)
     }
 
-    /// Returns a handle on the progress of the upload.
+    /// Returns a handle to the progress of the upload.
     pub(super) fn progress(&self) -> UploadProgress {
         self.progress.clone()
     }
@@ -262,21 +262,21 @@ impl<'t> BodyUpload<'t> {
     }
 }
 
-/// The part of a body that is read before the exchange has a permit, so that a slow client holds
-/// none in the meantime.
+/// The part of a body that is read before the exchange has a permit, so that a slow client holds no
+/// permit while it sends.
 #[derive(Default)]
 pub(super) struct FirstPart {
     bytes: Vec<u8>,
-    /// Set if the body has ended, to its trailers.
+    /// Set if the body has ended; contains its trailers.
     end: Option<Option<FieldBlock>>,
     /// Holds the room for the bytes.
     room: Option<TakenRoom>,
 }
 
 impl FirstPart {
-    /// Reads until the end of the body, or `bytes_max` bytes, or until the client pauses: it may
-    /// wait for a response to the part that it has sent. Reads nothing if the client waits for a
-    /// 100, and no more if the client's network finds no more room.
+    /// Reads until the body ends, `bytes_max` bytes have arrived, or the client pauses, because it
+    /// may wait for a response to the part that it has sent. Reads nothing if the client waits for
+    /// a 100, and stops if there is no more room for the client's network.
     ///
     /// # Errors
     /// See [`RequestBody::next`].
@@ -317,7 +317,7 @@ impl FirstPart {
                     break;
                 }
             }
-            // The end of a body whose length is known needs no more bytes.
+            // A body of known length can end without a further read.
             let count = first.bytes.len() as u64;
             if count >= u64::from(bytes_max) && length != Some(count) {
                 break;
@@ -327,11 +327,11 @@ impl FirstPart {
     }
 }
 
-/// Passes a client's body to the origin's connection, piece by piece, from the moment when the
-/// exchange has a permit.
+/// Passes a client's body to the origin's connection, piece by piece, once the exchange has a
+/// permit.
 ///
 /// # Errors
-/// The body is malformed or too long, or its client gone or too slow; or the client was slow while
+/// The body is malformed or too long, the client is gone or too slow, or the client was slow while
 /// another request waited for the permit.
 async fn send_body(
     client: &Client,
@@ -354,7 +354,8 @@ async fn send_body(
     }
     let mut watch = SlowWatch::new(client.network());
     let moved = || client.received_bytes();
-    // The client need not wait for a 100 (RFC 9110 §10.1.1), and many origins send none.
+    // The client should not wait for a 100 of the origin (RFC 9110 §10.1.1): many origins send
+    // none.
     let waiting = body.until_continued(client);
     let continued = source.progress.holding(&mut watch, waiting, moved).await;
     continued.map_err(|Preempted| Fault::GaveWay)??;

@@ -1,7 +1,7 @@
-//! The memory for the first parts of request bodies, shared between the networks of clients.
+//! The memory for the first parts of request bodies, shared between client networks.
 //!
-//! Room is taken as bytes arrive, and a network takes more only while as much is left. So one
-//! network leaves a half to the others, and two leave a third.
+//! Room is taken as bytes arrive, and a network takes more only while at least as much as it holds
+//! is left. So one network leaves a half to the others, and two leave a third.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub(super) struct TakenRoom {
 }
 
 impl UploadRoom {
-    /// Room for `bytes` bytes.
+    /// Creates room for `bytes` bytes.
     pub(crate) fn new(bytes: u64) -> Rc<UploadRoom> {
         let taken_bytes = RefCell::default();
         Rc::new(UploadRoom { left_bytes: Cell::new(bytes), taken_bytes })

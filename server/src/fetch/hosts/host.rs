@@ -10,15 +10,16 @@ use crate::limits::{
     ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS,
 };
 
-/// Limits on the age of the addresses that one connection uses.
+/// The limits on the age of addresses and on waiting, for one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// The time at which the connection was requested. Addresses that were found after that time
     /// are always new enough.
     pub(super) since_ms: u64,
-    /// Age up to which addresses are fresh, and used without a new resolution.
+    /// The age up to which addresses are fresh, and used without a new resolution.
     pub(super) fresh_ms: u64,
-    /// Further age up to which stale addresses are used, if the name cannot be resolved in time.
+    /// The additional age up to which stale addresses are used if the name cannot be resolved in
+    /// time.
     pub(super) stale_ms: u64,
     /// How long a connection that has stale addresses waits for new ones.
     pub(super) wait_ms: u64,
@@ -38,23 +39,23 @@ pub(super) struct Host {
     began_ms: u64,
     /// The end of the resolution in progress.
     in_progress: Option<Done>,
-    /// Counts connections, so that the addresses take turns.
+    /// Counts connections, so that each connection starts with another address.
     turn: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Address {
     address: SocketAddr,
-    /// Set if the last connection attempt failed. Until this time the address is tried last; after
-    /// it, one connection tries it first.
+    /// Set if the last connection attempt failed. Until this time the address is tried last; then
+    /// one connection tries it first.
     failed_until_ms: Option<u64>,
 }
 
 /// The next step of a connection to a name.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Try these addresses, one after the other. `due` is an address that failed and may be tried
-    /// again: see [`Host::take_due`].
+    /// Try these addresses, one after the other. `due` is an address that failed before and may be
+    /// tried again: see [`Host::take_due`].
     Use { addresses: Vec<SocketAddr>, is_stale: bool, due: Option<SocketAddr> },
     /// Resolve the name.
     Resolve,
@@ -66,7 +67,7 @@ pub(super) enum Step {
 }
 
 impl Terms {
-    /// Returns the terms of a connection that begins now and must be open at `deadline_ms`. It
+    /// Returns the limits for a connection that begins now and must be open at `deadline_ms`. It
     /// waits for addresses for at most half of that time; the other half is for connecting.
     pub(super) fn of(settings: &ServerSettings, now_ms: u64, deadline_ms: u64) -> Terms {
         Terms {
@@ -102,15 +103,15 @@ impl Host {
         Step::Wait { done: done.clone(), until_ms: has_stale.then_some(until_ms) }
     }
 
-    /// Age up to which addresses are fresh. It is shorter if all addresses have failed, because
-    /// they may be out of date.
+    /// Returns the age up to which addresses are fresh. It is shorter if all addresses have failed,
+    /// because they may be out of date.
     fn fresh_ms(&self, terms: Terms) -> u64 {
         if self.has_only_failed { terms.fresh_ms.min(HOST_RETRY_MS) } else { terms.fresh_ms }
     }
 
-    /// Returns the time until which a connection that has stale addresses waits for new ones. It
-    /// does not wait if a resolution failed a short time ago, nor for longer than [`HOST_WAIT_MS`]
-    /// after the resolution began.
+    /// Returns the time until which a connection that has stale addresses waits for new ones. The
+    /// connection does not wait if a resolution failed a short time ago, nor for longer than
+    /// [`HOST_WAIT_MS`] after the resolution began.
     fn wait_until_ms(&self, terms: Terms, now_ms: u64) -> u64 {
         if self.has_failed_within(HOST_DOUBTED_MS, now_ms) {
             return now_ms;
@@ -129,9 +130,9 @@ impl Host {
         Step::Use { addresses: self.in_order(), is_stale, due }
     }
 
-    /// Returns the addresses in the order in which to try them. Addresses take turns only with
-    /// neighbours of the same family, because the resolver has chosen the order of families (RFC
-    /// 6724). Addresses that failed come last.
+    /// Returns the addresses in the order in which to try them. Only neighbours of the same family
+    /// take turns, because the resolver has chosen the order of families (RFC 6724). Addresses that
+    /// failed come last.
     fn in_order(&self) -> Vec<SocketAddr> {
         let of = |failed| self.addresses.iter().filter(move |one| one.has_failed() == failed);
         let mut ordered: Vec<SocketAddr> = of(false).map(|one| one.address).collect();
@@ -194,7 +195,7 @@ impl Host {
         self.failed_ms = None;
     }
 
-    /// Whether [`Host::give_up`] would change anything: `tried` has all known addresses, and these
+    /// Whether [`Host::give_up`] would change anything: `tried` has all known addresses, and they
     /// are not yet recorded as failed.
     pub(super) fn can_give_up(&self, tried: &[SocketAddr]) -> bool {
         !self.has_only_failed && self.addresses.iter().all(|one| tried.contains(&one.address))

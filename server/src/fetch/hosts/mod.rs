@@ -5,7 +5,7 @@
 //! resolver, and waits for it.
 //!
 //! Invariants:
-//! - Names in the table are resolved by one thread of the whole server at a time, and never by the
+//! - At most one thread of the server resolves a name of the table at a time, and it is never the
 //!   event loop of a worker.
 //! - The lock is never held across a wait, nor while a name is resolved.
 //! - Stale addresses are used only after a failure or a wait (RFC 8767 §5).

@@ -1,5 +1,5 @@
-//! Finds the addresses of a name: in the table, or by letting the system resolve the name, or by
-//! waiting for another connection that does.
+//! Finds the addresses of a name: in the table, by asking the system's resolver, or by waiting for
+//! another connection that is resolving the name.
 
 use std::fmt;
 use std::io;
@@ -22,12 +22,14 @@ use crate::worker::Worker;
 
 type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Finds the addresses of a name. A resolver may block, because it runs on threads of its own.
+/// A function that finds the addresses of a name. It may block, because it runs on a thread of its
+/// own.
 #[derive(Clone)]
 pub struct Resolver(Arc<Resolve>);
 
 impl Resolver {
-    /// Creates a resolver that calls `resolve` with the name and with the port of the addresses.
+    /// Creates a resolver that calls `resolve` with the name and the port that the addresses shall
+    /// have.
     pub fn new(
         resolve: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Resolver {
@@ -89,7 +91,7 @@ pub(in crate::fetch) async fn addresses(
                 return Ok(addresses);
             }
             Step::Refuse => return Err(Fault::OriginName),
-            // Whether the resolution has ended or not, the next step uses new or stale addresses.
+            // After the wait, the next step uses new addresses or stale ones.
             Step::Wait { done, until_ms: Some(ms) } => drop(wait(done, ms - now_ms).await),
             Step::Wait { done, until_ms: None } => wait(done, left_ms).await?,
             Step::Resolve => match worker.hosts.begin(&origin.authority, terms, now_ms) {
@@ -121,7 +123,7 @@ async fn resolve_apart(
 }
 
 /// Resolves the name on another thread, for all connections that wait. The resolution continues
-/// even if they give up.
+/// even if those connections give up.
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
     let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {

@@ -116,9 +116,8 @@ impl Hosts {
         });
     }
 
-    /// Changes the entry of a name, if `can` says that there is something to change; returns
-    /// whether the entry has changed. If there is nothing to change, takes the lock for reading
-    /// only.
+    /// Changes the entry of a name if `can` says that there is something to change; returns whether
+    /// the entry has changed. Takes the lock only for reading if there is nothing to change.
     fn change(
         &self,
         authority: &str,
@@ -141,7 +140,7 @@ impl Hosts {
             .retain(|authority, host| host.is_being_resolved() || named.contains(&**authority));
     }
 
-    /// Number of names.
+    /// Returns the number of names.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.table.read().len()
@@ -149,8 +148,8 @@ impl Hosts {
 }
 
 /// Removes a quarter of the names that are not being resolved: those whose last resolution began
-/// longest ago. A name in use is resolved again and again, so the removed names have probably not
-/// been used for the longest time.
+/// longest ago. A name in use is resolved again and again, so the removed names have probably been
+/// unused for the longest time.
 fn evict(table: &mut HashMap<Box<str>, Host>) {
     let idle = table.values().filter(|host| !host.is_being_resolved());
     let mut began: Vec<u64> = idle.map(Host::began_ms).collect();

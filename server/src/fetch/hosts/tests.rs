@@ -14,7 +14,7 @@ use crate::limits::{
 const TERMS: Terms =
     Terms { since_ms: u64::MAX, fresh_ms: 100, stale_ms: 1000, wait_ms: HOST_WAIT_MS };
 
-/// The terms of a name that is not resolved again within a test.
+/// Terms under which addresses stay fresh for the whole test.
 const LONG: Terms = Terms { fresh_ms: 100 * ADDRESS_FAILED_MS, ..TERMS };
 
 /// The time at which a resolution ended.
@@ -83,8 +83,8 @@ fn resolve(hosts: &Arc<Hosts>, found: &[u8], now_ms: u64) {
 
 #[test]
 fn addresses_are_fresh_then_stale_then_unusable() {
-    // The case; the result of a resolution at T: addresses, a failure, or no resolution; how long
-    // after T a connection begins; whether the name is being resolved then; the step.
+    // Columns: the case; the result of a resolution at T (addresses, a failure, or no resolution);
+    // the time from T until a connection begins; whether the name is being resolved then; the step.
     let (found, none, failed) = (Some(&[1, 2][..]), Some(&[][..]), None);
     let last = TERMS.fresh_ms + TERMS.stale_ms;
     let cases = [
@@ -120,7 +120,7 @@ fn a_name_that_cannot_be_resolved_keeps_its_last_addresses() {
     resolve(&hosts, &[1], T);
     let stale = T + TERMS.fresh_ms;
     resolve(&hosts, &[], stale);
-    // Time and step: one connection a second resolves the name, the others use the stale address.
+    // Time and step: one connection per second resolves the name, the others use the stale address.
     let cases = [
         (stale, "stale [1]"),
         (stale + HOST_RETRY_MS - 1, "stale [1]"),
@@ -143,8 +143,9 @@ fn a_name_that_cannot_be_resolved_keeps_its_last_addresses() {
 
 #[test]
 fn connections_wait_for_a_resolver_unless_it_failed_or_took_long() {
-    // How long before T + 1000, when the resolution begins, another failed; when the connection was
-    // asked for, and how long it can wait; when it takes its step; the step.
+    // Columns: the time from the failure of another resolution until T + 1000, when this resolution
+    // begins; when the connection was requested; how long it can wait; when it takes its step; the
+    // step.
     let began = T + 1000;
     let over = began + HOST_WAIT_MS;
     let cases = [
@@ -175,7 +176,8 @@ fn connections_wait_for_a_resolver_unless_it_failed_or_took_long() {
 
 #[test]
 fn a_name_whose_addresses_all_failed_is_resolved_again() {
-    // Addresses that failed; how long after 1 and 2 were found the next connection begins.
+    // Columns: the addresses that failed; the time from the resolution that found 1 and 2 until the
+    // next connection; the step.
     let cases: &[(&[u8], u64, &str)] = &[
         (&[], HOST_RETRY_MS, "fresh [1, 2]"),
         (&[1], HOST_RETRY_MS, "fresh [1, 2]"),
@@ -210,7 +212,7 @@ fn a_name_whose_addresses_all_failed_is_resolved_again() {
 fn addresses_that_are_found_for_a_request_are_new_enough_for_it() {
     let hosts = hosts();
     resolve(&hosts, &[1], T);
-    // When the connection was asked for; what to do when the address has become stale.
+    // Columns: when the connection was requested; the step once the address has become stale.
     let cases = [
         (T - 10, "fresh [1]"),
         (T, "fresh [1]"),
@@ -226,7 +228,8 @@ fn addresses_that_are_found_for_a_request_are_new_enough_for_it() {
 
 #[test]
 fn an_address_that_failed_is_tried_last() {
-    // The addresses that fail, each 10 ms after the one before; when to look; the order then.
+    // Columns: the addresses that fail, each 10 ms after the previous one; the time of the check;
+    // the order then.
     let cases: &[(&[u8], u64, &str)] = &[
         (&[], 0, "[1, 2, 3]"),
         (&[1], 0, "[2, 3, 1]"),
@@ -238,7 +241,7 @@ fn an_address_that_failed_is_tried_last() {
         (&[1], ADDRESS_FAILED_MS, "[2, 3, 1], 1 is due"),
         (&[2, 1], ADDRESS_FAILED_MS, "[3, 1, 2], 2 is due"),
         (&[3], 10 * ADDRESS_FAILED_MS, "[1, 2, 3], 3 is due"),
-        // A second failure while it is last already is not reported.
+        // A second failure is not reported while the address already comes last.
         (&[1, 1], ADDRESS_FAILED_MS, "[2, 3, 1], 1 is due"),
     ];
     for (failing, later_ms, wanted) in cases {
@@ -254,7 +257,8 @@ fn an_address_that_failed_is_tried_last() {
 
 #[test]
 fn connections_take_turns_on_the_addresses_of_one_family() {
-    // The addresses that the resolver finds, above 100 of IPv6; which fail; four connections.
+    // Columns: the addresses that the resolver finds (IPv6 from 101); those that fail; the order
+    // for four connections.
     let cases: &[(&[u8], &[u8], [&str; 4])] = &[
         (&[1], &[], ["[1]", "[1]", "[1]", "[1]"]),
         (&[1, 2], &[], ["[1, 2]", "[2, 1]", "[1, 2]", "[2, 1]"]),
@@ -395,7 +399,7 @@ fn a_full_table_drops_the_names_unused_for_longest_and_none_being_resolved() {
     for (number, now_ms) in times() {
         resolve_name(&hosts, &name(number), now_ms);
     }
-    // The first of them is still in use.
+    // The first of these names is still in use.
     let end_ms = T + HOSTS_MAX as u64;
     resolve_name(&hosts, &name(1), end_ms);
     assert_eq!(hosts.count(), HOSTS_MAX);
