@@ -1,7 +1,7 @@
-//! Buffers of connections. A worker lends a set of buffers to each connection that is busy.
+//! Buffers of connections. A worker lends a set of buffers to each busy connection.
 //!
-//! An idle connection has no buffers: it takes a set when bytes arrive, and gives the set back when
-//! all requests are answered. So a worker needs only as many sets as it has busy connections.
+//! An idle connection has no buffers: it takes a set when bytes arrive, and returns it when all
+//! requests are answered. So a worker needs only as many sets as it has busy connections.
 
 use std::cell::RefCell;
 
@@ -27,27 +27,30 @@ pub(crate) struct Buffers {
 pub(crate) struct TransactionBuffers {
     /// The key of the request.
     pub(crate) key: Vec<u8>,
-    /// The list of the request's selectors, if the resource has variants.
+    /// The request's selectors, if the resource has variants.
     pub(crate) variant: Vec<u8>,
     /// The strong entity tag of a response whose body is sent in fragments.
     pub(crate) tag: Vec<u8>,
-    /// The text of the request, if rules of the hook `ReadRequest` changed it.
+    /// The text of the request as changed by rules of the hook `ReadRequest`; empty if they change
+    /// nothing.
     pub(crate) pre_remap: RequestText,
-    /// The text of the request, if rules of the hook `Remap` changed it.
+    /// The text of the request as changed by rules of the hook `Remap`; empty if they change
+    /// nothing.
     pub(crate) post_remap: RequestText,
     /// The parts of the request that were normalised.
     pub(crate) normal: NormalText,
 }
 
 impl Buffers {
-    /// Whether the requests in all bytes that were read are answered, and all responses are sent.
+    /// Whether all requests in the bytes that were read are answered, and all responses are sent.
     pub(crate) fn is_idle(&self) -> bool {
         self.input.is_empty() && self.queue.is_empty()
     }
 
     fn reset(&mut self) {
         self.input.reset();
-        // Otherwise the parser would continue in a head that this connection did not complete.
+        // Otherwise the next connection's parser would continue in the incomplete head of this
+        // connection.
         self.parts.clear();
         self.queue.reset();
         self.transaction.reset();
@@ -75,12 +78,12 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Whether every byte is used.
+    /// Whether all bytes are used.
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// The unused bytes.
+    /// Returns the unused bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
@@ -122,7 +125,7 @@ impl Input {
     }
 
     /// Splits the input into a request head of `head_bytes`, which then counts as used, and the
-    /// input after the head. The head's bytes stay in place while the head is borrowed. If
+    /// input after the head. The head's bytes stay in place while the head is borrowed. With
     /// `has_body`, the input has space for reading the body after the head.
     pub(crate) fn split_head(
         &mut self,
@@ -170,13 +173,13 @@ pub(crate) struct BodyInput<'i> {
 }
 
 impl BodyInput<'_> {
-    /// The unused bytes.
+    /// Returns the unused bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         let (start, end) = (*self.start - self.body_start, *self.end - self.body_start);
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Returns space for the next read. It is never empty if every byte is used and
+    /// Returns space for the next read. It is never empty if all bytes are used and
     /// [`Input::split_head`] was called with `has_body`.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
@@ -196,7 +199,7 @@ impl BodyInput<'_> {
     }
 }
 
-/// The sets of buffers that no connection of the worker holds.
+/// The worker's spare sets of buffers, which no connection holds.
 #[derive(Default)]
 pub(crate) struct BufferPool {
     #[expect(clippy::vec_box, reason = "a set is lent to a connection as one pointer")]

@@ -1,40 +1,39 @@
 //! The clocks of the server. No other module reads a clock.
 //!
-//! Decisions take time as an argument; the code that needs the time of day or a deadline reads it
-//! here. Reading a coarse clock of Linux needs no system call and costs a few nanoseconds. Coarse
-//! clocks step with the kernel's tick (1–10 ms), which is finer than the seconds of HTTP.
+//! Decisions take time as an argument; code that needs the time of day or a deadline reads it here.
+//! Reading a coarse clock of Linux needs no system call and costs a few nanoseconds. Coarse clocks
+//! advance with the kernel's tick (1–10 ms), which is precise enough for HTTP's seconds.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds since 1970, as HTTP dates count them.
+/// Returns the seconds since 1970, as in HTTP dates.
 pub fn unix_seconds() -> u64 {
     read(ClockId::RealtimeCoarse).as_secs()
 }
 
-/// Milliseconds since 1970, for log lines.
+/// Returns the milliseconds since 1970, for log lines.
 pub fn unix_ms() -> u64 {
     ms(read(ClockId::RealtimeCoarse))
 }
 
-/// Nanoseconds since 1970, for the time at which a lock was taken.
+/// Returns the nanoseconds since 1970, for the time at which a lock was taken.
 pub fn unix_ns() -> u64 {
     ns(read(ClockId::Realtime))
 }
 
-/// Milliseconds on a clock that never goes back, for deadlines; at least 1.
+/// Returns milliseconds on a clock that never goes back, for deadlines; at least 1.
 pub fn monotonic_ms() -> u64 {
     ms(read(ClockId::MonotonicCoarse)).max(1)
 }
 
-/// Nanoseconds on a clock that never goes back, for the durations of rules and of turns of the
-/// event loop.
+/// Returns nanoseconds on a clock that never goes back, to time rules and turns of the event loop.
 pub fn monotonic_ns() -> u64 {
     ns(read(ClockId::Monotonic))
 }
 
-/// Microseconds on a clock that never goes back, for the durations of requests.
+/// Returns microseconds on a clock that never goes back, to time requests.
 pub fn monotonic_us() -> u64 {
     ns(read(ClockId::Monotonic)) / 1000
 }
@@ -60,7 +59,7 @@ fn ns(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000) + u64::from(time.subsec_nanos())
 }
 
-/// The clocks of a thread that simulates a server: they follow the event loop's virtual time.
+/// The clocks of a thread that runs a simulated server: they follow the event loop's virtual time.
 #[cfg(test)]
 pub(crate) mod simulated {
     use std::cell::Cell;
@@ -79,8 +78,8 @@ pub(crate) mod simulated {
         static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
     }
 
-    /// Gives the thread that creates it virtual clocks until it is dropped. The thread must run an
-    /// event loop whose time is paused.
+    /// Gives its thread virtual clocks until it is dropped. The thread must run an event loop whose
+    /// time is paused.
     pub(crate) struct VirtualClocks;
 
     impl VirtualClocks {
@@ -113,7 +112,8 @@ pub(crate) mod simulated {
         let since = clocks.began.elapsed();
         Some(match clock {
             ClockId::Realtime | ClockId::RealtimeCoarse => clocks.unix_at_begin + since,
-            // Not zero, so that the machine seems to have been running for a while.
+            // An offset that is not zero, so that the machine seems to have been running for a
+            // while.
             _ => Duration::from_secs(1000) + since,
         })
     }

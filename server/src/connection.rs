@@ -1,4 +1,4 @@
-//! The task of one client connection: it answers request after request, then ends the connection.
+//! The task of one client connection: answers request after request, then ends the connection.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -76,7 +76,7 @@ async fn handshake(client: &Client, tls: &TlsTransport) -> bool {
     }
 }
 
-/// The way in which a connection ends.
+/// How a connection ends.
 enum End {
     /// Close at once, because there is nothing more to send or to read.
     Close,
@@ -109,7 +109,7 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             Err(fault) => return refuse(client, slot, fault).await,
         };
         // The settings are read after the wait, so that a reload applies to every request that
-        // arrives later.
+        // arrives after it.
         let config = client.worker.config();
         let Some(buffers) = slot else {
             return End::Close;
@@ -140,12 +140,12 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
                     client.worker.fault(fault, client.peer.ip());
                     return End::Reset;
                 }
-                // Other connections get their turn, however many requests wait here.
+                // Let other connections have their turn, even if more requests wait on this one.
                 turn_count += 1;
                 if turn_count == REQUESTS_PER_TURN_MAX {
                     turn_count = 0;
-                    // Output that is not sent yet counts for the budget of all connections only
-                    // once a flush waits.
+                    // Unsent output counts towards the budget of all connections only once a flush
+                    // waits.
                     if let Err(fault) = client.flush(&mut buffers.queue).await {
                         client.worker.fault(fault, client.peer.ip());
                         return End::Reset;
@@ -158,7 +158,7 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
     End::Close
 }
 
-/// Whether the first bytes of a connection, which are no request of HTTP/1.1, begin HTTP/2.
+/// Whether the first bytes of a connection, which are not an HTTP/1.1 request, begin HTTP/2.
 fn begins_http2(client: &Client, buffers: Option<&Buffers>, fault: Fault) -> bool {
     fault == Fault::Request(RequestError::UnsupportedVersion)
         && client.worker.config().server.http2

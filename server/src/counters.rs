@@ -1,6 +1,6 @@
 //! The table of counters: every number that Forebay counts, with its name and its meaning.
 //!
-//! Each worker counts in a slot that only it writes; readers add up the slots.
+//! Each worker counts in its own slot; readers add up the slots.
 
 use forebay_http::policy::reason::Reason;
 use forebay_shm::{CounterDef, CounterKind, histogram_words};
@@ -13,22 +13,22 @@ macro_rules! counters {
         [histograms]
         $( $histogram:ident, $bounds:expr, $histogram_name:literal, $histogram_help:literal; )*
     ) => {
-        /// One counter; its number is its index in a slot.
+        /// One counter. The value of the variant is the counter's index in a slot.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Counter {
             $( #[doc = $help] $id, )*
         }
 
-        /// One histogram of durations; in a slot, histograms follow the counters of reasons.
+        /// One histogram of durations. In a slot, histograms follow the counters of reasons.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
         pub enum Histogram {
             $( #[doc = $histogram_help] $histogram, )*
         }
 
-        /// Name, kind and help of every counter, in the order of [`Counter`], then of the counter
-        /// of every [`Reason`], then of every histogram.
+        /// Name, kind and help text of every counter, in the order of [`Counter`], then of the
+        /// counter of every [`Reason`], then of every histogram.
         pub const COUNTERS: &[CounterDef] = &[
             $( CounterDef { name: $name, kind: CounterKind::$kind, help: $help }, )*
             $( CounterDef {
@@ -50,13 +50,13 @@ macro_rules! counters {
 }
 
 impl Counter {
-    /// Index of the counter in a slot.
+    /// Returns the counter's index in a slot.
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// Index of the counter of a reason in a slot.
+/// Returns the index in a slot of the counter of a reason.
 pub(crate) const fn index_of_reason(reason: Reason) -> usize {
     FIRST_REASON + reason.code() as usize
 }
@@ -66,19 +66,19 @@ pub(crate) fn reason_at(index: usize) -> Option<Reason> {
     COUNTED_REASONS.get(index.checked_sub(FIRST_REASON)?).copied()
 }
 
-/// Number of counters, those of reasons included.
+/// Number of counters, including those of reasons.
 const COUNTER_COUNT: usize = FIRST_REASON + COUNTED_REASONS.len();
 
 impl Histogram {
     /// Number of histograms.
     pub(crate) const COUNT: usize = BOUNDS.len();
 
-    /// Largest value of each bucket of the histogram, except the last.
+    /// Returns the largest value of each bucket of the histogram, except the last.
     pub(crate) const fn bounds(self) -> &'static [u64] {
         BOUNDS[self as usize]
     }
 
-    /// Index of the histogram's first word in a slot.
+    /// Returns the index of the histogram's first word in a slot.
     pub(crate) const fn first_word(self) -> usize {
         let (mut word, mut earlier) = (COUNTER_COUNT, 0);
         while earlier < self as usize {
@@ -89,7 +89,7 @@ impl Histogram {
     }
 }
 
-/// Returns `N` bounds, each twice the one before.
+/// Returns `N` bounds, each twice the previous one.
 const fn doubled<const N: usize>(first: u64) -> [u64; N] {
     let mut bounds = [first; N];
     let mut index = 1;

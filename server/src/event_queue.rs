@@ -1,8 +1,8 @@
 //! The lines of events on their way to standard error, and the thread that writes them.
 //!
-//! If the reader of a pipe stalls, a write to the pipe blocks. So no thread that serves clients
-//! writes to standard error: it puts lines into a bounded queue, and drops and counts the lines
-//! that do not fit. Before the thread starts and after the server's end, lines are written
+//! If the reader of a pipe stalls, a write to the pipe blocks. So threads that serve clients never
+//! write to standard error: they put lines into a bounded queue, and drop and count the lines that
+//! do not fit. Before the writer thread starts and after the server ends, lines are written
 //! directly, each for a limited time.
 
 use std::io::{self, Write};
@@ -17,11 +17,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::clock;
 use crate::limits::{EVENT_LINES_MAX, EVENTS_FINISH_MS_MAX, EVENTS_FINISH_POLL_MS};
 
-/// The queue of the process, which has only one standard error.
+/// The queue of the process. There is only one, because the process has only one standard error.
 static QUEUE: OnceLock<EventQueue> = OnceLock::new();
 
-/// A stream for the lines of events: it leads into the queue once the thread runs, and to standard
-/// error before. Writing never fails, and each call of `write` is one line.
+/// A stream for the lines of events. It writes to the queue once the writer thread runs, and
+/// directly to standard error before that. Writing never fails, and each call of `write` is one
+/// line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventOutput;
 
@@ -29,7 +30,7 @@ impl Write for EventOutput {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         match QUEUE.get() {
             Some(queue) => queue.add(line),
-            // A line that cannot be written has no other destination.
+            // If a line cannot be written, there is no other place to report it.
             None => drop(write_directly(line)),
         }
         Ok(line.len())
@@ -40,7 +41,7 @@ impl Write for EventOutput {
     }
 }
 
-/// Starts the thread that writes the lines, unless it runs.
+/// Starts the thread that writes the lines, unless it is already running.
 ///
 /// # Errors
 /// The thread cannot be created.
@@ -51,37 +52,38 @@ pub(crate) fn start_writer() -> io::Result<()> {
         std::thread::Builder::new()
             .name("event-log".to_owned())
             .spawn(move || write_lines(&received, &counts, io::stderr()))?;
-        // If another thread has set the queue since, this one is dropped, and its thread ends.
+        // If another thread has set the queue since, this queue is dropped and its thread ends.
         let _ = QUEUE.set(queue);
     }
     Ok(())
 }
 
-/// Waits until the queue is written, for a limited time. Returns the number of lines that are left.
+/// Waits until the queue is written, for a limited time. Returns the number of lines that are left
+/// in it.
 pub fn finish() -> usize {
     QUEUE.get().map_or(0, |queue| queue.finish(clock::monotonic_ms() + EVENTS_FINISH_MS_MAX))
 }
 
 /// Writes the last message of the process to standard error, after the lines in the queue. Gives up
-/// if the reader of a pipe does not read.
+/// if a pipe's reader does not read.
 pub fn write_last(message: &str) {
-    // If another process writes to the same pipe, a direct write may block after all. The thread of
-    // the queue may do so without harm.
+    // If another process writes to the same pipe, a direct write may block after all. It does no
+    // harm if the writer thread blocks.
     match QUEUE.get() {
         Some(queue) => queue.add(message.as_bytes()),
-        // A message that cannot be written has no other destination.
+        // If a message cannot be written, there is no other place to report it.
         None => drop(write_directly(message.as_bytes())),
     }
     let _ = finish();
 }
 
-/// Returns the numbers of lines that were lost.
+/// Returns the numbers of lost lines, and resets them.
 pub(crate) fn take_losses() -> EventLosses {
     QUEUE.get().map_or(EventLosses::default(), EventQueue::take_losses)
 }
 
 /// Numbers of lost lines. A counter gets each line as soon as it is lost. A report has to wait,
-/// because it takes the same way as the lost lines.
+/// because it goes through the same queue as the lost lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventLosses {
     /// Lines that were lost since the last call.
@@ -97,18 +99,19 @@ struct EventQueue {
     counts: Arc<LineCounts>,
 }
 
-/// Counts that threads share, each a plain number that orders nothing.
+/// Counts that threads share. Each is a plain number; no other data depends on its order.
 #[derive(Debug, Default)]
 struct LineCounts {
     /// Lines in the queue, and the line that is being written.
     queued: AtomicUsize,
-    /// Lines that did not fit into the queue, or could not be written, and are not counted yet.
+    /// Lines that did not fit into the queue or could not be written, and have not been counted
+    /// yet.
     lost: AtomicU64,
-    /// Lost lines that are counted, and not reported yet.
+    /// Lost lines that have been counted, but not reported yet.
     unreported: AtomicU64,
     /// Whether the last write failed.
     is_failing: AtomicBool,
-    /// Whether a wait for the end of the queue has timed out. There is no second one.
+    /// Whether a wait for the end of the queue has timed out. Then later calls do not wait.
     is_stalled: AtomicBool,
 }
 
@@ -177,7 +180,7 @@ fn write_whole(out: impl AsFd, mut bytes: &[u8], deadline_ms: Option<u64>) -> io
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         }
-        // A pipe that is ready has room for one page at least, so this does not block.
+        // A pipe that is ready has room for at least one page, so this does not block.
         match rustix::io::write(&out, &bytes[..bytes.len().min(PIPE_PAGE_BYTES)]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => bytes = &bytes[count..],
@@ -188,7 +191,7 @@ fn write_whole(out: impl AsFd, mut bytes: &[u8], deadline_ms: Option<u64>) -> io
     Ok(())
 }
 
-/// Bytes that a pipe takes at once if `poll` reports it as ready (`PIPE_BUF` of Linux).
+/// Bytes that a pipe accepts at once if `poll` reports it as ready (Linux's `PIPE_BUF`).
 const PIPE_PAGE_BYTES: usize = 4096;
 
 #[cfg(test)]
@@ -203,7 +206,7 @@ mod tests {
         let (queue, received) = EventQueue::new();
         let counts = Arc::clone(&queue.counts);
         let thread = std::thread::spawn(move || write_lines(&received, &counts, writer));
-        // The pipe holds 16 lines, and the thread one.
+        // The pipe holds 16 lines, and the thread holds one more.
         let line = [vec![b'x'; PIPE_PAGE_BYTES - 1], vec![b'\n']].concat();
         let added = 2 * EVENT_LINES_MAX;
         for _ in 0..added {

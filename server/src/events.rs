@@ -1,8 +1,8 @@
 //! The table of events that Forebay logs for its operator.
 //!
 //! The level and the text of an event are only in this table. Events that can repeat also have a
-//! counter. Each worker limits the events that it logs in a second, so that no client can fill the
-//! disk through the log; the counters count all of them.
+//! counter. Each worker limits the number of events that it logs per second, so that no client can
+//! fill the disk through the log; the counters include the events that are not logged.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::terminal::EscapedText;
 
 macro_rules! events {
     ($( $id:ident, $level:ident, $name:literal, $text:literal; )*) => {
-        /// An occurrence that the log reports.
+        /// An event that the log reports.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Event {
             $( #[doc = $text] $id, )*
         }
 
         impl Event {
-            /// Every event; the documentation and its test use this list.
+            /// Every event, for the documentation and the test that checks it.
             pub const ALL: &'static [Event] = &[$( Event::$id ),*];
 
             /// Returns the name, the level and the text of the event.
@@ -28,8 +28,8 @@ macro_rules! events {
                 match self { $( Event::$id => ($name, stringify!($level), $text), )* }
             }
 
-            /// Whether the log level permits the event. An event that it suppresses does not count
-            /// against the budget, which it would use up for events that are logged.
+            /// Whether the log level permits the event. An event that the level suppresses does not
+            /// use up the budget, which is for events that are logged.
             pub(crate) fn is_wanted(self) -> bool {
                 match self.describe().1 {
                     "error" => tracing::enabled!(tracing::Level::ERROR),
@@ -39,7 +39,7 @@ macro_rules! events {
                 }
             }
 
-            /// Writes the event to the log, with its detail, which may have text from outside.
+            /// Writes the event to the log. `detail` may contain text from outside.
             pub fn log(self, detail: &dyn fmt::Display) {
                 match self {
                     $( Event::$id => {
@@ -107,7 +107,7 @@ events! {
     EventsLost, warn, "events_lost", "could not write events to standard error";
 }
 
-/// Limits the number of events that a worker logs in a second.
+/// Limits the number of events that a worker logs per second.
 #[derive(Debug, Default)]
 pub(crate) struct EventBudget {
     second: Cell<u64>,
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(names.len(), Event::ALL.len());
     }
 
-    /// A log at level `error`, which keeps nothing.
+    /// A logger at level `error` that discards all records.
     struct ErrorsOnly;
 
     impl tracing::Subscriber for ErrorsOnly {
@@ -171,7 +171,7 @@ mod tests {
         });
     }
 
-    /// A log that passes on each detail.
+    /// A logger that passes on each detail.
     struct Details(std::sync::mpsc::Sender<String>);
 
     impl tracing::Subscriber for Details {

@@ -1,8 +1,8 @@
-//! Faults: the reasons that requests fail, the sides that cause them, and their consequences.
+//! Faults: the reasons why requests fail, the sides that cause them, and their consequences.
 //!
-//! A [`Fault`] alone decides the status code of the answer and the fate of the client's
-//! connection. Nothing else in the server chooses a 4xx or 5xx, except for the 416 of a range
-//! decision.
+//! A [`Fault`] alone decides the status code of the answer and the fate of the client's connection.
+//! Nothing else in the server chooses a 4xx or 5xx, except that the decision about a range may
+//! choose 416.
 
 use forebay_http::error::RequestError;
 
@@ -20,14 +20,14 @@ pub(crate) enum Side {
     Us,
 }
 
-/// The reason that a request does not get the response that it asked for.
+/// The reason why a request does not get the response that it asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The request is malformed or asks for a feature that Forebay does not have.
     Request(RequestError),
     /// The target has bytes that a URI cannot have, so it cannot be forwarded unchanged.
     TargetNotForwardable,
-    /// The origin may read the path as a path of another route.
+    /// The origin might resolve the path to a path of another route.
     AmbiguousPath,
     /// A chunked request body is malformed.
     RequestBody,
@@ -43,17 +43,17 @@ pub(crate) enum Fault {
     ClientGone,
     /// No site serves this host.
     NoSite,
-    /// The connection's certificates are not those of the requested host.
+    /// The requested host has other certificates than this connection.
     OtherCertificates,
     /// The request has passed through this server before.
     Loop,
-    /// The client's address may not purge.
+    /// The client's address is not allowed to purge.
     PurgeForbidden,
-    /// A PURGE request names more tags, or longer ones, than a response can have.
+    /// A PURGE request names more tags than a response can have, or longer ones.
     PurgeTags,
-    /// A PURGE request by tags has none in the fields that its route reads tags from.
+    /// A PURGE request by tags names no tags in the fields from which its route reads tags.
     PurgeNoTags,
-    /// Another process of an upgrade has a cache of its own, which this purge cannot reach.
+    /// During an upgrade, the other process has a cache of its own, which this purge cannot reach.
     PurgeElsewhere,
     /// The purge could not run, because other purges took too long.
     PurgeBusy,
@@ -65,7 +65,7 @@ pub(crate) enum Fault {
     GaveWay,
     /// Header rules made an invalid message.
     Rules,
-    /// A bug of ours ended the fetch.
+    /// A bug in Forebay ended the fetch.
     Internal,
     /// All permitted connections to the origin are in use.
     OriginBusy,
@@ -85,8 +85,8 @@ pub(crate) enum Fault {
     OriginBroke,
     /// The origin's answer is malformed, framed twice or too long.
     OriginAnswer(&'static str),
-    /// The fetches of other requests, for which this one waited, failed; the last one with this
-    /// status.
+    /// The fetches of other requests, for which this request waited, failed. The status is that of
+    /// the last one.
     FetchesFailed(u16),
 }
 

@@ -5,9 +5,9 @@
 //!                                └─ miss → fetch (or follow) → store → deliver
 //! ```
 //!
-//! Each step is a folder of its name. [`respond`] names the steps in this order. A hit runs from
-//! `parse` to `deliver` without waiting and without a heap allocation, unless its body is stored in
-//! fragments; a request that goes to the origin waits, and so does a PURGE.
+//! Each step is a folder of the same name. [`respond`] calls the steps in this order. A hit runs
+//! from `parse` to `deliver` without waiting and without a heap allocation, unless its body is
+//! stored in fragments; a request that goes to the origin waits, and so does a PURGE.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -44,20 +44,20 @@ use crate::store::{PurgeRequest, purge};
 use crate::trace::RequestStep;
 use crate::transaction::{Transaction, TransactionStart};
 
-/// The answer to a request, as far as it is known without a wait.
+/// The state of the answer to a request after the steps that need no wait.
 #[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 pub(crate) enum AnswerState<'a> {
     /// The response is in the send queue.
     AtOnce(Result<AfterResponse, Fault>),
-    /// A stored response whose body is too long for the send queue. It is not on the heap, because
-    /// a hit allocates nothing.
+    /// A stored response whose body is too long for the send queue. It is not boxed, because a hit
+    /// allocates nothing.
     Begun(BegunAnswer<'a>),
-    /// The work that is left. It is on the heap, so that a connection holds no memory for it while
-    /// its requests are hits.
+    /// The remaining work. It is boxed, so that a connection holds no memory for it while its
+    /// requests are hits.
     Later(Pin<Box<dyn Future<Output = Result<AfterResponse, Fault>> + 'a>>),
 }
 
-/// An answer of which a part is in the send queue.
+/// An answer whose beginning is in the send queue.
 pub(crate) struct BegunAnswer<'a> {
     transaction: Transaction<'a>,
     queue: &'a mut SendQueue,
@@ -68,7 +68,7 @@ pub(crate) struct BegunAnswer<'a> {
 /// Answers the request whose head of `head_bytes` is at the start of the input. If this is the
 /// `last` request of the connection, the connection ends after the response.
 ///
-/// A fault as the result means that a part of the response was sent: the connection must be reset.
+/// If the result is a fault, a part of the response has been sent, so the connection must be reset.
 pub(crate) fn answer<'a>(
     client: &'a Client,
     config: &'a Rc<Config>,
@@ -178,11 +178,11 @@ enum Wait {
     Origin(Box<ForwardPlan>),
 }
 
-/// Runs the steps from a checked request to its response, or to the first one that waits;
+/// Runs the steps from a checked request to its response, or to the first step that has to wait;
 /// [`respond_later`] then continues.
 ///
 /// # Errors
-/// The request cannot be answered as asked; nothing was sent yet.
+/// The request cannot be answered as asked; nothing has been sent yet.
 // RFC: 9111-5.2.1.7-1
 fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault> {
     #[cfg(test)]
@@ -254,10 +254,7 @@ fn trace_response(transaction: &Transaction<'_>, response: &Response<'_>) {
     transaction.trace().step(|| RequestStep::Response { source: response.source() });
 }
 
-/// Answers a request that is not a hit: with a stale response, or with that of the origin.
-///
-/// # Errors
-/// See [`respond`].
+/// Answers a request that is not a hit: with a stale response, or with the origin's response.
 async fn respond_without_hit<'t>(
     transaction: &mut Transaction<'t>,
     plan: ForwardPlan,
@@ -293,7 +290,8 @@ async fn respond_without_hit<'t>(
     }
 }
 
-/// Sends a browser the links of the stored page that is validated for it, if the route says so.
+/// Sends a browser the links of the stored page that is being validated, if the route asks for
+/// that.
 fn hint(transaction: &Transaction<'_>, stale: Option<&Stale>) {
     let Some(stale) = stale.filter(|_| transaction.route().route.settings.early_hints) else {
         return;
@@ -370,11 +368,11 @@ fn note_forward(transaction: &mut Transaction<'_>, plan: &ForwardPlan) {
 }
 
 /// The status that the access log shows for a response that broke off. The status that was sent
-/// would look like success.
+/// would look like a success.
 const BROKEN_OFF: u16 = 499;
 
-/// Ends a transaction: answers a fault that came before the response, then variables of rules,
-/// access log, and the fate of the connection.
+/// Ends a transaction: answers a fault that occurred before the response, runs the last rules,
+/// writes the access log, and decides the fate of the connection.
 fn end(
     transaction: Transaction<'_>,
     queue: &mut SendQueue,

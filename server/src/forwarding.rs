@@ -2,7 +2,7 @@
 
 use forebay_http::fields::{FieldId, FieldSet};
 
-/// Fields that are never forwarded: the server writes its own, or leaves them out.
+/// Fields that are never forwarded: the server writes its own, or sends none.
 pub(crate) const REWRITTEN: FieldSet = FieldSet::of(&[
     FieldId::ContentLength,
     FieldId::XForwardedFor,
@@ -11,7 +11,7 @@ pub(crate) const REWRITTEN: FieldSet = FieldSet::of(&[
 ]);
 
 /// Fields that only a pass-through forwards. In a fetch for the store they could make the origin
-/// send something else than a whole response.
+/// send something other than a whole response.
 pub(crate) const CONDITIONS: FieldSet = FieldSet::of(&[
     FieldId::IfNoneMatch,
     FieldId::IfModifiedSince,

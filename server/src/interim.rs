@@ -1,4 +1,4 @@
-//! Interim responses (1xx) that an exchange received and a client has not been sent yet.
+//! Interim responses (1xx) that an exchange has received and that have not been sent to the client.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -11,15 +11,15 @@ use forebay_sync::{LockClass, Mutex};
 use crate::limits::INTERIM_COUNT_MAX;
 
 /// A short queue of interim responses, from hyper's callback to the client's task. Callback and
-/// task run on one thread. The mutex is there because hyper requires a callback that threads can
-/// share.
+/// task run on one thread; the mutex is there because hyper requires a callback that is `Send` and
+/// `Sync`.
 #[derive(Clone)]
 pub(crate) struct InterimQueue(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     heads: Vec<ResponseHead>,
-    /// Number of heads that were ever queued. After [`INTERIM_COUNT_MAX`], heads are dropped.
+    /// The number of heads that were ever queued. After [`INTERIM_COUNT_MAX`], heads are dropped.
     count: u32,
     waker: Option<Waker>,
 }
@@ -30,13 +30,13 @@ impl InterimQueue {
         InterimQueue(Arc::new(Mutex::new(LockClass::Interim, State::default())))
     }
 
-    /// Returns the head of a 103 with these Link fields (RFC 8297).
+    /// Returns the head of a 103 response with these Link fields (RFC 8297).
     pub(crate) fn early_hints(links: FieldBlock) -> ResponseHead {
         let framing = BodyFraming::None;
         ResponseHead { status: 103, framing, content_length: None, block: links }
     }
 
-    /// Appends a head and wakes the waiting task; drops the head if too many were queued before.
+    /// Appends a head and wakes the waiting task; drops the head if too many have been queued.
     pub(super) fn push(&self, head: ResponseHead) {
         let mut state = self.0.lock();
         if state.count < INTERIM_COUNT_MAX {

@@ -1,4 +1,4 @@
-//! The server: connections in, responses out, with a cache between.
+//! The server: it accepts connections and answers requests, from the cache or from an origin.
 //!
 //! Read `flow.rs` first: it names the seven steps that a request takes. Each step is a folder of
 //! the same name. Around them are the engine (threads, start, reload, stop), the admin interface,

@@ -11,33 +11,33 @@ use forebay_http::response::OriginLimits;
 /// Longest host name. A DNS name has at most 253 characters; a longer host matches no site.
 pub(crate) const HOST_BYTES_MAX: usize = 255;
 
-/// Largest error page. It is written into the send queue of each request that gets it, so larger
-/// parts, such as images, belong into files of their own.
+/// Largest error page. It is copied into the send queue of each request that gets it, so large
+/// content, such as images, belongs in files of its own.
 pub(crate) const ERROR_PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// Error pages of one route: as many as there are statuses of errors in use.
+/// Error pages of one route: about the number of error statuses in use.
 pub(crate) const ERROR_PAGES_MAX: usize = 40;
 
 /// Largest configuration file or rule file. Ten thousand sites fit; a larger file is probably not a
 /// configuration at all.
 pub(crate) const CONFIG_BYTES_MAX: usize = 16 << 20;
 
-/// Errors of a configuration that are reported, more than an operator reads at once. Further errors
+/// Errors of a configuration that are reported: more than an operator reads at once. Further errors
 /// are only counted.
 pub(crate) const CONFIG_ERRORS_MAX: usize = 50;
 
 /// Characters of a configuration line that an error message shows: the width of a wide terminal.
 pub(crate) const CONFIG_LINE_CHARS_MAX: usize = 160;
 
-/// One in this many runs of rules is timed: reading the clock twice for each rule costs more than
-/// most rules do.
+/// One run of rules in this many is timed: reading the clock twice for each rule costs more than
+/// most rules.
 pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;
 
 /// Rule files that one setting `rules` may name.
 pub(crate) const RULE_FILES_MAX: usize = 64;
 
-/// Groups that one answer may invalidate (RFC 9875 asks for at least 32); 64 groups make one purge.
-/// An answer with more invalidates its whole origin.
+/// Groups that one answer may invalidate (RFC 9875 asks for at least 32); one purge handles up to
+/// 64 groups. An answer with more groups invalidates its whole origin.
 pub(crate) const INVALIDATED_GROUPS_MAX: usize = 256;
 
 /// Queued jobs of the purge thread: purges, and counts for dry runs, by host, prefix or tags.
@@ -47,8 +47,8 @@ pub(crate) const PURGES_QUEUED_MAX: usize = 64;
 /// invalidations by unsafe requests.
 pub(crate) const PURGES_RESERVED: usize = 16;
 
-/// Time for the running purge to finish when the server stops. A purge that is cut off has not
-/// been acknowledged.
+/// Time for the running purge to finish when the server stops. A purge that is cut off has not been
+/// acknowledged to its client.
 pub(crate) const PURGER_FINISH_MS_MAX: u64 = 2_000;
 
 /// Interval between progress reports of a long purge.
@@ -61,12 +61,12 @@ pub(crate) const PURGE_REPEAT_MS: u64 = 1_000;
 /// Keys that a dry run of a purge lists as examples.
 pub(crate) const PURGE_SAMPLE_MAX: usize = 10;
 
-/// Niceness of the purge thread. Of a processor that a worker wants too, the thread gets about a
-/// quarter, with which it purges thousands of responses in milliseconds.
+/// Niceness of the purge thread. If a worker needs the same processor, the purge thread gets about
+/// a quarter of it, which is enough to purge thousands of responses in milliseconds.
 pub(crate) const PURGER_NICENESS: i32 = 5;
 
-/// Key prefixes that one purge or listing by host covers; each is a purge of its own. A host with
-/// more sites must be purged site by site.
+/// Key prefixes that one purge or listing by host covers; each prefix is purged separately. A host
+/// with more sites must be purged site by site.
 pub(crate) const SELECTIONS_MAX: usize = 512;
 
 /// Longest name of this cache in Cache-Status, which is in every head that is sent.
@@ -97,26 +97,26 @@ pub(crate) const PARAMETERS_MAX: usize = 512;
 /// Languages of a route. Each language range of a request is compared with all of them.
 pub(crate) const LANGUAGES_MAX: usize = 64;
 
-/// Routes of one site. Every request is compared with them until one matches.
+/// Routes of one site. Every request is compared with the routes until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
-/// Bytes of all readings of one path: four for the longest target that is accepted by default. A
-/// client can make this server compute them for each request.
+/// Total bytes of all readings of one path: four readings of the longest target that is accepted by
+/// default. A client can make the server compute them for each request.
 pub(crate) const PATH_READINGS_BYTES_MAX: usize = 32 << 10;
 
-/// Bytes of a connection's first input buffer: most requests in one read. The buffer grows for a
-/// larger head.
+/// Bytes of a connection's first input buffer: most requests fit into one read. The buffer grows
+/// for a larger head.
 pub(crate) const INPUT_BYTES: usize = 4 << 10;
 
 /// Least space for a request body behind a head that is still in use, so that an upload arrives in
 /// large pieces.
 pub(crate) const BODY_INPUT_BYTES_MIN: usize = 16 << 10;
 
-/// A buffer that grew beyond this for a large head is freed, not kept for the next connection.
+/// A buffer that has grown beyond this size is freed, not kept for the next connection.
 pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
 
-/// Sets of buffers that a worker keeps for later connections: about 40 MiB if all were used,
-/// usually far less.
+/// Sets of buffers that a worker keeps for later connections: about 40 MiB if all of them were
+/// completely filled, usually far less.
 pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 
 /// Bodies up to this size are copied behind their head, so that most responses are one plain send.
@@ -125,29 +125,29 @@ pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 pub(crate) const INLINE_BODY_BYTES_MAX: usize = 4 << 10;
 
 /// Bytes of responses that may wait on a connection when its next pipelined request is answered:
-/// one write of this size costs little more for each response than a larger one.
+/// larger writes would cost only a little less per response.
 pub(crate) const PIPELINED_BYTES_MAX: usize = 32 << 10;
 
-/// Bytes that one connection may queue while the worker's waiting output is at its limit: a usual
-/// response, so that the memory of each further connection is small.
+/// Bytes that one connection may queue while the worker's waiting output is at its limit: one usual
+/// response, so that each further connection needs little memory.
 pub(crate) const OUTPUT_SHARE_BYTES_MIN: usize = 4 << 10;
 
 /// Pipelined requests that one connection answers before the other connections of the worker get
 /// their turn: about 100 microseconds.
 pub(crate) const REQUESTS_PER_TURN_MAX: u32 = 32;
 
-/// A body that arrives and has not moved for this long is not joined: a request for it is fetched
-/// again. Longer than the retransmissions of a lost packet.
+/// A fetch whose body has received no bytes for this long is not joined: a further request starts
+/// its own fetch. Longer than the retransmissions of a lost packet.
 pub(crate) const FOLLOW_STALLED_MS: u64 = 5_000;
 
 /// Time for which an origin may send a body slower than `fill_rate_min`.
 pub(crate) const FILL_GRACE_MS: u64 = 10_000;
 
-/// Bytes of an origin's body that are read although no client gets them, so that the connection
-/// stays open: about what opening another connection costs.
+/// Bytes of an origin's body that are read although no client gets them, to keep the connection
+/// open: reading them costs about as much as opening another connection.
 pub(crate) const DISCARDED_BYTES_MAX: usize = 64 << 10;
 
-/// Time for reading those bytes. They hold a connection to the origin.
+/// Time for reading those bytes, which occupy a connection to the origin.
 pub(crate) const DISCARDED_MS_MAX: u64 = 1_000;
 
 /// Pieces of one vectored write; the next write takes the rest.
@@ -158,7 +158,7 @@ pub(crate) const OUT_SLICES_MAX: usize = 16;
 pub(crate) const READ_BYTES_MAX: u64 = 64 << 10;
 
 /// Fragments of a long stored body that one connection pins at a time: enough for the kernel's send
-/// buffer, and little to copy out if the client does not read.
+/// buffer, and little to copy if the client does not read.
 pub(crate) const LENT_FRAGMENTS_MAX: usize = 2;
 
 /// Pinned pieces of stored bodies in one client's send queue. A client may ask for many at once,
@@ -168,28 +168,28 @@ pub(crate) const LENT_PIECES_MAX: usize = 16;
 /// Connections that the kernel queues for one listener; `net.core.somaxconn` may lower it.
 pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 
-/// Pause after running out of file descriptors, during which connections may close.
+/// Pause after the process has run out of file descriptors, so that connections can close.
 pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 
-/// Connections that are looked at to find the idle one that makes room for a new connection. Most
-/// often the first look finds it; a look costs less than accepting the connection does.
+/// Connections that are looked at to find an idle one that makes room for a new connection. Usually
+/// the first look finds it; a look costs less than accepting a connection.
 pub(crate) const IDLE_LOOKS_MAX: usize = 64;
 
-/// Idle connections that are asked in turn to make room for a new one; each of them may have got a
-/// request just then. After that the new connection is refused.
+/// Idle connections that are asked in turn to make room for a new one; each of them may have
+/// received a request in the meantime. After that the new connection is refused.
 pub(crate) const DISPLACED_MAX: usize = 4;
 
 /// Slices of the sweep over connections: each call visits one, so that no turn of the loop grows
 /// with the number of connections.
 pub(crate) const SWEEP_SLICES: usize = 10;
 
-/// How long a worker's thread waits for another purge to end before it gives up an invalidation.
-/// Purges take microseconds; if one takes longer, the worker's other connections must not wait.
+/// How long a worker waits for another purge to end before it postpones an invalidation. Purges
+/// take microseconds; if one takes longer, the worker's other connections must not wait.
 pub(crate) const INVALIDATE_WAIT_US_MAX: u64 = 1_000;
 
-/// An invalidation that was given up is tried again in the background, at the interval
-/// `INVALIDATE_RETRY_MS`, for at most `INVALIDATE_MS_MAX`; the answer to the unsafe request waits
-/// for it. The purge thread tries each purge for at most `INVALIDATE_MS_MAX` too.
+/// An invalidation that was postponed is tried again in the background, every `INVALIDATE_RETRY_MS`
+/// for at most `INVALIDATE_MS_MAX`; the answer to the unsafe request waits for it. The purge thread
+/// tries each purge for at most `INVALIDATE_MS_MAX` too.
 pub(crate) const INVALIDATE_RETRY_MS: u64 = 10;
 pub(crate) const INVALIDATE_MS_MAX: u64 = 5_000;
 
@@ -207,24 +207,25 @@ pub(crate) const LINGER_BYTES_MAX: usize = 1 << 20;
 /// How long a connection reads and discards input after its last response.
 pub(crate) const LINGER_MS_MAX: u64 = 2_000;
 
-/// Events that one worker logs in a second. Counters include the events that are not logged.
+/// Events that one worker logs per second. Counters include the events that are not logged.
 pub(crate) const EVENTS_PER_SECOND_MAX: u32 = 20;
 
-/// Lines of events that wait for standard error. A line is seldom longer than a kilobyte, and some
-/// seconds of events from several workers fit.
+/// Lines of events that wait for standard error. A line is rarely longer than a kilobyte, and the
+/// queue holds the events of several workers for some seconds.
 pub(crate) const EVENT_LINES_MAX: usize = 256;
 
-/// Time for the lines in that queue, and for the last message, when the process ends.
+/// Time for writing the lines in that queue, and the last message, when the process ends.
 pub(crate) const EVENTS_FINISH_MS_MAX: u64 = 1_000;
 
-/// Interval at which the end of the process checks whether the queue is written.
+/// Interval at which an ending process checks whether the queue is written.
 pub(crate) const EVENTS_FINISH_POLL_MS: u64 = 2;
 
-/// Interval at which the control thread collects counts of other threads.
+/// Interval at which the control thread collects the counts of other threads.
 pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
 
-/// Such intervals without a turn after which a worker is stuck. A turn takes less than a
-/// millisecond; on a machine that is busy otherwise, a worker may wait for a processor for a while.
+/// Number of such intervals without a turn of its event loop after which a worker counts as stuck.
+/// A turn takes less than a millisecond, but on a busy machine a worker may have to wait for a
+/// processor.
 pub(crate) const WORKER_STILL_TICKS_MAX: u32 = 5;
 
 /// Time for all workers to reply to a command. A turn takes less than a millisecond; a worker that
@@ -257,38 +258,38 @@ pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 /// DATA frames. Further bytes stay where they are stored.
 pub(crate) const STREAM_RESPONSE_BYTES_MAX: usize = 32 << 10;
 
-/// The same once the streams of a connection hold `connection_bytes_max`: with this much each
-/// stream still makes progress, and 128 of them hold 512 KiB.
+/// As [`STREAM_RESPONSE_BYTES_MAX`], once the streams of a connection hold `connection_bytes_max`:
+/// with this much each stream still makes progress, and 128 streams hold 512 KiB.
 pub(crate) const STREAM_RESPONSE_BYTES_MIN: usize = 4 << 10;
 
-/// Bytes of a response head that is not whole yet: the largest head of an origin, and the lines
+/// Bytes of a response head that is not complete yet: the largest head of an origin, plus the lines
 /// that are added to it.
 pub(crate) const STREAM_HEAD_BYTES_MAX: usize = 128 << 10;
 
-/// Input of an HTTP/2 connection that stops further reads until it was taken. A whole frame fits.
+/// Unprocessed input of an HTTP/2 connection at which it stops reading. A whole frame fits.
 pub(crate) const HTTP2_INPUT_BYTES_MAX: usize = 32 << 10;
 
 /// Reads and writes of one HTTP/2 connection before other connections get their turn.
 pub(crate) const HTTP2_ROUNDS_MAX: usize = 8;
 
-/// Read buffer of an origin connection: large bodies move in pieces of up to this.
+/// Read buffer of an origin connection: large bodies move in pieces of up to this size.
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 
 /// Names of origins whose addresses are kept; all names come from the configuration. At the limit,
-/// the quarter that was resolved least recently is removed.
+/// the quarter of the names that was resolved least recently is removed.
 pub(crate) const HOSTS_MAX: usize = 16 << 10;
 
 /// Names that one worker resolves at once; further names wait. A working resolver takes
-/// milliseconds, so this many threads resolve thousands of names a second. A resolver that hangs
-/// holds a thread for half a minute per name, even if no request waits any more; this limit bounds
-/// the number of such threads.
+/// milliseconds, so this many threads resolve thousands of names per second. A resolver that hangs
+/// holds a thread for half a minute per name, even if no request waits any longer; this limit
+/// bounds the number of such threads.
 pub(crate) const RESOLUTIONS_MAX: usize = 32;
 
-/// Addresses that are kept of one name. With more, each address would have too small a share of the
+/// Addresses that are kept for one name. With more, each address would get too small a share of the
 /// time to connect.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
 
-/// Pause after a failed resolution, and before a name whose addresses refuse connections is
+/// Pause after a failed resolution, and before a name whose addresses all refuse connections is
 /// resolved again. Without a pause, every request for a broken name would take a thread; with a
 /// longer one, a repaired or moved name would be noticed late.
 pub(crate) const HOST_RETRY_MS: u64 = 1_000;
@@ -312,38 +313,40 @@ pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
 /// Interim responses (1xx) that are forwarded for one request; further ones are dropped.
 pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
 
-/// Times that a missing fragment is fetched for one request before the rest of its response is
-/// requested for it alone.
+/// How often a missing fragment is fetched for one request before the request fetches the rest of
+/// its response by itself.
 pub(crate) const FRAGMENT_TRIES_MAX: usize = 2;
 
-/// Times that one request asks to lead or to follow a fetch before it is passed through. It asks
-/// again after a fetch that failed, for its variant, and if the variant was replaced since.
+/// How often one request tries to lead or follow a fetch before it is passed through. It tries
+/// again after a failed fetch, after learning that it needs another variant, and if the variant was
+/// replaced since.
 pub(crate) const JOINS_MAX: usize = 5;
 
 /// Failed fetches after which a request that waited for them fails too. A fetch may fail because of
-/// the request that started it, so another fetch is started. The limit keeps the requests to a
-/// failing origin few, however many clients wait for a URL.
+/// the request that started it, so another fetch is started. The limit keeps requests to a failing
+/// origin few, however many clients wait for a URL.
 pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 
-/// Requests of one worker that go to an origin by themselves after that, at a time, one at most of
-/// each client network. The others fail at once.
+/// Requests of one worker that may go to an origin by themselves at a time, after
+/// [`FAILED_FETCHES_MAX`] fetches have failed; at most one for each client network. Other requests
+/// fail at once.
 pub(crate) const TRIES_ALONE_MAX: usize = 4;
 
-/// Fetches of one worker that validate stale responses in the background, at a time. A stale
-/// response that finds no place is served without one, and validated by a later request.
+/// Fetches of one worker that validate stale responses in the background, at a time. Beyond it,
+/// stale responses are served without validation; a later request validates them.
 pub(crate) const BACKGROUND_FETCHES_MAX: usize = 64;
 
-/// The same, of one client network.
+/// As [`BACKGROUND_FETCHES_MAX`], for one client network.
 pub(crate) const BACKGROUND_FETCHES_PER_NETWORK_MAX: usize = 16;
 
-/// Time between two attempts to reach an origin that is down, if stale responses are served in the
-/// meantime: so short that the origin is back in use within a second.
+/// Time between two attempts to reach an origin that is down while stale responses are served.
+/// Short enough that the origin is back in use within a second.
 pub(crate) const ORIGIN_PROBE_MS: u64 = 500;
 
-/// Origins of one site: more of them are better behind a name with several addresses.
+/// Origins of one site. A larger number is better served by a name with several addresses.
 pub(crate) const ORIGINS_PER_SITE_MAX: usize = 16;
 
-/// Time for which a failure to reach an origin counts: some probes.
+/// Time for which a failure to reach an origin counts: the time of several probes.
 pub(crate) const ORIGIN_DOWN_MS: u64 = 4 * ORIGIN_PROBE_MS;
 
 /// Size of a batch of access log lines, which a worker hands to the log's writer thread.
@@ -367,10 +370,10 @@ pub(crate) const LISTED_AT_ONCE_MAX: usize = 64;
 /// Open admin connections.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
 
-/// Tracers of a server. Each has a queue of up to 2.5 MB.
+/// Traces that may be open at once. Each has a queue of up to 2.5 MB.
 pub(crate) const TRACERS_MAX: usize = 4;
 
-/// Records in the queue of a tracer: of some milliseconds of a busy server.
+/// Records in the queue of a trace: some milliseconds of a busy server.
 pub(crate) const TRACE_QUEUE_MAX: usize = 256;
 
 /// Steps in the record of a traced request. Only a long response in many units has more.
@@ -382,8 +385,8 @@ pub(crate) const TRACE_TEXT_BYTES_MAX: usize = 1 << 10;
 /// Bytes of the URL, host or path that selects traced requests.
 pub(crate) const TRACE_FILTER_BYTES_MAX: usize = 2 << 10;
 
-/// Interval at which a trace sends an empty line, so that its client knows that the server runs,
-/// and the server notices a client that is gone.
+/// Interval at which a trace sends an empty line. It shows the client that the server runs, and
+/// lets the server notice that a client is gone.
 pub(crate) const TRACE_HEARTBEAT_MS: u64 = 5_000;
 
 /// Idle time after which an admin connection is closed.
@@ -393,7 +396,7 @@ pub(crate) const ADMIN_IDLE_MS_MAX: u64 = 30_000;
 /// others.
 pub(crate) const WINDOW_ASK_MS: u64 = 500;
 
-/// How often, and at which interval, a fill tries to finish a body while the store has no room for
+/// How often and at which interval a fill tries to finish a body while the store has no room for
 /// its last part. A worker that is asked to release a segment does so within about 50 ms.
 pub(crate) const STORE_TRIES_MAX: u32 = 20;
 pub(crate) const STORE_TRY_MS: u64 = 10;
@@ -403,24 +406,25 @@ pub(crate) const STORE_TRY_MS: u64 = 10;
 /// a lost acknowledgement.
 pub(crate) const STALL_MS: u64 = 1_000;
 
-/// A pause in a request's body after which the exchange with the origin begins, although the buffer
-/// for the first part of the body is not full: the client may wait for a response. Clients rarely
-/// do that in a body of known length.
+/// A pause in a request's body after which the exchange with the origin begins even if the buffer
+/// for the first part of the body is not full, because the client may be waiting for a response.
+/// With a body of known length, clients rarely wait.
 pub(crate) const UPLOAD_PAUSE_MS: u64 = 5_000;
 
-/// The same in a body of unknown length, which a client may make as it goes.
+/// As [`UPLOAD_PAUSE_MS`], for a body of unknown length, which a client may generate while it
+/// sends.
 pub(crate) const CHUNKED_PAUSE_MS: u64 = 500;
 
-/// Bytes of the first parts of bodies that one worker buffers. A body that finds no room is
-/// buffered no further, and its request waits for a connection to the origin. The bytes of its last
-/// read are not counted.
+/// Bytes of the first parts of bodies that one worker buffers. Without room, a body is not buffered
+/// further, and its request waits for a connection to the origin. The bytes of the last read of a
+/// body are not counted.
 pub(crate) const UPLOAD_ROOM_BYTES: u64 = 16 << 20;
 
-/// 128 kbit/s: slower than a weak mobile connection.
+/// Bytes in [`STALL_MS`]: 128 kbit/s, slower than a weak mobile connection.
 pub(crate) const STALL_BYTES: u64 = 16 << 10;
 
-/// Interval at which a request that waits for a permit asks a stalled exchange to give way: several
-/// times before the request gives up.
+/// Interval at which a request that waits for a permit asks a stalled exchange to break off:
+/// several times before the request gives up.
 pub(crate) const PREEMPT_ASK_MS: u64 = 250;
 
 /// Time for the log's writer thread to write its queue when the server stops.
@@ -430,37 +434,38 @@ pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;
 /// file and up to 8 MiB until it is given up; with daily rotation this is a week.
 pub(crate) const REPLACED_LOGS_MAX: usize = 8;
 
-/// Interval at which the thread of a log whose reader stalls checks whether the log was given up.
+/// Interval at which the writer thread of an access log whose reader stalls checks whether the log
+/// was given up.
 pub(crate) const LOG_GIVEN_UP_POLL_MS: u32 = 250;
 
 /// Interval at which the control thread checks whether the log's writer thread has finished.
 pub(crate) const LOG_FINISH_POLL_MS: u64 = 5;
 
 /// How long a draining server accepts one more request on every open connection. The response says
-/// that the connection ends, so no client sees its connection close while it sends a request.
+/// that the connection ends, so that no connection closes while its client sends a request.
 pub(crate) const DRAIN_IDLE_MS: u64 = 250;
 
-/// Time for the first message of a process that connects to take over; other processes wait until
-/// then.
+/// Time for a process that connects for an upgrade to send its first message; other processes wait
+/// until then.
 pub(crate) const UPGRADE_HELLO_MS_MAX: u64 = 2_000;
 
 /// Time for each further message of an upgrade, except `Ready`. The sender need not prepare
 /// anything, and a process that is stopped or hangs must not block the other.
 pub(crate) const UPGRADE_ANSWER_MS_MAX: u64 = 5_000;
 
-/// Time for a process that takes over to prepare everything, cache included, and send `Ready`;
-/// other processes wait until then.
+/// Time for a process that takes over to prepare everything, including the cache, and to send
+/// `Ready`; other processes wait until then.
 pub(crate) const UPGRADE_READY_MS_MAX: u64 = 60_000;
 
-/// How long all threads of a process that takes over wait for participant rows of the store: most
-/// of `UPGRADE_READY_MS_MAX`, and longer than the default `shutdown_ms_max`, for which the running
-/// server's predecessor may still occupy rows.
+/// How long all threads of a process that takes over wait for participant rows of the store. It is
+/// most of `UPGRADE_READY_MS_MAX`, and longer than the default `shutdown_ms_max`, during which the
+/// predecessor of the running server may still occupy rows.
 pub(crate) const STORE_JOIN_MS_MAX: u64 = 40_000;
 
 /// Interval at which a process that takes over checks for a free participant row.
 pub(crate) const STORE_JOIN_RETRY_MS: u64 = 10;
 
-/// Size of the contents of a message of an upgrade. The longest message has the reason of a
+/// Bytes of the content of an upgrade message. The longest message contains the reason for a
 /// refusal.
 pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;
 
