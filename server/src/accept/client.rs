@@ -1,5 +1,4 @@
-//! A client's connection, as the later steps use it: reading into buffers, and flushing send
-//! queues.
+//! A client's connection, as the later steps use it: reads into buffers, and flushes send queues.
 //!
 //! Every wait for the client is bounded: by the idle time, the time for a head, or the lowest rate
 //! of a body.
@@ -38,23 +37,23 @@ pub(crate) struct Client {
     /// `https` if the connection uses TLS.
     pub(crate) scheme: Scheme,
     registered: RegisteredConnection,
-    /// Bytes that were written to the client.
+    /// The number of bytes that were written to the client.
     sent_bytes: Cell<u64>,
-    /// Bytes that the client has sent so far.
+    /// The number of bytes that the client has sent so far.
     received_bytes: Cell<u64>,
-    /// The times at which its requests arrive, for traces.
+    /// The times at which the client's requests arrive, for traces.
     pub(crate) arrival: ArrivalTimes,
-    /// How far the client is behind the least rate in reading responses.
+    /// How far the client lags behind the lowest permitted rate of reading responses.
     sending: RefCell<Pace>,
-    /// Variables that rules keep from one request of the connection to the next.
+    /// Variables that rules keep between the requests of a connection.
     pub(crate) session: Cell<RuleVariables>,
     /// The address that the client connected to; `None` until [`Client::local`] has asked the
     /// system.
     local: Cell<Option<SocketAddr>>,
     request_count: Cell<u64>,
-    /// Whether the client was told to continue with the body of the present request.
+    /// Whether the client was told to continue with the body of the current request.
     is_continued: Cell<bool>,
-    /// The code point that the connection's packets are marked with.
+    /// The code point with which the connection's packets are marked.
     dscp: Cell<Option<u8>>,
 }
 
@@ -64,7 +63,7 @@ impl Client {
         worker: Rc<Worker>,
         registered: RegisteredConnection,
     ) -> Client {
-        // The waker of a task does not change, so it is registered once and not at every wait.
+        // The waker of a task does not change, so it is registered once instead of at every wait.
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         Client {
             peer: transport.peer(),
@@ -84,7 +83,7 @@ impl Client {
         }
     }
 
-    /// Returns the connection's ticket, which has the deadline of its current wait.
+    /// Returns the connection's ticket, which contains the deadline of its current wait.
     pub(crate) fn ticket(&self) -> &Ticket {
         self.registered.ticket()
     }
@@ -95,7 +94,7 @@ impl Client {
         self.registered.tag()
     }
 
-    /// The network of the client.
+    /// Returns the network of the client.
     pub(crate) fn network(&self) -> ClientNetwork {
         self.registered.network()
     }
@@ -106,12 +105,12 @@ impl Client {
         self.is_continued.set(false);
     }
 
-    /// Notes that the client was told to continue with the body of the present request (100).
+    /// Records that the client was told to continue with the body of the current request (100).
     pub(crate) fn note_continued(&self) {
         self.is_continued.set(true);
     }
 
-    /// Whether the client was told to continue with the body of the present request.
+    /// Whether the client was told to continue with the body of the current request.
     pub(crate) fn is_continued(&self) -> bool {
         self.is_continued.get()
     }
@@ -153,21 +152,21 @@ impl Client {
         self.sent_bytes.get()
     }
 
-    /// Bytes that the client has sent so far.
+    /// Returns the number of bytes that the client has sent so far.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.received_bytes.get()
     }
 
-    /// Returns the least rate of the current settings.
+    /// Returns the lowest permitted rate in the current settings.
     pub(crate) fn least_rate(&self) -> LeastRate {
         let config = self.worker.config();
         LeastRate::new(config.server.body_rate_min, u64::from(config.server.body_grace_ms))
     }
 
-    /// Waits for the client at the least rate, until its ticket is overdue.
+    /// Waits for the client, which must keep to the lowest rate, until its ticket is overdue.
     ///
     /// # Errors
-    /// The client is too far behind.
+    /// The client lags too far behind the rate.
     pub(crate) fn poll_wait<T>(&self, pace: &mut Pace, rate: LeastRate) -> Poll<Result<T, Fault>> {
         match pace.wait(rate) {
             Some(left_ms) => {
@@ -180,8 +179,8 @@ impl Client {
 
     /// Reads into `space`; `Ready(0)` is the end of the stream.
     ///
-    /// The caller arms the ticket before the call or on `Pending`, and checks whether it is
-    /// overdue.
+    /// The caller arms the ticket before the call or when the result is `Pending`, and checks
+    /// whether the ticket is overdue.
     pub(crate) fn poll_read(
         &self,
         cx: &mut Context<'_>,
@@ -197,8 +196,8 @@ impl Client {
         }
     }
 
-    /// Reads the bytes that have arrived, before an idle connection is closed: closing it with
-    /// unread bytes would reset it, and the client would lose its request.
+    /// Reads the bytes that have already arrived, before an idle connection is closed: to close it
+    /// with unread bytes would reset it, and the client would lose its request.
     pub(crate) fn read_now(&self, space: &mut [u8]) -> Option<usize> {
         let count = self.transport.read_now(space)?;
         self.note_read(count);
@@ -213,7 +212,8 @@ impl Client {
         }
     }
 
-    /// Notes that the last read brought a part of a request's head, the first one or a further one.
+    /// Records for traces that the last read brought bytes of a request's head; `is_first` says
+    /// whether they are its first bytes.
     #[inline]
     pub(crate) fn note_head(&self, is_first: bool) {
         if self.worker.tracers.is_on() {
@@ -238,8 +238,8 @@ impl Client {
     /// Sends all of `queue`.
     ///
     /// # Errors
-    /// The client is gone, or reads slower than the least rate; or the store has revoked some of
-    /// the bytes.
+    /// The client is gone or reads slower than the lowest permitted rate, or the store has revoked
+    /// some of the bytes.
     pub(crate) async fn flush(&self, queue: &mut SendQueue) -> Result<(), Fault> {
         if queue.is_empty() {
             return Ok(());
@@ -267,13 +267,13 @@ impl Client {
         self.flush_beyond(queue, bytes_max as usize).await
     }
 
-    /// Sends all of `queue` before another request of the connection is answered, if many bytes
-    /// wait already: a client that does not read its responses gets no more of them.
+    /// Sends all of `queue` before the next request of the connection is answered, if many bytes
+    /// are already waiting: a client that does not read its responses gets no further ones.
     ///
     /// # Errors
     /// See [`Client::flush`].
     pub(crate) async fn flush_before_next(&self, queue: &mut SendQueue) -> Result<bool, Fault> {
-        // Few bytes, as usual: this must cost a hit next to nothing.
+        // The usual case is a queue of few bytes, where this check must cost a hit next to nothing.
         if queue.held_bytes() <= OUTPUT_SHARE_BYTES_MIN && queue.lent_count() < LENT_PIECES_MAX {
             return Ok(false);
         }
@@ -335,9 +335,9 @@ impl Client {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends the connection so that the last response arrives: shuts down the sending side, then
-    /// reads and discards input for a while. Closing with unread bytes would reset the connection
-    /// (RFC 9112 §9.6).
+    /// Ends the connection in such a way that the last response arrives: shuts down the sending
+    /// side, then reads and discards input for a while. To close with unread bytes would reset the
+    /// connection (RFC 9112 §9.6).
     pub(crate) async fn linger(&self, input: &mut Input) {
         self.ticket().arm(LINGER_MS_MAX);
         let mut left = LINGER_BYTES_MAX;
@@ -366,7 +366,8 @@ impl Client {
 /// the connection does not count from the start of this one.
 struct Flush<'a> {
     client: &'a Client,
-    /// Set once the flush has waited: the bytes that count as the worker's waiting output.
+    /// Set once the flush has waited: its share of the bytes that the worker counts as waiting
+    /// output.
     waiting_bytes: Option<usize>,
 }
 

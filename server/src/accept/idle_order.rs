@@ -1,11 +1,11 @@
-//! The order in which idle connections are closed to make room: those of the network with the most
-//! connections first, and of these the one that has been idle for the longest time.
+//! The order in which idle connections are closed to make room: connections of the network with the
+//! most connections come first, and within a network the connection that has been idle for longest.
 //!
-//! The order is repaired only when a connection has to be closed, so that a request costs no change
-//! of it. An entry has the time since which its connection was idle when the connection was last
-//! looked at. That time never exceeds the real one, so an entry at the front whose time is still
-//! right belongs to the connection that is wanted. The caller compares the times, and repairs an
-//! entry whose time is wrong.
+//! The order is repaired only when a connection has to be closed, so that a request does not have
+//! to change it. Each entry has the time since which its connection had been idle when it was last
+//! looked at. That time never exceeds the current one, so if the time of the first entry is still
+//! right, its connection is the one to close. The caller compares the times, and repairs an entry
+//! whose time is wrong.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -16,7 +16,7 @@ use super::ClientNetwork;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct IdleEntry {
     pub(super) network: ClientNetwork,
-    /// The time since which the connection was idle when it was last looked at.
+    /// The time since which the connection had been idle when it was last looked at.
     pub(super) since_ms: u64,
     pub(super) slot: u32,
 }
@@ -32,7 +32,7 @@ pub(super) struct IdleOrder {
 }
 
 impl IdleOrder {
-    /// Number of connections from one network.
+    /// Returns the number of connections from one network.
     pub(super) fn count_of(&self, network: ClientNetwork) -> u32 {
         self.counts.get(&network).copied().unwrap_or(0)
     }
@@ -68,15 +68,15 @@ impl IdleOrder {
         });
     }
 
-    /// The first entry of one network.
+    /// Returns the first entry of one network.
     pub(super) fn first_of(&self, network: ClientNetwork) -> Option<IdleEntry> {
         let from = IdleEntry { network, since_ms: 0, slot: 0 };
         self.entries.range(from..).next().copied().filter(|entry| entry.network == network)
     }
 
-    /// The first entry of the network that has the most connections, if it has more than
+    /// Returns the first entry of the network that has the most connections, if it has more than
     /// `newcomer`; otherwise the first entry of `newcomer`. A network cannot displace connections
-    /// of networks that have no more than it has.
+    /// of networks that have no more connections than itself.
     pub(super) fn first_for(&self, newcomer: Option<ClientNetwork>) -> Option<IdleEntry> {
         let own_count = newcomer.map_or(0, |network| self.count_of(network));
         let larger = self.ranking.first().filter(|(Reverse(count), _, _)| *count > own_count);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_largest_network_comes_first_and_among_equals_the_longest_idle_connection() {
-        // Connections as network and time, the network of a new connection, the slot that is first.
+        // Columns: connections as (network, time); the network of a new connection; the first slot.
         let two_networks: &[_] = &[(1, 5), (2, 9), (2, 7)];
         let cases = [
             (two_networks, 3, Some(2)),

@@ -14,9 +14,8 @@ use crate::limits::{ACCEPT_RETRY_MS, DISPLACED_MAX};
 use crate::transport::{Listener, Transport};
 use crate::worker::Worker;
 
-/// Accepts connections until the worker drains. Then it accepts the connections that are queued
-/// already, unless another process accepts from the queues. Calls `serve` with each connection that
-/// is admitted.
+/// Accepts connections until the worker drains. Then accepts those that are already queued, unless
+/// another process accepts from the same queues. Calls `serve` with each admitted connection.
 pub(crate) async fn accept_connections(
     worker: Rc<Worker>,
     listeners: Vec<Box<dyn Listener>>,
@@ -44,7 +43,7 @@ pub(crate) async fn accept_connections(
                 if let Some(admitted) = admit(&worker, transport) {
                     let network = admitted.registered.network();
                     serve(Rc::clone(&worker), admitted);
-                    // Connections are idle only once their tasks have run.
+                    // A connection becomes idle only after its task has run.
                     if pressure(&worker, network).is_some() {
                         tokio::task::yield_now().await;
                     }
@@ -55,9 +54,10 @@ pub(crate) async fn accept_connections(
                 worker.event(Event::AcceptFailed, &error);
                 if is_exhaustion(&error) {
                     // The kernel reports this even if no connection waits. Then the descriptor that
-                    // becomes free is for the next one.
+                    // is freed serves the next connection.
                     let has_displaced = displace(&worker, Pressure::Descriptors).await;
-                    // If a closed connection did not help, closing many at once would not either.
+                    // If closing one connection did not help, closing many at once would not help
+                    // either.
                     if is_exhausted || !has_displaced {
                         tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
                     }
@@ -107,7 +107,8 @@ pub(crate) struct AdmittedConnection {
 }
 
 impl AdmittedConnection {
-    /// Makes a connection of one stream of an HTTP/2 connection, which was admitted before.
+    /// Creates the connection for one stream of an HTTP/2 connection, which has already been
+    /// admitted.
     pub(crate) fn of_stream(
         worker: &Worker,
         transport: Box<dyn Transport>,
@@ -116,8 +117,8 @@ impl AdmittedConnection {
         AdmittedConnection { transport, registered: worker.registry.enter_stream(network) }
     }
 
-    /// Makes the client of the connection. The task that serves the connection must call this,
-    /// because its waker is registered.
+    /// Creates the client of the connection. Must be called by the task that serves the connection,
+    /// because that task's waker is registered.
     pub(crate) async fn into_client(self, worker: Rc<Worker>) -> Client {
         Client::new(self.transport, worker, self.registered).await
     }
@@ -140,7 +141,7 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedC
     Some(AdmittedConnection { transport, registered })
 }
 
-/// Closes an idle connection if there is no room for the connection of `transport` otherwise.
+/// Closes an idle connection if there is otherwise no room for the connection of `transport`.
 async fn make_room(worker: &Worker, transport: &dyn Transport) {
     let peer = transport.peer().ip();
     for _ in 0..DISPLACED_MAX {
@@ -152,7 +153,7 @@ async fn make_room(worker: &Worker, transport: &dyn Transport) {
     }
 }
 
-/// Asks an idle connection to end, and waits until it has ended or has found a request. Returns
+/// Asks an idle connection to end, and waits until it has ended or has received a request. Returns
 /// whether there was an idle connection.
 async fn displace(worker: &Worker, pressure: Pressure) -> bool {
     let Some(ticket) = worker.registry.longest_idle(pressure) else { return false };
@@ -160,7 +161,7 @@ async fn displace(worker: &Worker, pressure: Pressure) -> bool {
     true
 }
 
-/// Returns the limit that leaves no room for a connection from `network`.
+/// Returns the limit that leaves no room for a connection from `network`; `None` if there is room.
 fn pressure(worker: &Worker, network: ClientNetwork) -> Option<Pressure> {
     let (registry, config) = (&worker.registry, worker.config());
     let settings = &config.server;

@@ -1,4 +1,4 @@
-//! The network of a client, which shares limits as one client does.
+//! The network of a client. All clients of a network share limits as if they were one client.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv6Addr};
 pub(crate) struct ClientNetwork(IpAddr);
 
 impl ClientNetwork {
-    /// The network of `address`; `ipv6_bits` is the length of an IPv6 prefix.
+    /// Returns the network of `address`; `ipv6_bits` is the length of an IPv6 prefix.
     pub(crate) fn of(address: IpAddr, ipv6_bits: u8) -> ClientNetwork {
         ClientNetwork(match address.to_canonical() {
             IpAddr::V6(address) => {

@@ -4,7 +4,7 @@
 //! registered or cancelled for a request. A sweep walks over the table in slices and wakes the
 //! connections that are overdue. A connection that is woken finds out which of its waits has ended.
 //!
-//! A new connection may displace an idle one. The idle connection is asked to end, and looks first
+//! A new connection may displace an idle one. The idle connection is asked to end, but first checks
 //! whether a request has arrived.
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ use super::network::ClientNetwork;
 use crate::clock;
 use crate::limits::{IDLE_LOOKS_MAX, SWEEP_SLICES};
 
-/// The state of a connection that its worker needs: its deadline and its waker.
+/// What a worker has to know of a connection: its deadlines, its waker and requests to end.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     /// The number that identifies the connection: its slot in the table (lower 32 bits), and its
@@ -29,14 +29,15 @@ pub(crate) struct Ticket {
     /// The time at which the current wait ends, in [`clock::monotonic_ms`]; 0 while there is no
     /// wait.
     deadline_ms: Cell<u64>,
-    /// The time since which the connection is idle (between two requests, with no input and nothing
-    /// to write), in [`clock::monotonic_ms`]; 0 while it is not.
+    /// The time since which the connection has been idle (between two requests, with no input and
+    /// nothing to write), in [`clock::monotonic_ms`]; 0 while it is busy.
     idle_since_ms: Cell<u64>,
-    /// The time of the connection's entry in the order of idle connections; `None` if it has none.
+    /// The time in the connection's entry in the order of idle connections; `None` if it has no
+    /// entry.
     entry_ms: Cell<Option<u64>>,
     /// Whether the connection is asked to end if it is still idle.
     is_displaced: Cell<bool>,
-    /// Wakes the task that has asked.
+    /// Wakes the task that asked the connection to end.
     displacer: RefCell<Option<Waker>>,
     /// Whether the store has revoked some of the bytes that the connection still has to send.
     cut: Cell<bool>,
@@ -64,7 +65,8 @@ impl Ticket {
         self.armed() && self.deadline_ms.get() <= clock::monotonic_ms()
     }
 
-    /// Begins the time between two requests, which ends `wait_ms` from now, unless it has begun.
+    /// Begins the idle time between two requests, which ends `wait_ms` from now, unless it has
+    /// already begun.
     pub(crate) fn begin_idle(&self, wait_ms: u64) {
         let has_begun = self.idle_since_ms.get() != 0;
         if has_begun && self.armed() {
@@ -79,19 +81,19 @@ impl Ticket {
         }
     }
 
-    /// Ends the time between two requests.
+    /// Ends the idle time between two requests.
     pub(crate) fn end_idle(&self) {
         self.idle_since_ms.set(0);
         self.settle();
     }
 
-    /// Whether the connection is to end if it is still idle, because another takes its place.
+    /// Whether the connection is to end if it is still idle, because another needs its place.
     pub(crate) fn is_displaced(&self) -> bool {
         self.is_displaced.get()
     }
 
-    /// Asks the connection to end if it is still idle, and waits until it has ended or has found a
-    /// request.
+    /// Asks the connection to end if it is still idle, and waits until it has ended or has received
+    /// a request.
     pub(super) async fn displace(&self) {
         let mut has_asked = false;
         poll_fn(|cx| {
@@ -117,8 +119,8 @@ impl Ticket {
         }
     }
 
-    /// Whether the store has revoked some of the bytes that are still to be sent. Then the other
-    /// bytes need not be sent either.
+    /// Whether the store has revoked some of the bytes that are still to be sent. Then the
+    /// connection need not send the rest either.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.get()
     }
@@ -152,7 +154,7 @@ pub(crate) struct Registry {
     idle_order: RefCell<IdleOrder>,
     sweep_from: Cell<usize>,
     entered_count: Cell<u64>,
-    /// Number of streams of HTTP/2 connections among the tickets.
+    /// The number of tickets that belong to streams of HTTP/2 connections.
     stream_count: Cell<usize>,
 }
 
@@ -167,9 +169,10 @@ pub(crate) struct RegisteredConnection {
 /// The limit that leaves no room for a new connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pressure {
-    /// The network of the new connection has as many connections as it may.
+    /// The network of the new connection already has as many connections as it may.
     Network(ClientNetwork),
-    /// The worker has as many connections as it may; the network is that of the new connection.
+    /// The worker already has as many connections as it may; the network is that of the new
+    /// connection.
     Worker(ClientNetwork),
     /// The process has no more descriptors.
     Descriptors,
@@ -181,7 +184,7 @@ impl Registry {
         self.tickets.borrow().len() - self.stream_count.get()
     }
 
-    /// Number of connections from one network.
+    /// Returns the number of connections from one network.
     pub(crate) fn count_of(&self, network: ClientNetwork) -> u32 {
         self.idle_order.borrow().count_of(network)
     }
@@ -196,8 +199,8 @@ impl Registry {
         registered
     }
 
-    /// Registers a stream of a connection from `network`. It has a deadline and a waker of its own,
-    /// and counts for no limit on connections.
+    /// Registers a stream of a connection from `network`. The stream has a deadline and a waker of
+    /// its own, and does not count towards any limit on connections.
     pub(crate) fn enter_stream(self: &Rc<Self>, network: ClientNetwork) -> RegisteredConnection {
         self.stream_count.update(|count| count + 1);
         self.enter_ticket(network, true)
@@ -250,12 +253,13 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
-    /// Returns the idle connection that has to make room: under the pressure of one network, its
-    /// connection that has been idle for the longest time; otherwise that of the network with the
-    /// most connections. Returns `None` if there is none, or none that this pressure permits.
+    /// Returns the idle connection that has to make room: under the pressure of one network, that
+    /// network's connection that has been idle for longest; otherwise the longest idle connection
+    /// of the network with the most connections. Returns `None` if no connection is idle, or if
+    /// this pressure permits none to be displaced.
     ///
-    /// A call looks at [`IDLE_LOOKS_MAX`] connections at most. If their entries in the order were
-    /// all wrong, it returns the one of them that has been idle for the longest time.
+    /// A call looks at [`IDLE_LOOKS_MAX`] connections at most. If their entries in the order are
+    /// all wrong, it returns the connection among them that has been idle for longest.
     pub(super) fn longest_idle(&self, pressure: Pressure) -> Option<Rc<Ticket>> {
         let tickets = self.tickets.borrow();
         let mut idle_order = self.idle_order.borrow_mut();
@@ -285,7 +289,7 @@ impl Registry {
     }
 
     /// Makes the connection with this tag end, if it is still registered, because the store has
-    /// revoked some of the bytes that it still has to send.
+    /// revoked some of the bytes that the connection still has to send.
     pub(crate) fn cut(&self, tag: u64) {
         let tickets = self.tickets.borrow();
         let ticket = tickets.get(tag as u32 as usize).filter(|ticket| ticket.tag == tag);
@@ -311,7 +315,7 @@ impl RegisteredConnection {
         self.ticket.tag
     }
 
-    /// The network of the client.
+    /// Returns the network of the client.
     pub(crate) fn network(&self) -> ClientNetwork {
         self.ticket.network
     }
