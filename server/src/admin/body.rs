@@ -28,7 +28,7 @@ pub(super) enum AdminBody {
 }
 
 impl AdminBody {
-    /// Keeps the connection busy until the end of a streamed body.
+    /// Counts the connection as busy until the end of a streamed body.
     pub(super) fn keep_active(self, request: ActiveRequest) -> AdminBody {
         match self {
             AdminBody::Whole(body) => AdminBody::Whole(body),
@@ -43,7 +43,7 @@ impl AdminBody {
 /// Sends the lines of a streamed response.
 pub(super) struct LineSender(mpsc::Sender<Bytes>);
 
-/// The error of a client that has closed its connection.
+/// The error for a client that has closed its connection.
 pub(super) struct ClientGone;
 
 impl LineSender {
@@ -60,7 +60,7 @@ impl LineSender {
     /// Queues complete lines; waits while too many earlier lines are still to be sent.
     ///
     /// # Errors
-    /// [`ClientGone`].
+    /// [`ClientGone`]: the client has closed its connection.
     pub(super) async fn write(&self, lines: String) -> Result<(), ClientGone> {
         self.0.send(lines.into()).await.map_err(|_| ClientGone)
     }
@@ -73,7 +73,7 @@ impl LineSender {
     /// Queues one JSON object as a line.
     ///
     /// # Errors
-    /// [`ClientGone`].
+    /// [`ClientGone`]: the client has closed its connection.
     pub(super) async fn write_json(&self, value: &Value) -> Result<(), ClientGone> {
         self.write(format!("{value}\n")).await
     }
@@ -92,7 +92,7 @@ impl Body for AdminBody {
             AdminBody::Lines { lines, active } => {
                 let piece = lines.poll_recv(context);
                 match (&*active, &piece) {
-                    // The server has to make the next lines first.
+                    // The client has to wait for the server, which has not made the next lines yet.
                     (Some(request), Poll::Pending) => request.note_work(),
                     (Some(request), Poll::Ready(_)) => request.note_progress(),
                     (None, _) => {}

@@ -41,8 +41,8 @@ pub(super) async fn explain(control: &Rc<Control>, query: Option<&str>) -> Admin
     }
 }
 
-/// Makes the head of the request that the query describes. A Host field in `header` replaces the
-/// host of the URL, as with curl.
+/// Makes the head of the request that the query describes. A Host field among the `header`
+/// parameters replaces the host of the URL, as in curl.
 fn request_of(
     query: &AdminQuery,
     settings: &ServerSettings,
@@ -89,7 +89,7 @@ fn host_of(authority: Authority<'_>) -> String {
     }
 }
 
-/// Whether a text is a token, as the names of fields and methods are.
+/// Whether the text is a token, the syntax of field names and methods (RFC 9110 §5.6.2).
 fn is_token(text: &str) -> bool {
     FieldName::parse(text.as_bytes()).is_some()
 }

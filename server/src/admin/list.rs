@@ -1,4 +1,4 @@
-//! `GET /ls`: stored responses in the order of keys, a line for each resource.
+//! `GET /ls`: stored responses in the order of their keys, one line for each resource.
 
 use std::fmt::Write;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ pub(super) fn list(control: &Rc<Control>, query: Option<&str>) -> AdminResponse 
     let (lines, answer) = LineSender::answer();
     let control = Rc::clone(control);
     tokio::task::spawn_local(async move {
-        // A client that has read enough may close the connection.
+        // The client may close the connection once it has read enough.
         let _ = listing.write(&control, &lines).await;
     });
     answer
@@ -86,7 +86,7 @@ impl Listing {
                 after = next;
             }
         }
-        // The limit ended the list, so further keys or selections may not have been listed.
+        // If the limit ended the list, some keys or selections may not have been listed.
         let goes_on = self.after.filter(|_| self.left == 0);
         let after = goes_on.and_then(|key| KeyText::of(&key));
         let after = after.map(|text| format!("{} {}", text.site, text.url));
@@ -116,7 +116,7 @@ impl Listing {
     }
 }
 
-/// Parses `SITE URL`, as in the last line of a list, into a key.
+/// Parses `SITE URL`, the form of a key in the last line of a list.
 ///
 /// The site need not be configured, because responses of a removed site are listed too.
 fn key_after(text: &str) -> Result<Vec<u8>, QueryError> {
@@ -128,7 +128,7 @@ fn key_after(text: &str) -> Result<Vec<u8>, QueryError> {
     Ok(key)
 }
 
-/// Whether keys that begin with `within` can follow the key `after`.
+/// Whether any key that begins with `within` can come after the key `after`.
 fn reaches_behind(within: &[u8], after: &[u8]) -> bool {
     after.starts_with(within) || within > after
 }
@@ -185,7 +185,7 @@ mod tests {
             let within = listing.selections.iter().map(|selection| selection.within.clone());
             assert_eq!(within.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{query}");
         }
-        // A site that is not configured any more.
+        // A site that is no longer configured.
         assert_eq!(
             read("after=b+http://a.org/").expect("b").after,
             Some(b"b\0http\0org.a\0/".into())

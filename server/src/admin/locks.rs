@@ -1,4 +1,4 @@
-//! Switching the lock profile of this process.
+//! Switches the lock profile of this process.
 
 use forebay_sync::profile::{Profile, StackPlan, installed};
 use http::StatusCode;

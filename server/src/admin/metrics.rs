@@ -33,7 +33,7 @@ pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleRepo
     text
 }
 
-/// Writes the counter of a reason: all of them are one metric with a label.
+/// Writes the counter of a reason. All reasons share one metric; a label tells them apart.
 fn write_reason(text: &mut String, reason: Reason, value: u64) {
     if reason.code() == 0 {
         let help = "Answers with this `detail` in Cache-Status.";
@@ -72,7 +72,7 @@ fn write_rules(text: &mut String, report: &RuleReport) {
     }
 }
 
-/// Escapes a label's value as the format requires.
+/// Escapes the value of a label for Prometheus.
 fn label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -85,8 +85,8 @@ fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u6
     );
 }
 
-/// Writes a histogram. Its buckets are cumulative in this format: each bucket includes the ones
-/// before it.
+/// Writes a histogram. Its buckets are cumulative in this format: each bucket includes all smaller
+/// ones.
 fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramValue) {
     let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} histogram");
     let mut count: u64 = 0;
@@ -125,7 +125,7 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// The table of metrics of a header rule, which count since the last reload.
+    /// The metrics of a header rule, counted since the last reload.
     RULE_NUMBERS of RuleCount:
     counter "rule_runs_total" runs
         "Times that a header rule was evaluated.";
@@ -142,7 +142,7 @@ numbers! {
 }
 
 numbers! {
-    /// The table of the store's metrics, which are read on request.
+    /// The metrics of the store, which are read on request.
     STORE_NUMBERS of Stats:
     gauge "cache_budget_bytes" budget_bytes
         "Memory budget of the cache: the sum of the free, live, dead, metadata, growing, pinned \

@@ -53,7 +53,7 @@ pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
     }
 }
 
-/// Takes a place for a new connection; `None` if there is none.
+/// Takes a place for a new connection; `None` if all places are taken by busy connections.
 fn admit(
     control: &Control,
     open: &Rc<OpenConnections>,

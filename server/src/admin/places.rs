@@ -1,11 +1,11 @@
-//! The open admin connections. If there are too many, the one that is idle for longest makes room,
-//! so idle connections of a local client cannot keep an operator out.
+//! The open admin connections. If there are too many, the connection that has been idle for longest
+//! makes room, so idle connections of a local client cannot keep an operator out.
 //!
 //! A connection is idle while the server waits for the client: for a head, or for a body. It is
-//! busy while the server works on a request and while it streams the answer, but a client that
-//! stops reading a streamed answer, or has got its last piece, is idle after
-//! [`ADMIN_IDLE_MS_MAX`]. An answer in one piece has no such time: if its client has not read it
-//! when another connection needs the place, the rest of it is lost.
+//! busy while the server works on a request and while it streams the answer. But a client that
+//! stops reading a streamed answer, or has received its last piece, counts as idle after
+//! [`ADMIN_IDLE_MS_MAX`]. An answer in one piece has no such grace time: if its client has not read
+//! it when another connection needs the place, the rest of the answer is lost.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use crate::clock;
 use crate::limits::ADMIN_IDLE_MS_MAX;
 
-/// The open connections, and those of them that can be displaced.
+/// The open connections, and the list of those that can be displaced.
 #[derive(Debug)]
 pub(super) struct OpenConnections {
     max: usize,
@@ -33,7 +33,7 @@ struct IdlePlace {
     from_ms: u64,
 }
 
-/// One open connection. Dropping it gives its place back.
+/// One open connection. Dropping it frees its place.
 #[derive(Debug)]
 pub(super) struct OpenConnection {
     all: Rc<OpenConnections>,
@@ -41,11 +41,12 @@ pub(super) struct OpenConnection {
     task: RefCell<Option<AbortHandle>>,
 }
 
-/// A request that is being worked on. Dropping it makes its connection idle.
+/// A request in progress. Dropping it makes its connection idle.
 #[derive(Debug)]
 pub(super) struct ActiveRequest {
     connection: Rc<OpenConnection>,
-    /// Whether the answer is streamed. Its end then has the idle time to leave.
+    /// Whether the answer is streamed. After its end, the connection keeps its place for the idle
+    /// time.
     is_streamed: Cell<bool>,
 }
 
@@ -81,7 +82,7 @@ impl OpenConnections {
             let Some(oldest) = self.take_idle(now_ms) else {
                 return Admission::Full;
             };
-            // The aborted task gives its place back when it is dropped, soon.
+            // The aborted task frees its place when it is dropped, which happens soon.
             oldest.task.abort();
         }
         self.open_count.update(|count| count + 1);
@@ -102,7 +103,7 @@ impl OpenConnections {
         }
     }
 
-    /// Removes the connection that is idle for longest from the list of idle ones.
+    /// Removes the connection that has been idle for longest from the list of idle connections.
     fn take_idle(&self, now_ms: u64) -> Option<IdlePlace> {
         let mut idle = self.idle.borrow_mut();
         let candidates = idle.iter().enumerate().filter(|(_, place)| place.from_ms <= now_ms);
@@ -112,7 +113,7 @@ impl OpenConnections {
 }
 
 impl OpenConnection {
-    /// Names the task that serves the connection, which is idle until its first request.
+    /// Sets the task that serves the connection. The connection is idle until its first request.
     pub(super) fn serve_by(&self, task: AbortHandle) {
         self.task.replace(Some(task));
         self.become_idle(clock::monotonic_ms());
@@ -146,14 +147,15 @@ impl ActiveRequest {
         part
     }
 
-    /// Notes that the connection has taken a piece of a streamed answer. If it takes no further
-    /// one for the idle time, the client does not read.
+    /// Records that the connection has taken a piece of a streamed answer. If it takes no further
+    /// piece within the idle time, the client is not reading.
     pub(super) fn note_progress(&self) {
         self.is_streamed.set(true);
         self.connection.become_idle(clock::monotonic_ms() + ADMIN_IDLE_MS_MAX);
     }
 
-    /// Notes that the connection waits for a piece of a streamed answer, which the server makes.
+    /// Records that the connection waits for the server to make the next piece of a streamed
+    /// answer.
     pub(super) fn note_work(&self) {
         self.is_streamed.set(true);
         self.connection.leave_idle();
@@ -180,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Opens a connection, and calls `begin` in its task, which then waits forever.
+    /// Opens a connection, and calls `begin` in the connection's task, which then waits forever.
     fn open<T: 'static>(
         all: &Rc<OpenConnections>,
         now_ms: u64,

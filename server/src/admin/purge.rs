@@ -116,8 +116,8 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
     json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
 }
 
-/// Counts the responses of a URL. In key order, a key precedes all longer keys that begin with it,
-/// so listing one resource for each key is enough.
+/// Counts the responses of a URL. In the order of keys, a key precedes all longer keys that begin
+/// with it, so it is enough to list one resource for each key.
 fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> AdminResponse {
     let mut weighed = SelectionSize { walked: WalkProgress::default(), sample: Vec::new() };
     for key in keys {

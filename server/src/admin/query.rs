@@ -1,4 +1,4 @@
-//! The query of an admin request: the selection of stored responses, and options.
+//! The query of an admin request: the selection of stored responses, and other options.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ pub(super) struct AdminQuery {
 /// The error of an invalid parameter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct QueryError {
-    /// Name of the parameter.
+    /// The name of the parameter.
     pub(super) argument: String,
     pub(super) text: String,
-    /// Offset of the error in the parameter's value.
+    /// The offset of the error in the parameter's value, in bytes.
     pub(super) at: Option<usize>,
 }
 
@@ -86,7 +86,8 @@ impl AdminQuery {
         ["host", "prefix", "tag"].iter().any(|name| self.values.contains_key(name))
     }
 
-    /// Returns the selections of the query, in key order. Each has a key prefix and the tags.
+    /// Returns the selections of the query, in the order of keys. Each has a key prefix and the
+    /// tags.
     pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, QueryError> {
         let site = self.text("site");
         if let Some(site) = site {

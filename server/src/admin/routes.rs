@@ -78,7 +78,7 @@ POST /reload   reads the configuration again
 ";
 
 /// Whether a request names a loopback host and does not come from a web page. A browser sends the
-/// host in `Host`, and the page's origin in `Origin`.
+/// host in `Host`, and the origin of the page in `Origin`.
 fn is_local(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     // A request with two Host fields is refused: one of them could name another host.
@@ -93,8 +93,8 @@ fn is_local(headers: &HeaderMap) -> bool {
     is_loopback && !headers.contains_key(header::ORIGIN)
 }
 
-/// Whether every worker's event loop turns. The control thread answers, so a worker that is stuck
-/// does not delay the answer.
+/// Whether the event loop of every worker makes progress. The control thread answers, so a worker
+/// that is stuck does not delay the answer.
 fn health(control: &Control) -> AdminResponse {
     let stuck = control.stuck_workers();
     if stuck.is_empty() {
@@ -106,8 +106,8 @@ fn health(control: &Control) -> AdminResponse {
 
 async fn prometheus(control: &Control) -> AdminResponse {
     let (rules, stuck) = control.rule_report().await;
-    // Without the counts of one worker the sums would fall, and rise again later: a reader would
-    // take that for a restart and for new runs. So there are none.
+    // Without the counts of one worker, the sums would fall and rise again later, which a
+    // monitoring system would take for a restart. So the report has no rules in that case.
     let rules = if stuck.is_empty() { rules } else { RuleReport::default() };
     let text = metrics::prometheus(&control.counters, &control.store.stats(), &rules);
     typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())

@@ -1,4 +1,4 @@
-//! `GET /trace`: the steps of requests as they pass.
+//! `GET /trace`: the steps of requests, streamed as they happen.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct TraceQuery {
 /// An open trace.
 struct TraceStream {
     control: Rc<Control>,
-    /// Given back on drop, before the gauge is updated.
+    /// Freed before the gauge of open traces is updated.
     place: Option<TracePlace>,
     reader: TraceReader,
     is_json: bool,
@@ -53,7 +53,7 @@ pub(super) async fn trace(control: &Rc<Control>, query: Option<&str>) -> AdminRe
     control.count(Counter::Traces, 1);
     let (tracer, reader) = Tracer::new(filter);
     let stuck = control.attach_tracer(&tracer).await;
-    // Only workers keep the tracer, so that the trace ends if all of them have ended.
+    // From here on only workers hold the tracer, so that the trace ends if all of them have ended.
     drop(tracer);
     let (lines, mut answer) = LineSender::answer();
     if !is_json {
@@ -145,7 +145,7 @@ impl TraceStream {
         let Some(place) = &mut self.place else { return Err(ClientGone) };
         let heartbeat = tokio::time::sleep(Duration::from_millis(TRACE_HEARTBEAT_MS));
         tokio::select! {
-            // A busy server must not keep a trace from ending.
+            // The events that end a trace come first, so that a busy server cannot keep it open.
             biased;
             () = lines.closed() => Err(ClientGone),
             end = place.ended() => Ok(TraceItem::End(end)),
