@@ -1,4 +1,4 @@
-//! Flags, the default configuration file and `docs/settings.md`, made from the table.
+//! Flags, the default configuration file and `docs/settings.md`, generated from the table.
 
 use std::fmt::Write;
 
@@ -68,7 +68,7 @@ fn toml_default(setting: &Setting) -> String {
         let words: Vec<_> = default.split(',').filter(|word| !word.is_empty()).collect();
         return format!("{words:?}");
     }
-    // A bare 0 needs no unit, and so no quotes.
+    // The number 0 needs no unit, and so no quotes.
     match setting.kind.is_quoted() && default != "0" {
         true => format!("{default:?}"),
         false => default.to_owned(),
@@ -95,7 +95,7 @@ fn upper_first(text: &str) -> String {
 /// The text of `docs/settings.md` above its tables.
 const INTRODUCTION: &str = include_str!("settings_intro.md");
 
-/// Returns the page `docs/settings.md`.
+/// Returns the content of `docs/settings.md`.
 pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     markdown_table(&mut out, "The server: at the top of the file", SERVER);

@@ -67,7 +67,7 @@ pub(crate) enum ProblemSpan {
 pub(crate) struct FileText<'a> {
     name: &'a str,
     text: &'a str,
-    /// Offset of the first byte of each line.
+    /// The offset of the first byte of each line.
     line_starts: Vec<usize>,
 }
 
@@ -139,8 +139,8 @@ impl ConfigError {
 }
 
 impl ConfigErrors {
-    /// Returns `Ok` if there are no `problems` of the configuration file or of flags, and no errors
-    /// `elsewhere`, which means in rule files.
+    /// Returns `Ok` if there are no `problems` in the configuration file or in flags, and no errors
+    /// `elsewhere`, that is, in rule files.
     pub(crate) fn check(
         file: &FileText<'_>,
         mut problems: Vec<(ProblemSpan, ValueProblem)>,
@@ -159,7 +159,7 @@ impl ConfigErrors {
         Err(ConfigErrors { count, errors: errors.collect() })
     }
 
-    /// Returns the errors that are kept, at most `CONFIG_ERRORS_MAX`.
+    /// Returns the errors that are kept: at most `CONFIG_ERRORS_MAX`.
     pub fn iter(&self) -> std::slice::Iter<'_, ConfigError> {
         self.errors.iter()
     }

@@ -1,4 +1,4 @@
-//! Pages that take the place of the text of this server's own error responses.
+//! Pages that replace the text of this server's own error responses.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,12 +16,13 @@ pub struct ErrorPages(Vec<ErrorPage>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorPage {
     status: u16,
-    /// The field lines of the response, each with its end.
+    /// The field lines of the response, each with its line end.
     pub(crate) lines: &'static [u8],
     pub(crate) body: Arc<[u8]>,
 }
 
-/// The field lines by the ending of a file's name. An error response must not be stored.
+/// The field lines for each ending of a file name. They say that an error response must not be
+/// stored.
 const TYPES: [(&str, &[u8]); 3] = [
     ("html", b"content-type: text/html; charset=utf-8\r\ncache-control: no-store\r\n"),
     ("json", b"content-type: application/json\r\ncache-control: no-store\r\n"),
@@ -57,7 +58,7 @@ impl Readable for ErrorPages {
     }
 }
 
-/// Reads the page that a text such as `502=/etc/forebay/502.html` names.
+/// Reads the page that a text like `502=/etc/forebay/502.html` names.
 fn read_page(text: &str) -> Result<ErrorPage, String> {
     let form = || "write a status and the absolute path of a file".to_owned();
     let (status, path) = text.split_once('=').ok_or_else(form)?;
@@ -72,7 +73,7 @@ fn read_page(text: &str) -> Result<ErrorPage, String> {
     let lines = TYPES.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
     let (_, lines) = lines.ok_or("the name of a page ends in .html, .json or .txt")?;
     let failed = |error| format!("the file cannot be read: {error}");
-    // Opening a pipe would wait for its writer.
+    // To open a pipe would block until it has a writer.
     if !path.metadata().map_err(failed)?.is_file() {
         return Err("this is not a regular file".to_owned());
     }

@@ -70,7 +70,8 @@ impl Network {
         if let IpAddr::V6(mapped) = address
             && let Some(plain) = mapped.to_ipv4_mapped()
         {
-            // Client addresses are compared in their IPv4 form, so this network would match none.
+            // Client addresses are compared in their IPv4 form, so an IPv4-mapped IPv6 network
+            // would match none.
             let bits = bits.saturating_sub(96);
             return Err(format!("this is an IPv4 address: write \"{plain}/{bits}\""));
         }
@@ -113,7 +114,7 @@ impl Readable for AddressList {
     }
 }
 
-/// A list of field names. The list may also cover every name that contains an underscore.
+/// A list of field names. It may also cover every name that contains an underscore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldNameList {
     names: Vec<Box<str>>,
@@ -150,15 +151,15 @@ impl Readable for FieldNameList {
     }
 }
 
-/// A list of names of cookies, fields or parameters, each of which may end in `*` for every name
-/// that begins so.
+/// A list of names of cookies, fields or parameters. A name that ends in `*` covers every name that
+/// begins with the text before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamePatterns(Vec<NamePattern>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NamePattern {
     text: Box<str>,
-    /// Whether the text is only the beginning of the names.
+    /// Whether the text is only a prefix of the names.
     is_prefix: bool,
 }
 
@@ -178,7 +179,7 @@ impl NamePatterns {
         self.has_by(name, <[u8]>::eq_ignore_ascii_case)
     }
 
-    /// Whether an origin may read this name of a cookie as one that the list covers.
+    /// Whether an origin may take this name of a cookie for a name that the list covers.
     pub fn may_have_cookie(&self, name: &[u8]) -> bool {
         let is_named =
             |pattern: &NamePattern| may_be_named(name, pattern.text.as_bytes(), pattern.is_prefix);
@@ -193,7 +194,7 @@ impl NamePatterns {
         })
     }
 
-    /// Reads patterns; `is_name` is the syntax of a name, or of its beginning.
+    /// Reads patterns; `is_name` checks the syntax of a name, or of a prefix of names.
     pub(super) fn of(
         texts: Vec<&str>,
         setting: &Setting,
@@ -258,7 +259,7 @@ impl Readable for StatusFreshness {
     }
 }
 
-/// The response fields that tags are read from.
+/// The response fields from which tags are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagFields(FieldSet);
 
@@ -316,7 +317,7 @@ impl Readable for TargetList {
 }
 
 impl RouteSettings {
-    /// The times for which stale responses are served.
+    /// Returns the times for which stale responses are served.
     pub(crate) fn stale_rules(&self) -> StaleRules {
         StaleRules {
             stale_while_revalidate_s: self.stale_while_revalidate_s,
@@ -325,12 +326,13 @@ impl RouteSettings {
         }
     }
 
-    /// The settings for storing and freshness. `has_cookie` says whether the request has a cookie.
+    /// Returns the settings for storing and freshness. `has_cookie` says whether the request has a
+    /// cookie.
     pub(crate) fn cache_rules(&self, has_cookie: bool) -> CacheRules<'_> {
         CacheRules {
             targets: &self.targeted_cache_control,
-            // A cookie suggests that the response is for one client, so the heuristic does not
-            // apply.
+            // A cookie suggests that the response is meant for one client, so the heuristic does
+            // not apply.
             heuristic_percent: if has_cookie { 0 } else { self.heuristic_percent },
             heuristic_s_max: self.heuristic_s_max,
             heuristic_error_s_max: self.heuristic_error_s_max,
@@ -341,15 +343,15 @@ impl RouteSettings {
         }
     }
 
-    /// Whether clients do not get this field of a response: it holds tags, or is addressed to this
-    /// cache alone.
+    /// Whether a response field is hidden from clients: it holds tags, or is addressed only to this
+    /// cache.
     pub(crate) fn hides(&self, field: &Field<'_>) -> bool {
         self.hidden_fields().contains(field.id) || self.targeted_cache_control.is_own(field.name)
     }
 
-    /// Tag fields that are removed from responses to clients: none if `tags_shown` is set.
-    /// `Cache-Groups` is never removed, because it is meant for the client's own cache too (RFC
-    /// 9875 §1).
+    /// Returns the tag fields that are removed from responses to clients: none if `tags_shown` is
+    /// set. `Cache-Groups` is never removed, because it is also meant for the client's own cache
+    /// (RFC 9875 §1).
     pub(crate) fn hidden_fields(&self) -> FieldSet {
         match self.tags_shown {
             true => FieldSet::EMPTY,

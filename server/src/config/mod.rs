@@ -1,10 +1,11 @@
-//! Configuration: read once, checked whole, never changed.
+//! Configuration: read once, checked as a whole, and never changed.
 //!
 //! Every setting is in one table (`table.rs`). A [`Config`] comes from a file or an origin's URL,
-//! with flags on top, and is valid; all errors are reported together, with line, column and hint.
+//! and flags override it. It is always valid; all errors are reported together, with line, column
+//! and hint.
 //!
-//! The innermost value of a route setting wins: `[[site.route]]`, `[[site]]`, the top of the file
-//! (or a flag, which stands for the top of the file), the default.
+//! The innermost value of a route setting wins. The order is `[[site.route]]`, `[[site]]`, the top
+//! of the file (or a flag, which stands for the top of the file), the default.
 
 mod docs;
 mod error;
@@ -54,24 +55,24 @@ use forebay_rules::filter::Filters;
 use crate::rules::RuleCounters;
 use table::Settings;
 
-/// A whole configuration.
+/// A complete, valid configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Settings of the server.
+    /// Settings that apply to the whole server.
     pub server: ServerSettings,
     /// The sites that the server serves.
     pub sites: Sites,
-    /// The certificates for sites without their own, and for names that no site has.
+    /// The certificates for sites that have none of their own, and for names that no site has.
     pub certificates: Option<Arc<CertificateSet>>,
-    /// Sets of header rules. The first has the rules of the server. Each distinct list of rule
-    /// files of a route has a set, which includes them.
+    /// Sets of header rules. The first set has only the rules of the server. Each distinct list of
+    /// rule files of routes has a set, which includes the rules of the server.
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
 }
 
 impl Config {
-    /// Reads a TOML file's text.
+    /// Reads the text of a TOML file.
     ///
     /// # Errors
     /// All errors of the file and of its rule files; of invalid TOML only its syntax errors.
@@ -88,10 +89,10 @@ impl Config {
         Config::load_with(source, flags, &Filters::default())
     }
 
-    /// Like [`Config::load`], with filters that header rules may run.
+    /// Like [`Config::load`], but with filters that header rules may run.
     ///
     /// # Errors
-    /// As there.
+    /// See [`Config::load`].
     pub fn load_with(
         source: ConfigSource<'_>,
         flags: &[FlagValue<'_>],
@@ -100,7 +101,7 @@ impl Config {
         read::read(source, flags, filters)
     }
 
-    /// Returns the settings that differ in `new` although only a restart can change them.
+    /// Returns the settings that differ in `new` although only a restart can apply them.
     pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
         let differences = self.server.differences(&new.server);
         differences.into_iter().filter(|setting| !setting.reloads).collect()

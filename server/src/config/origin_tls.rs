@@ -1,4 +1,5 @@
-//! The terms of TLS to an origin: the name and the authorities of its certificate.
+//! The terms of TLS to an origin: the name that its certificate must have, and the authorities that
+//! may issue it.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -14,23 +15,23 @@ use super::site::OriginAddress;
 use super::table::SiteSettings;
 use super::tls::{read_chain, unusable};
 
-/// The terms of TLS to an origin. Two are equal if they have the same name and authorities.
+/// The terms of TLS to an origin. Two values are equal if they have the same name and authorities.
 #[derive(Clone, Debug)]
 pub struct OriginTls {
     /// The name that the certificate must have.
     pub name: String,
     /// The authorities that may issue the certificate.
     pub(crate) roots: Arc<RootCertStore>,
-    /// A hash of name and authorities.
+    /// A hash of the name and the authorities.
     pub(crate) id: u64,
 }
 
-/// The setting `origin_tls_name`.
+/// The value of the setting `origin_tls_name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsName(Option<String>);
 
 impl OriginTls {
-    /// Returns terms with no authority, by which no certificate is valid.
+    /// Returns terms without any authority, so that no certificate is valid.
     pub(super) fn unverified(name: &str) -> OriginTls {
         OriginTls { name: name.to_owned(), roots: Arc::new(RootCertStore::empty()), id: 0 }
     }
@@ -61,7 +62,7 @@ impl Readable for TlsName {
 }
 
 impl Reader<'_> {
-    /// Adds the terms of TLS to an origin whose URL is `https`. `at` is the position of
+    /// Adds the terms of TLS to an origin if its URL is `https`. `at` is the position of
     /// `origin_ca`, or of the origin.
     pub(crate) fn origin_tls(
         &mut self,
@@ -78,7 +79,8 @@ impl Reader<'_> {
         let files = &settings.origin_ca.0;
         let mut roots = RootCertStore::empty();
         if files.is_empty() {
-            // The errors name files of the system that cannot be read; the others are used.
+            // The errors concern files of the system that cannot be read; the certificates of other
+            // files are used.
             let found = rustls_native_certs::load_native_certs().certs;
             found.iter().for_each(|certificate| certificate.hash(&mut hasher));
             roots.add_parsable_certificates(found);

@@ -1,4 +1,5 @@
-//! The origins of a site: their addresses, their shares, and how one is chosen for a request.
+//! The origins of a site: their addresses, their shares, and how one of them is chosen for a
+//! request.
 
 use std::fmt;
 
@@ -11,11 +12,11 @@ use super::site::OriginAddress;
 use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
 use crate::limits::ORIGINS_PER_SITE_MAX;
 
-/// The origins that serve a site; there is at least one. All of them serve the same resources.
+/// The origins that serve a site; at least one. All of them serve the same resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginGroup {
     members: Vec<OriginMember>,
-    /// How one of the origins is chosen.
+    /// How an origin is chosen for a request.
     pub balance: Balance,
 }
 
@@ -24,9 +25,9 @@ pub struct OriginGroup {
 pub struct OriginMember {
     /// The origin's address.
     pub address: OriginAddress,
-    /// The origin's share of the requests, relative to the others.
+    /// The origin's share of the requests, relative to the weights of the others.
     pub weight: u32,
-    /// Whether the origin gets requests only while no other can take them.
+    /// Whether the origin gets requests only while no other origin can take them.
     pub is_backup: bool,
 }
 
@@ -36,9 +37,9 @@ pub enum Balance {
     /// In turn, by weight.
     #[default]
     RoundRobin,
-    /// Of two origins the one with fewer requests in progress.
+    /// Of two origins, the one with fewer requests in progress.
     Least,
-    /// By the URL: an origin that fails or joins moves only its own share of the URLs.
+    /// By the URL: if an origin fails or joins, only its own share of the URLs moves.
     Hash,
 }
 
@@ -46,17 +47,17 @@ pub enum Balance {
 pub(crate) const BALANCE_WORDS: &[&str] = &["round-robin", "least", "hash"];
 
 impl OriginGroup {
-    /// The first origin. Its authority stands for the group in a request without a host.
+    /// Returns the first origin. Its authority stands for the group in a request without a host.
     pub fn first(&self) -> &OriginAddress {
         &self.members.first().expect("the reader refuses an empty group").address
     }
 
-    /// The origins, in the order of the configuration.
+    /// Returns the origins, in the order of the configuration.
     pub fn members(&self) -> &[OriginMember] {
         &self.members
     }
 
-    /// The addresses of the origins.
+    /// Returns the addresses of the origins.
     pub fn addresses(&self) -> impl Iterator<Item = &OriginAddress> {
         self.members.iter().map(|member| &member.address)
     }
@@ -82,7 +83,7 @@ impl Readable for Balance {
     }
 }
 
-/// Returns the problem of adding `member` to `members`.
+/// Returns the problem with adding `member` to `members`, if there is one.
 fn refusal(members: &[OriginMember], member: &OriginMember) -> Option<ValueProblem> {
     let authority = &member.address.authority;
     if members.iter().any(|other| other.address.authority == *authority) {
@@ -95,7 +96,7 @@ fn refusal(members: &[OriginMember], member: &OriginMember) -> Option<ValueProbl
     is_full.then(problem)
 }
 
-/// Returns a group of the origins with these URLs, as `--origin` gives them.
+/// Returns a group of the origins with these URLs, from the flag `--origin`.
 pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
     let mut members = Vec::new();
     for url in urls {
@@ -113,7 +114,7 @@ pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
 }
 
 impl Reader<'_> {
-    /// Adds the terms of TLS to the origins whose URLs are `https`. `at` is the position of
+    /// Adds the terms of TLS to those origins whose URLs are `https`. `at` is the position of
     /// `origin_ca`, or of the origins.
     pub(super) fn origins_tls(
         &mut self,
@@ -176,7 +177,7 @@ impl Reader<'_> {
         Some(OriginMember { address: address?, weight: weight?, is_backup: is_backup? })
     }
 
-    /// Returns a value of a table, or its default; reports one that is invalid.
+    /// Returns a value of a table, or its default; reports an invalid value.
     pub(super) fn of_table<T: Readable>(
         &mut self,
         table: &DeTable<'_>,

@@ -1,7 +1,8 @@
-//! Reading a [`Config`] from the text of a file, or the URL of an origin, and from flags.
+//! Reads a [`Config`] from the text of a file, or the URL of an origin, and from flags.
 //!
-//! Reading continues after an invalid value, so that all errors are reported; the setting keeps its
-//! default, and the result is discarded at the end. Only syntax errors end the reading at once.
+//! Reading continues after an invalid value, so that all errors are reported. The setting keeps its
+//! default, and the configuration is discarded at the end. Only syntax errors end the reading at
+//! once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -72,7 +73,7 @@ fn read_toml(
 ) -> Result<Config, ConfigErrors> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let problems = syntax_errors.iter().map(|error| syntax_problem(&file, error)).collect();
-    // After a syntax error the parser guesses the rest of the document, so errors in the values
+    // After a syntax error the parser guesses the rest of the document, so errors in its values
     // would mislead.
     ConfigErrors::check(&file, problems, Vec::new())?;
     let mut reader = Reader { file, problems: Vec::new(), filters };
@@ -116,7 +117,7 @@ fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (ProblemSpan,
     (ProblemSpan::Span(span), problem)
 }
 
-/// The settings before the first section and in flags, and the position of each value.
+/// The settings at the top of the file and in flags, and the position of each value.
 #[derive(Default)]
 struct TopLevel {
     server: ServerSettings,
@@ -253,7 +254,7 @@ pub(crate) fn find(
     settings.find(|setting| setting.name == name)
 }
 
-/// The hint for a setting in the wrong section.
+/// Returns the hint for a setting that is in the wrong section.
 fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
         SettingScope::Server => "it is a setting of the server: write it before the first section",
@@ -285,8 +286,8 @@ pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> RawValue<'v> {
 }
 
 /// Returns the problems of values that are valid alone but not together, each with the name of the
-/// setting to blame. A default value above a limit that the user lowered is not a problem, because
-/// the lower limit applies.
+/// setting to blame. If a default value exceeds a limit that the user has lowered, that is not a
+/// problem, because the lower limit applies.
 fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     let server = &top.server;
     let given = |name: &str| top.places.contains_key(name);
@@ -328,8 +329,8 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     found
 }
 
-/// Returns the problem of a cache that is too small for its tables and a few segments for each
-/// worker, or of a cache that is too large.
+/// Returns the problem with a cache size that is too small for the cache's tables and a few
+/// segments for each worker, or too large.
 fn cache_problem(
     server: &ServerSettings,
     size_is_to_blame: bool,

@@ -17,7 +17,7 @@ use super::table::{
 };
 use crate::limits::ROUTES_PER_SITE_MAX;
 
-/// The offset in the file at which each site name and each host pattern is used first.
+/// For each site name and each host pattern, the offset in the file at which it is first used.
 #[derive(Default)]
 struct FirstUses {
     site_names: HashMap<String, usize>,
@@ -145,7 +145,7 @@ impl Reader<'_> {
         Some(name)
     }
 
-    /// Reports a value that already occurs at the offset `first`.
+    /// Reports a value that occurs already at the offset `first`.
     fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
         let hint = format!("the first use is at {}", self.file.position(first));
         self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));

@@ -21,14 +21,14 @@ use super::{Config, Route, Site};
 use crate::limits::RULE_FILES_MAX;
 use crate::rules::RuleCounters;
 
-/// The rules for requests of one route, or for requests that no site serves.
+/// The rules for requests of one route, or for requests to hosts without a site.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
-    /// The planned rules.
+    /// The program made from the rules.
     pub program: Program,
-    /// Number of the set's first rule, counted over all sets of the configuration.
+    /// The number of the set's first rule, counted over all sets of the configuration.
     pub first: usize,
-    /// Number of the set's first counter, counted over all sets of the configuration.
+    /// The number of the set's first counter, counted over all sets of the configuration.
     pub first_counter: usize,
     /// Paths and texts of the set's files. Sets with equal sources are equal.
     sources: Vec<(PathBuf, Arc<str>)>,
@@ -46,12 +46,13 @@ impl Config {
         !self.rule_counters.is_empty()
     }
 
-    /// All rule sets. The first has only the rules of the server.
+    /// Returns all rule sets. The first has only the rules of the server.
     pub fn rule_sets(&self) -> &[RuleSet] {
         &self.rule_sets
     }
 
-    /// The rules for requests of this route; without a route, for requests that no site serves.
+    /// Returns the rules for requests of this route or, without a route, for requests to hosts
+    /// without a site.
     pub(crate) fn rules_of(&self, route: Option<&Route>) -> &RuleSet {
         let number = route.map_or(0, |route| route.rule_set);
         self.rule_sets.get(number).expect("each route has a rule set in its configuration")
@@ -88,7 +89,7 @@ pub(crate) fn named_files(
     named.collect()
 }
 
-/// Reads a flag `--rules`: the name of one file, relative to the current directory.
+/// Reads the value of a flag `--rules`: the name of one file, relative to the current directory.
 pub(crate) fn named_by_flag(value: &str) -> NamedFile {
     NamedFile { path: PathBuf::from(value), at: ProblemSpan::Flag("--rules".to_owned()) }
 }
@@ -96,12 +97,11 @@ pub(crate) fn named_by_flag(value: &str) -> NamedFile {
 /// The rules and the text of a rule file without errors.
 type CheckedFile = (RuleList, Arc<str>);
 
-/// The rule files of a configuration. A file is read once as a file of the server, and once as a
-/// file of sites and routes, if it is named as such.
+/// The rule files of a configuration. A file that is named both for the server and for a site or
+/// route is read once for each.
 #[derive(Default)]
 pub(crate) struct RuleLibrary {
-    /// The files, by path and by whether the file belongs to the server; `None` for a file with
-    /// errors.
+    /// The files, by path and by whether they belong to the server; `None` for a file with errors.
     files: HashMap<(PathBuf, bool), Option<CheckedFile>>,
     /// Errors in the text of rule files.
     errors: Vec<ConfigError>,
@@ -139,7 +139,7 @@ impl RuleLibrary {
         sets
     }
 
-    /// Returns new counters for all planned rules.
+    /// Creates counters for all planned rules.
     pub(crate) fn rule_counters(&self) -> RuleCounters {
         RuleCounters::new(self.rule_count, self.counter_count)
     }

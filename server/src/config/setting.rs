@@ -1,4 +1,4 @@
-//! A setting, and reading its value from TOML or from a flag.
+//! A setting, and how its value is read from TOML or from a flag.
 
 use toml::Spanned;
 use toml::de::{DeArray, DeValue};
@@ -6,15 +6,15 @@ use toml::de::{DeArray, DeValue};
 use super::suggest::nearest;
 use super::units::{self, UnitError};
 
-/// One setting: everything that `--help`, `docs/settings.md`, `config --defaults` and the reader of
-/// configuration files know about it.
+/// One setting: everything about it that `--help`, `docs/settings.md`, `config --defaults` and the
+/// reader of configuration files need.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Name in the configuration file, such as `idle_ms_max`.
     pub name: &'static str,
     /// Type and limits of the value.
     pub kind: SettingKind,
-    /// The default, written as for a flag; `None` if a value is required.
+    /// The default, in the syntax of a flag; `None` if a value is required.
     pub default: Option<&'static str>,
     /// The sections in which the setting may be given.
     pub scope: SettingScope,
@@ -40,7 +40,8 @@ pub enum SettingScope {
     Route,
     /// In `[[site.route]]` only.
     OneRoute,
-    /// Before the first section, in `[[site]]` and in `[[site.route]]`; the values add up.
+    /// Before the first section, in `[[site]]` and in `[[site.route]]`; the values of all levels
+    /// apply together.
     Everywhere,
 }
 
@@ -81,7 +82,7 @@ pub enum SettingKind {
     Bool,
     /// One of the given words.
     Choice(&'static [&'static str]),
-    /// Text, which the Rust type of the setting parses.
+    /// Text; the Rust type of the setting parses it.
     Text {
         /// Placeholder for the value in `--help`, such as `IP:PORT`.
         hint: &'static str,
@@ -95,14 +96,14 @@ pub enum SettingKind {
     },
 }
 
-/// A value as written.
+/// A value as it was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawValue<'a> {
-    /// Value of a flag: text, whatever the type of the setting.
+    /// The value of a flag: text, whatever the type of the setting.
     Flag(&'a str),
     /// TOML string.
     Text(&'a str),
-    /// TOML integer; `i128::MAX` stands for one outside the range of `i128`.
+    /// TOML integer; `i128::MAX` stands for a number outside the range of `i128`.
     Integer(i128),
     /// TOML boolean.
     Bool(bool),
@@ -140,12 +141,12 @@ impl ValueProblem {
 }
 
 impl Setting {
-    /// Name of the flag, without the dashes in front.
+    /// Returns the name of the flag, without the leading dashes.
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
 
-    /// A problem with this setting's value, including a description of valid values.
+    /// Returns a problem with this setting's value, including a description of valid values.
     pub(crate) fn problem(&self, what: impl std::fmt::Display) -> ValueProblem {
         ValueProblem::new(format!("`{}` {what}", self.name)).expected(self.kind.expected())
     }
@@ -174,7 +175,7 @@ impl Setting {
     }
 
     /// Returns the texts of a [`SettingKind::Texts`]. In a flag, commas separate the texts, and
-    /// `none` is the empty list.
+    /// `none` means an empty list.
     pub(crate) fn texts<'a>(&self, raw: RawValue<'a>) -> Result<Vec<&'a str>, ValueProblem> {
         match raw {
             RawValue::Flag("none") => Ok(Vec::new()),
@@ -277,7 +278,7 @@ impl Setting {
 }
 
 impl SettingKind {
-    /// Returns the smallest and the largest allowed number; `None` for a kind that is not a number.
+    /// Returns the smallest and the largest allowed number; `None` if the value is not a number.
     pub fn range(&self) -> Option<(u64, u64)> {
         match *self {
             SettingKind::Bytes { min, max }
@@ -288,7 +289,8 @@ impl SettingKind {
         }
     }
 
-    /// Returns a number of this kind as text, with its largest whole unit: `64KiB`, `10s`.
+    /// Returns a number of this kind as text, in its largest unit that gives a whole number:
+    /// `64KiB`, `10s`.
     pub(crate) fn show(&self, value: u64) -> String {
         match self {
             SettingKind::Bytes { .. } => units::format_bytes(value),

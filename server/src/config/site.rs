@@ -13,16 +13,16 @@ use super::tls::CertificateSet;
 use super::value::AmbiguousPath;
 use crate::limits::HOST_BYTES_MAX;
 
-/// A configured origin, the hosts that it is served as, and its routes.
+/// The origins of one service, the host names under which they are served, and their routes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// Name of the site in logs and in keys of stored responses.
+    /// The name of the site in logs and in keys of stored responses.
     pub name: String,
-    /// Hosts that the site serves.
+    /// The hosts that the site serves.
     pub names: Vec<HostPattern>,
     /// The origins to which the site's requests go.
     pub origins: OriginGroup,
-    /// The site's own certificates; without them, it uses those of the configuration.
+    /// The site's own certificates; if `None`, the site uses those of the configuration.
     pub certificates: Option<Arc<CertificateSet>>,
     /// The identity of the certificates that serve the site's names; 0 if there are none.
     pub(crate) certificates_id: u64,
@@ -41,9 +41,9 @@ pub struct Route {
     pub settings: RouteSettings,
     /// The route's number in the configuration.
     pub(crate) number: RouteNumber,
-    /// Index of the route's rule set, which includes the rules of the server and of the site.
+    /// The index of the route's rule set, which includes the rules of the server and of the site.
     pub(super) rule_set: usize,
-    /// Rule files of site and route; used only while the configuration is read.
+    /// The rule files of site and route; used only while the configuration is read.
     rule_files: Vec<NamedFile>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct RouteNumber {
 pub enum HostPattern {
     /// Only this host.
     Exact(String),
-    /// Every host that ends in a dot and this text.
+    /// Every host that ends in a dot followed by this text.
     Below(String),
     /// Every host.
     Any,
@@ -81,14 +81,14 @@ pub struct OriginAddress {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// Host and port as in a URL; the port is left out if it is 80 and the URL is `http`.
+    /// The host and port as in a URL; the port is left out if it is 80 and the URL is `http`.
     pub authority: String,
     /// The terms of TLS to the origin; `None` for an `http` URL.
     pub tls: Option<OriginTls>,
 }
 
 impl Site {
-    /// Returns a site; `fallback` is its route for `/` if `routes` has none.
+    /// Creates a site; `fallback` becomes its route for `/` if `routes` has none.
     pub(crate) fn new(
         name: String,
         names: Vec<HostPattern>,
@@ -103,12 +103,12 @@ impl Site {
         Site { name, names, origins, certificates: None, certificates_id: 0, routes }
     }
 
-    /// Returns a site that serves every host from `origins`. Its name is the authority of the first
-    /// one.
+    /// Creates a site that serves every host from `origins`. Its name is the authority of the first
+    /// origin.
     pub(crate) fn of_origins(origins: OriginGroup, settings: RouteSettings) -> Site {
         let first = origins.first();
         let name = match &first.tls {
-            // The response of one scheme is none of the other's.
+            // A response stored for one scheme must not be used for the other.
             Some(_) => format!("https://{}", first.authority),
             None => first.authority.clone(),
         };
@@ -117,14 +117,14 @@ impl Site {
     }
 
     /// Returns the route with the longest prefix that matches a path, which may include a query. A
-    /// target that no prefix matches, such as `*` of OPTIONS, belongs to the route of `/`.
+    /// target that no prefix matches, such as the `*` of OPTIONS, belongs to the route of `/`.
     pub fn route(&self, path: &[u8]) -> &Route {
         let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
         let matches = |route: &&Route| is_below(path, route.path_prefix.as_bytes());
         others.iter().find(matches).unwrap_or(fallback)
     }
 
-    /// Returns the route of one reading of a path.
+    /// Returns the route for one reading of a path.
     pub(crate) fn route_of_reading(&self, reading: PathReading<'_>) -> &Route {
         if !reading.is_decoded {
             return self.route(reading.path);
@@ -141,7 +141,7 @@ impl Site {
         }
     }
 
-    /// The rule files of all routes, including the files of the site.
+    /// Returns the rule files of all routes, including the files of the site.
     pub(crate) fn rule_files(&self) -> impl Iterator<Item = &NamedFile> {
         self.routes.iter().flat_map(|route| &route.rule_files)
     }
@@ -153,7 +153,7 @@ impl Site {
         }
     }
 
-    /// The site's routes, the longest prefix first. The last route has the prefix `/`.
+    /// Returns the site's routes, the longest prefix first. The last route has the prefix `/`.
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
@@ -176,14 +176,14 @@ impl Route {
         }
     }
 
-    /// Whether a path that may belong to this route or to another is refused.
+    /// Whether the route refuses a path that may belong to it or to another route.
     pub(crate) fn refuses_ambiguous(&self) -> bool {
         self.settings.ambiguous_path == AmbiguousPath::Refuse
     }
 }
 
 /// Whether a prefix matches a path. A prefix matches whole segments of the path: after the prefix,
-/// the path ends, or a query or a `/` follows.
+/// the path must end or continue with a query or a `/`.
 fn is_below(path: &[u8], prefix: &[u8]) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| {
         matches!(rest.first(), None | Some(b'/' | b'?')) || prefix.ends_with(b"/")
@@ -191,7 +191,7 @@ fn is_below(path: &[u8], prefix: &[u8]) -> bool {
 }
 
 impl HostPattern {
-    /// Whether there is a host that both patterns match.
+    /// Whether any host matches both patterns.
     pub(crate) fn meets(&self, other: &HostPattern) -> bool {
         use HostPattern::{Any, Below, Exact};
         let is_below = |host: &str, above: &str| {

@@ -19,8 +19,8 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// Builds the index. If two sites have the same host pattern, the first site wins; the reader
-    /// refuses such a configuration before.
+    /// Builds the index. If two sites have the same host pattern, the first site wins; but the
+    /// reader has refused such a configuration before.
     pub(crate) fn new(mut sites: Vec<Site>) -> Sites {
         for (number, site) in sites.iter_mut().enumerate() {
             site.set_numbers(number as u32);
@@ -52,7 +52,8 @@ impl Sites {
     /// Returns the route with this number, and its site.
     ///
     /// # Panics
-    /// This configuration has no route with this number: the number is from another configuration.
+    /// The configuration has no route with this number, because the number is from another
+    /// configuration.
     pub(crate) fn place(&self, number: RouteNumber) -> (&Site, &Route) {
         let site = self.sites.get(number.site as usize).expect("the site of a route number exists");
         (
@@ -61,8 +62,9 @@ impl Sites {
         )
     }
 
-    /// Returns the site of a host (in any case, without port): the site with exactly that name,
-    /// else the site with the longest matching `*.` name, else the site with `*`.
+    /// Returns the site of a host, which is compared without regard to case and has no port: the
+    /// site with exactly that name, else the site with the longest matching `*.` name, else the
+    /// site with `*`.
     pub fn lookup(&self, host: &[u8]) -> Option<&Site> {
         let named = match self.exact.is_empty() && self.below.is_empty() {
             true => None,
@@ -97,13 +99,13 @@ impl Sites {
         found
     }
 
-    /// The share of the room for arriving responses that a route's site takes part in; `None` if
+    /// Returns the share of the room for arriving responses that the route's site uses; `None` if
     /// there is only one site.
     pub(crate) fn share_of(&self, number: RouteNumber) -> Option<u16> {
         (self.sites.len() > 1).then_some(number.site as u16)
     }
 
-    /// The sites in the order of the file.
+    /// Returns the sites in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Site> {
         self.sites.iter()
     }

@@ -6,7 +6,7 @@ use super::ServerSettings;
 use crate::engine::allowed_cpus;
 
 impl ServerSettings {
-    /// Number of workers; by default one for each processor that the process may use.
+    /// Returns the number of workers; by default one for each processor that the process may use.
     pub(crate) fn worker_count(&self) -> usize {
         match self.workers {
             0 => allowed_cpus().len(),
@@ -14,8 +14,8 @@ impl ServerSettings {
         }
     }
 
-    /// The store's configuration for `worker_count` workers; the caller decides whether the store
-    /// has a file.
+    /// Returns the store's configuration for `worker_count` workers; the caller decides whether the
+    /// store has a file.
     pub(crate) fn store(&self, worker_count: usize) -> StoreConfig {
         let store = StoreConfig {
             growing_percent: self.growing_percent_max,
@@ -24,8 +24,8 @@ impl ServerSettings {
             variants_max: self.variants_max as usize,
             ..StoreConfig::with_budget(self.cache_size)
         };
-        // The setting `object_bytes_max` of a route may be lower, and a reload may change it. This
-        // limit holds for all routes.
+        // This limit holds for all routes. The setting `object_bytes_max` of a route may be lower,
+        // and a reload may change it.
         let object_bytes_max = store.growing_bytes_max();
         StoreConfig { object_bytes_max, ..store }
     }

@@ -3,9 +3,9 @@
 use strsim::osa_distance;
 
 /// Returns the word of `known` that is nearest to `word`, if they differ in at most a third of the
-/// known word's letters, or in one letter.
+/// known word's letters, or in a single letter.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Such a word is far longer than every known word, so none is near.
+    // A word of this length is far longer than every known word, so none is near.
     if word.len() > 64 {
         return None;
     }

@@ -1,5 +1,5 @@
-//! The one table of settings: the source of types, defaults, limits, flags, `config --defaults` and
-//! `docs/settings.md`.
+//! The only table of settings: the source of types, defaults, limits, flags, `config --defaults`
+//! and `docs/settings.md`.
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ pub(crate) trait Settings {
     /// Reads the value of one setting, which must be in this struct's table.
     fn set(&mut self, setting: &Setting, raw: RawValue<'_>) -> Result<(), ValueProblem>;
 
-    /// The settings whose values differ in `other`.
+    /// Returns the settings whose values differ in `other`.
     fn differences(&self, other: &Self) -> Vec<&'static Setting>;
 }
 
@@ -959,12 +959,12 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
     reason: "A prefix ends where a path segment ends, so a route never matches an unrelated path.",
 };
 
-/// Every setting, in the order of the documentation.
+/// Returns every setting, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
     SERVER.iter().chain(PER_SITE).chain(ROUTE).chain([&RULES]).chain(SITE).chain([&PATH_PREFIX])
 }
 
-/// The settings that are allowed before the first section. Each of them has a flag.
+/// Returns the settings that are allowed before the first section. Each of them has a flag.
 pub(crate) fn top_level() -> impl Iterator<Item = &'static Setting> + Clone {
     SERVER.iter().chain(PER_SITE).chain(ROUTE).chain([&RULES])
 }

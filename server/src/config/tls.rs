@@ -1,4 +1,4 @@
-//! Certificates and keys of the configuration: reading their files, and checking that they can be
+//! The certificates and keys of the configuration: reads their files, and checks that they can be
 //! used.
 
 use std::collections::HashMap;
@@ -37,15 +37,15 @@ pub enum TlsProfile {
 /// The words of `tls_profile`, in the order of [`TlsProfile`].
 pub(crate) const TLS_PROFILE_WORDS: &[&str] = &["intermediate", "modern"];
 
-/// Addresses that clients with TLS connect to.
+/// The addresses to which clients with TLS connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsAddresses(pub Vec<SocketAddr>);
 
-/// Names of files, as they were written.
+/// File names, as they were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileList(pub Vec<PathBuf>);
 
-/// The certificates of one or more sites, which are alternatives for one client.
+/// The certificates of one or more sites. They are alternatives, of which a client gets one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CertificateSet {
     /// A hash of the names of the files. It stays the same when a certificate is renewed.
@@ -59,14 +59,14 @@ pub struct CertificateSet {
 /// A certificate and its key.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate, and those of its issuers.
+    /// The certificate, followed by those of its issuers.
     pub chain: Vec<CertificateDer<'static>>,
     /// The private key.
     pub key: PrivateKeyDer<'static>,
 }
 
 impl Config {
-    /// The warnings about files for TLS, each a sentence that names the file.
+    /// Returns the warnings about files for TLS, each a sentence that names the file.
     pub fn tls_warnings(&self) -> impl Iterator<Item = &str> {
         let own = self.sites.iter().filter_map(|site| site.certificates.as_deref());
         let sets = self.certificates.as_deref().into_iter().chain(own);
@@ -110,7 +110,7 @@ impl Readable for TlsAddresses {
 
 impl Readable for FileList {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
-        // One file may be written without brackets.
+        // A single file may be written without brackets.
         let texts = match raw {
             RawValue::Text(text) if !text.is_empty() => vec![text],
             _ => setting.texts(raw)?,
@@ -126,7 +126,7 @@ impl Readable for FileList {
 }
 
 impl Reader<'_> {
-    /// Reads the certificates at the top of the file or of the flags.
+    /// Reads the certificates that are given at the top of the file or by flags.
     pub(crate) fn default_certificates(
         &mut self,
         settings: &SiteSettings,
@@ -137,7 +137,7 @@ impl Reader<'_> {
     }
 
     /// Reads the certificates that `settings` names. The spans are those of `tls_cert` and
-    /// `tls_key`, if they are given.
+    /// `tls_key`, if these are set.
     pub(crate) fn certificates(
         &mut self,
         settings: &SiteSettings,
@@ -178,7 +178,7 @@ impl Reader<'_> {
             self.keep(key_at.clone(), fits);
             set.identities.push(Identity { chain, key: key_der });
         }
-        // 0 stands for a site without certificates.
+        // The value 0 stands for a site without certificates.
         set.id = hasher.finish().max(1);
         (!set.identities.is_empty()).then(|| Arc::new(set))
     }
@@ -263,7 +263,7 @@ fn read_key(
     })
 }
 
-/// Checks that the key can be used, and belongs to the certificate.
+/// Checks that the key can be used and belongs to the certificate.
 fn check_pair(
     chain: &[CertificateDer<'static>],
     key: &PrivateKeyDer<'static>,
@@ -300,7 +300,7 @@ fn read_pem(path: &Path) -> Result<(Vec<u8>, u32), ValueProblem> {
     Ok((text, mode))
 }
 
-/// Returns the times in Unix seconds from which and until which a certificate is valid (RFC 5280
+/// Returns the Unix times in seconds from which and until which a certificate is valid (RFC 5280
 /// §4.1.2.5); `None` if they cannot be read.
 fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
     const SEQUENCE: u8 = 0x30;
@@ -310,7 +310,7 @@ fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
     loop {
         let (tag, content, after) = element(rest)?;
         sequences += u8::from(tag == SEQUENCE);
-        // The sequences before are the algorithm and the issuer.
+        // The two earlier sequences are the algorithm and the issuer.
         if sequences == 3 {
             let (_, from, content) = element(content)?;
             let (_, until, _) = element(content)?;
@@ -320,7 +320,8 @@ fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
     }
 }
 
-/// Splits the first element of DER from the bytes after it. Returns its tag and its content.
+/// Splits the first element of DER from the bytes after it. Returns its tag, its content, and those
+/// bytes.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -336,7 +337,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// Returns the Unix seconds of `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`.
+/// Returns the Unix time in seconds of `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`.
 fn unix_time(text: &[u8]) -> Option<u64> {
     let digits = text.strip_suffix(b"Z")?;
     if !digits.iter().all(u8::is_ascii_digit) {

@@ -8,7 +8,7 @@ const SIZE_UNITS: &[(&str, u64)] =
 const TIME_UNITS: &[(&str, u64)] =
     &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// The reason that a text is not a quantity.
+/// The reason why a text is not a quantity.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UnitError {
     /// The text does not begin with a digit, or contains more than a number and a unit.
@@ -54,9 +54,9 @@ fn parse(text: &str, units: &[(&str, u64)], plain_unit: &str) -> Result<u64, Uni
     number.checked_mul(*factor).ok_or(UnitError::TooLarge)
 }
 
-/// Guesses which known unit `kb`, `K`, ` MiB` or `sec` means, ignoring case: the unit with that
-/// name, else the unit with the same first letter. Words that begin with `mil` mean `ms`, which
-/// has the same first letter as `m`.
+/// Guesses which known unit an unknown one, such as `kb`, `K`, ` MiB` or `sec`, means. Case is
+/// ignored. Returns the unit with that name, else the unit with the same first letter. Words that
+/// begin with `mil` mean `ms`, although `m` has the same first letter.
 fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     let unit = unit.trim().to_ascii_lowercase();
     let same = |name: &&(&str, u64)| name.0.to_ascii_lowercase() == unit;

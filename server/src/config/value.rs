@@ -1,4 +1,4 @@
-//! Types of settings that are not plain numbers or booleans.
+//! Types of settings other than plain numbers and booleans.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use forebay_http::policy::cache_status::CacheName;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::limits::CACHE_NAME_BYTES_MAX;
 
-/// Longest path of a Unix socket: the kernel's structure has 108 bytes, and the last is a zero
+/// Longest path of a Unix socket: the kernel's structure has 108 bytes, of which the last is a zero
 /// byte.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Address of the admin interface.
+/// The address of the admin interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminAddress {
     /// A Unix socket that the server creates in its runtime directory.
@@ -37,7 +37,7 @@ pub enum AccessLog {
 /// Format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessLogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// The combined log format.
     Combined,
@@ -69,7 +69,7 @@ pub enum SetCookie {
     Keep,
 }
 
-/// The treatment of an origin's response that more bytes follow than its framing announced.
+/// The treatment of a response from an origin if more bytes follow it than its framing announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginExcess {
     /// The response is used, and its connection is closed.
@@ -78,7 +78,7 @@ pub enum OriginExcess {
     Refuse,
 }
 
-/// The treatment of a request whose path an origin may read as a path of another route.
+/// The treatment of a request whose path an origin may take for a path of another route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmbiguousPath {
     /// The request is refused.

@@ -1,4 +1,5 @@
-//! Settings that define the normal form of a request: names of parameters and cookies, languages.
+//! Settings that define the normal form of a request: names of parameters and cookies, and
+//! languages.
 
 use forebay_http::policy::query::{has_more_parameters, write_normal_query};
 
@@ -7,8 +8,8 @@ use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::table::RouteSettings;
 use crate::limits::{LANGUAGES_MAX, PARAMETERS_MAX};
 
-/// Names of query parameters or cookies. Each may end in `*` for every name that begins so; `*`
-/// alone covers all names. Names are compared byte by byte.
+/// Names of query parameters or cookies. A name that ends in `*` covers every name that begins with
+/// the text before it; `*` alone covers all names. Names are compared byte by byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParameterNames {
     names: NamePatterns,
@@ -50,12 +51,12 @@ impl Readable for ParameterNames {
     }
 }
 
-/// The languages of a route, as tags of RFC 5646.
+/// The languages of a route, as language tags (RFC 5646).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LanguageList(Vec<Box<str>>);
 
 impl LanguageList {
-    /// The tags, as they were configured.
+    /// Returns the tags as they were configured.
     pub fn tags(&self) -> &[Box<str>] {
         &self.0
     }
@@ -84,17 +85,17 @@ impl Readable for LanguageList {
 }
 
 impl RouteSettings {
-    /// Whether a request may differ from its normal form.
+    /// Whether the settings can change a request to its normal form.
     pub(crate) fn normalises(&self) -> bool {
         self.normalises_query() || !self.keep_cookies.is_all || !self.languages.0.is_empty()
     }
 
-    /// Whether the query would have a normal form, but has too many parameters.
+    /// Whether the query has too many parameters to have its normal form computed.
     pub(crate) fn has_many_parameters(&self, path_query: &[u8]) -> bool {
         self.normalises_query() && has_more_parameters(path_query, PARAMETERS_MAX)
     }
 
-    /// Appends path and query in the normal form.
+    /// Appends path and query in their normal form.
     pub(crate) fn write_path_query(&self, path_query: &[u8], out: &mut Vec<u8>) {
         if !self.normalises_query() || self.has_many_parameters(path_query) {
             return out.extend_from_slice(path_query);

@@ -2,7 +2,7 @@
 
 use super::super::*;
 
-/// The configuration, the position of the error, and parts of the error's text.
+/// A configuration, the position of its error, and parts of the error's text.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 /// Lines at the top of an otherwise valid file.
@@ -283,7 +283,7 @@ f.toml:2:15: `cache_size` has an unknown unit: \"64kb\"
 
 1 error";
     assert_eq!(errors(&text).to_string(), expected);
-    // A line that is too long for a terminal is cut, and so are the carets.
+    // A line that is too long for a terminal is cut, and its carets are cut too.
     let long = format!("log_level = \"{}\"\n{SITE}", "x".repeat(1000));
     assert!(errors(&long).to_string().lines().all(|line| line.len() < 1100));
 }

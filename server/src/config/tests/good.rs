@@ -1,4 +1,5 @@
-//! The meaning of valid configurations, and the documents that are made from the table of settings.
+//! The meaning of valid configurations, and the documents that are generated from the table of
+//! settings.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -50,8 +51,8 @@ fn values_are_read_in_every_form() {
         let read = top(&format!("log_level = {level:?}")).log_level;
         assert_eq!(read as usize, index, "{level}");
     }
-    // The defaults of `target_bytes_max` and `origin_pool_idle_count_max` may exceed a limit that
-    // is set lower.
+    // If a limit is lowered, the defaults of `target_bytes_max` and `origin_pool_idle_count_max`
+    // may exceed it.
     assert_eq!(top("head_bytes_max = 2048").target_bytes_max, 8192);
     assert_eq!(top("origin_connections_max = 2").origin_pool_idle_count_max, 64);
 }
@@ -235,7 +236,7 @@ fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
     }
     let (mut server, mut route) = (ServerSettings::default(), RouteSettings::default());
     let mut site = SiteSettings::default();
-    // `rules` is left out, because neither struct has a field for it.
+    // `rules` is skipped, because neither struct has a field for it.
     for setting in table::top_level().filter(|setting| setting.scope != SettingScope::Everywhere) {
         let flag = RawValue::Flag(setting.default.unwrap());
         let set = match setting.scope {
