@@ -1,24 +1,25 @@
 //! Limits of TLS, for clients and for origins.
 
-/// Addresses of `listen_tls`: two families of two networks. Each worker has a socket for each.
+/// Addresses of `listen_tls`: two address families in two networks. Each worker has a socket for
+/// each.
 pub(crate) const LISTEN_TLS_MAX: usize = 4;
 
 /// Certificates of one site: one for each signature algorithm, and room for a change of algorithm.
 pub(crate) const CERTIFICATES_MAX: usize = 4;
 
-/// Size of a file with a certificate chain or a key. Usual chains have 3 to 6 KiB.
+/// Bytes of a file with a certificate chain or a key. Usual chains have 3 to 6 KiB.
 pub(crate) const CERTIFICATE_BYTES_MAX: usize = 64 << 10;
 
-/// Period for which a ticket key seals tickets; for as long again it opens them. A thief of the key
-/// can decrypt the sessions of this time, so it is short; browsers return within hours.
+/// Period for which a ticket key seals tickets; for another such period it only opens them. A thief
+/// of the key can decrypt the sessions of this time, so it is short; browsers return within hours.
 pub(crate) const TICKET_KEY_MS: u64 = 6 * 3_600_000;
 
-/// One network gets one in this many handshake slots of a worker, so that seven networks that begin
-/// handshakes without ending them leave slots to the others.
+/// One network gets at most one in this many handshake slots of a worker, so that seven networks
+/// that begin handshakes and never finish them leave slots to others.
 pub(crate) const TLS_NETWORK_SHARE: u32 = 8;
 
-/// Bytes that a TLS connection encrypts ahead of the kernel: as many as an idle kernel takes at
-/// once. A client that does not read holds no more than these.
+/// Bytes that a TLS connection encrypts ahead of the kernel: as many as an idle kernel accepts at
+/// once. A client that does not read holds at most this much.
 pub(crate) const TLS_WRITE_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes that a TLS connection sends in short records at first, and after a pause of
@@ -32,6 +33,6 @@ pub(crate) const TLS_COLD_MS: u64 = 1_000;
 /// TCP with options, and TLS.
 pub(crate) const TLS_COLD_RECORD_BYTES: usize = 1_370;
 
-/// Settings of TLS to origins that one worker keeps, each with up to 256 sessions to resume. Beyond
-/// it, all of them are made again.
+/// TLS configurations for origins that one worker keeps, each with up to 256 sessions to resume.
+/// Beyond it, all of them are discarded and made again.
 pub(crate) const ORIGIN_TLS_MAX: usize = 1024;
