@@ -1,4 +1,4 @@
-//! The part of a delivery that needs no wait.
+//! Begins a delivery: queues the part of a response that needs no wait.
 
 use super::Delivered;
 use super::head::HeadContext;
@@ -10,14 +10,14 @@ use crate::response::{GrowingResponse, Response, StreamedResponse};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// A delivery of which the part that needs no wait is in the send queue.
+/// A delivery whose part that needs no wait is in the send queue.
 pub(crate) enum BegunDelivery<'t> {
     /// The whole response is in the queue.
     Queued(Delivered),
     Rest(DeliveryRest<'t>),
 }
 
-/// The part of a response that is not in the send queue.
+/// The part of a response that is not in the send queue yet.
 pub(crate) enum DeliveryRest<'t> {
     Long(Delivered, LongBodyPart),
     Growing(Box<GrowingResponse>),
@@ -32,7 +32,8 @@ pub(crate) fn begin<'t>(
 ) -> BegunDelivery<'t> {
     let rest = match response {
         Response::Stored(hit) => {
-            // This drops the hit, so that no record is pinned while the task waits for the client.
+            // This drops the hit, so that no record stays pinned while the task waits for the
+            // client.
             let (delivered, long) = queue_stored(transaction, queue, hit);
             match long {
                 None => return BegunDelivery::Queued(delivered),

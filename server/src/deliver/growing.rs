@@ -1,4 +1,4 @@
-//! A response that is being stored, sent to the client as it arrives.
+//! Sends a response to the client while it is being stored.
 //!
 //! A slow client does not hold the memory of the growing record. When a flush has to wait for the
 //! client, the parts that are queued for it are copied; it gets later parts from the stored record.
@@ -60,7 +60,7 @@ pub(super) async fn deliver_growing(
     let (mut delivered, framing) =
         part.queue_head(transaction, queue, (&meta, block, age), own_lines.bytes());
     let is_chunked = framing == BodyFraming::Chunked && can_chunk(context.form);
-    // The length of several parts, with their heads, is known.
+    // A response with several parts has a known length, which includes the heads of the parts.
     let is_counted = part.decision == RangeDecision::Parts;
     let mut fragments = Vec::new();
     let mut begun = false;
@@ -102,7 +102,7 @@ pub(super) async fn deliver_growing(
     Ok(delivered)
 }
 
-/// The bytes of an arriving body that the client gets.
+/// The bytes of an arriving body that were selected for the client.
 struct SelectedBytes {
     decision: RangeDecision,
     /// The length of the whole body, if it is known.
@@ -112,12 +112,12 @@ struct SelectedBytes {
     left: Range<u64>,
     /// The number of bytes that have arrived.
     arrived: u64,
-    /// The parts after this one, in ascending order, in which they arrive.
+    /// The parts that follow the current one, in the ascending order in which they arrive.
     multipart: Option<Box<MultipartBody>>,
 }
 
 impl SelectedBytes {
-    /// Appends the head of the response. Returns also the framing of its body.
+    /// Appends the head of the response. Also returns the framing of its body.
     fn queue_head(
         &mut self,
         transaction: &Transaction<'_>,
@@ -148,7 +148,7 @@ impl SelectedBytes {
         }
     }
 
-    /// The status with which the bytes of a response with this status are sent.
+    /// Returns the status for the selected bytes of a response with the status `whole`.
     fn status(&self, whole: u16) -> u16 {
         match self.decision {
             RangeDecision::Whole => whole,
@@ -175,7 +175,7 @@ impl SelectedBytes {
         };
         let left = match decision {
             Some(RangeDecision::Part { first, last }) => first..last + 1,
-            // The head comes before the first of several parts.
+            // The head precedes the first of several parts.
             Some(RangeDecision::Unsatisfiable | RangeDecision::Parts) => 0..0,
             Some(RangeDecision::Whole) | None => 0..body_bytes.unwrap_or(u64::MAX),
         };
@@ -183,13 +183,13 @@ impl SelectedBytes {
         SelectedBytes { decision, body_bytes, left, arrived: 0, multipart: parts }
     }
 
-    /// The number of bytes to send, if it is known.
+    /// Returns the number of bytes to send, if it is known.
     fn length(&self) -> Option<u64> {
         (self.left.end < u64::MAX).then(|| self.left.end - self.left.start)
     }
 
-    /// Whether a part of the body was selected, and all of it was sent. The end of a whole body is
-    /// read from the growing record, because the body may be incomplete.
+    /// Whether a part of the body was selected and all of it was sent. For a whole body this is
+    /// false: its end is read from the growing record, because the body may be incomplete.
     fn is_sent(&self) -> bool {
         self.decision != RangeDecision::Whole && self.left.is_empty() && self.multipart.is_none()
     }
@@ -222,7 +222,7 @@ impl SelectedBytes {
     }
 }
 
-/// Reads the bytes that have arrived; if there are none, flushes the queue before it waits.
+/// Reads the bytes that have arrived; if there are none, flushes the queue before waiting.
 pub(super) async fn read_or_flush(
     client: &Client,
     queue: &mut SendQueue,
@@ -231,7 +231,7 @@ pub(super) async fn read_or_flush(
     begun: &mut bool,
 ) -> Result<ReadEvent, DeliverError> {
     let mut read = |cx: &mut Context<'_>, reader: &mut BodyReader| {
-        // The share is that of the moment when the bytes are there: many readers may wait for the
+        // The share is computed only when the bytes have arrived: many readers may wait for the
         // same bytes.
         let bytes_max = READ_BYTES_MAX.min(client.worker.output_share() as u64);
         reader.poll_fragments(cx, bytes_max, fragments)
@@ -244,8 +244,8 @@ pub(super) async fn read_or_flush(
     Ok(poll_fn(|cx| read(cx, reader)).await)
 }
 
-/// Runs a flush. If the flush has to wait, the reader steps aside, so that the store keeps no bytes
-/// for it.
+/// Runs a flush. If the flush has to wait, the reader steps aside, so that the store does not hold
+/// bytes for this client.
 pub(super) async fn flush_aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
     if let Some(flushed) = poll_once(flush.as_mut()).await {

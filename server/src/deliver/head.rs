@@ -11,13 +11,13 @@ use crate::config::ErrorPage;
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
-/// The context of a response head: the data, besides the response, on which the head depends.
+/// Everything besides the response on which its head depends.
 #[derive(Clone, Copy)]
 pub(super) struct HeadContext<'a> {
     pub(super) form: ResponseForm,
     cache_status: &'a CacheStatus,
-    /// The transaction, whose header rules change the head last; `None` if the request could not be
-    /// parsed.
+    /// The transaction, whose header rules are the last to change the head; `None` if the request
+    /// could not be parsed.
     transaction: Option<&'a Transaction<'a>>,
 }
 
@@ -29,8 +29,8 @@ impl<'a> HeadContext<'a> {
         HeadContext { form, cache_status, transaction: Some(transaction) }
     }
 
-    /// Returns the context of a response of this server's own. Such a response does not wait for
-    /// the request's body, so the connection ends if a part of that body is unread.
+    /// Returns the context of a synthetic response. Such a response does not wait for the request's
+    /// body, so the connection ends if a part of that body is unread.
     pub(super) fn of_synthetic(transaction: &'a Transaction<'a>) -> HeadContext<'a> {
         let mut context = HeadContext::of(transaction);
         context.form.keep_alive &= !transaction.has_unread_body;
@@ -54,7 +54,8 @@ pub(super) struct Head<'a> {
     pub(super) framing: BodyFraming,
 }
 
-/// A response of this server's own: its status, field lines and body, which rules may replace.
+/// A synthetic response, made by this server: its status, field lines and body, which rules may
+/// replace.
 #[derive(Clone, Copy)]
 pub(super) struct SyntheticMessage<'a> {
     pub(super) status: u16,
@@ -77,7 +78,7 @@ impl Head<'_> {
         self.write_with(context, text, |_| ())
     }
 
-    /// Appends the whole head, with further field lines that `more` appends.
+    /// Appends the whole head, including the field lines that `more` appends.
     // RFC: 9111-4-6
     pub(super) fn write_with(
         &self,
@@ -104,7 +105,7 @@ impl Head<'_> {
 }
 
 impl SyntheticMessage<'_> {
-    /// Appends head and body; `more` appends further field lines.
+    /// Appends head and body; the head includes the field lines that `more` appends.
     pub(super) fn write_with(
         &self,
         context: &HeadContext<'_>,
@@ -133,7 +134,8 @@ impl SyntheticMessage<'_> {
 }
 
 impl<'a> HeadContext<'a> {
-    /// Returns the page of the transaction's route for an error of this server's own.
+    /// Returns the page that the transaction's route has for errors of this server with this
+    /// status.
     pub(super) fn error_page(&self, status: u16) -> Option<(&'a ErrorPage, &'a Transaction<'a>)> {
         let transaction = self.transaction?;
         let page = transaction.found_route()?.route.settings.error_pages.of(status)?;
@@ -143,7 +145,7 @@ impl<'a> HeadContext<'a> {
 
 impl HeadContext<'_> {
     /// Appends the last fields, then runs rules on the head. Returns the status after changes by
-    /// rules, and the body that rules set for a response of this server's own.
+    /// rules, and the body that rules set for a synthetic response.
     fn end_head(
         &self,
         text: &mut Vec<u8>,
@@ -167,7 +169,7 @@ impl HeadContext<'_> {
 }
 
 /// Writes the fields that frame the body. Returns whether the connection stays open; it does not if
-/// only its end can end the body.
+/// the end of the connection marks the end of the body.
 fn write_framing(text: &mut Vec<u8>, framing: BodyFraming, form: ResponseForm) -> bool {
     match framing {
         BodyFraming::None => form.keep_alive,
@@ -185,7 +187,7 @@ fn write_framing(text: &mut Vec<u8>, framing: BodyFraming, form: ResponseForm) -
     }
 }
 
-/// Whether the client understands chunks. HTTP/1.0 has none (RFC 9112 §6.1).
+/// Whether the client understands chunked bodies. HTTP/1.0 has none (RFC 9112 §6.1).
 pub(super) fn can_chunk(form: ResponseForm) -> bool {
     form.version == Version::Http11
 }

@@ -1,9 +1,9 @@
-//! A long stored body: fragments, each of which is pinned shortly before it is sent.
+//! Sends a long stored body. Each of its fragments is pinned only shortly before it is sent.
 //!
 //! A client may read the body slowly, and the store may need the memory, so only a few fragments
-//! are pinned at a time. If a fragment is missing at its turn, it is fetched with the rest of its
-//! unit, and stored again. If that is not possible, the origin is asked for the rest of the part,
-//! which is not stored.
+//! are pinned at a time. If a fragment is missing when its turn comes, it is fetched with the rest
+//! of its unit, and stored again. If that is not possible, the rest of the part is requested from
+//! the origin, and not stored.
 
 use std::ops::Range;
 
@@ -27,17 +27,17 @@ use crate::transaction::Transaction;
 /// A part of a long body that is still to be sent. The head of the response is in the queue.
 pub(crate) struct LongBodyPart {
     pub(super) long: LongBody,
-    /// The stored head of the body; `None` if the body has just arrived.
+    /// The version of the stored head; `None` if the body has just arrived.
     pub(super) known: Option<RecordVersion>,
     pub(super) part: Range<u64>,
     /// Whether the body is sent in chunks, because its length was unknown at the start.
     pub(super) is_chunked: bool,
-    /// Further parts of a response with several.
+    /// The further parts, if the response has several.
     pub(super) multipart: Option<Box<MultipartBody>>,
 }
 
 impl LongBodyPart {
-    /// Returns the parts of a body; `queue` receives the head of the first part.
+    /// Returns the parts of a body; the head of the first part is appended to `queue`.
     pub(super) fn of_parts(
         long: LongBody,
         known: Option<RecordVersion>,
@@ -49,7 +49,7 @@ impl LongBodyPart {
     }
 }
 
-/// Sends a part of a body, and the parts that follow it. The last bytes stay in the queue.
+/// Sends a part of a body and the parts that follow it. The last bytes stay in the queue.
 ///
 /// # Errors
 /// A fragment is gone and the origin cannot replace it, or the client is gone or too slow.
@@ -68,7 +68,7 @@ pub(super) async fn deliver_long(
     Ok(())
 }
 
-/// The facts of a long body that hold for each of its parts; see [`LongBodyPart`].
+/// The properties that all parts of a long body share; see [`LongBodyPart`].
 #[derive(Clone, Copy)]
 struct LongBodySource {
     long: LongBody,
@@ -118,7 +118,7 @@ struct FragmentGap {
 }
 
 /// Sends a missing fragment and those that arrive with it. Returns the offset in the body of the
-/// next byte to send; `None` if the part was sent to its end. `ahead` receives the fetch of the
+/// next byte to send, or `None` if the part was sent to its end. `ahead` receives the fetch of the
 /// next unit.
 async fn deliver_missing(
     transaction: &Transaction<'_>,
@@ -133,7 +133,7 @@ async fn deliver_missing(
     transaction.client.flush(queue).await.map_err(DeliverError::Midway)?;
     for _ in 0..FRAGMENT_TRIES_MAX {
         match obtain_fragment(transaction, &long, number).await {
-            // It may be evicted again before it is pinned.
+            // The fragment may be evicted again before it is pinned.
             Ok(FragmentSource::Stored) => {
                 let piece = long.part_of(number, &part);
                 let tag = transaction.client.tag();
@@ -167,7 +167,7 @@ async fn deliver_missing(
 }
 
 /// Sends the bytes of a part that arrive with the fragments of a unit. Returns the offset in the
-/// body of the next byte to send. It may be in the store.
+/// body of the next byte to send, which may be in the store.
 async fn deliver_arriving(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,

@@ -2,8 +2,8 @@
 //!
 //! Only this step appends to a client's send queue. [`begin`] takes a
 //! [`Response`](crate::response::Response) of any kind and queues the part that needs no wait,
-//! which is the whole of most hits; [`finish`] sends the rest. The last bytes stay in the queue, so
-//! that the responses to several requests that arrived together are sent in one write.
+//! which for most hits is all of it; [`finish`] sends the rest. The last bytes stay in the queue,
+//! so that the responses to several requests that arrived together are sent in one write.
 
 mod begin;
 mod chunks;
@@ -35,7 +35,7 @@ use long::deliver_long;
 use streamed::deliver_streamed;
 use synthetic::queue_synthetic;
 
-/// The facts of a response that was sent, or whose last bytes are in the send queue.
+/// The outcome of a response that was sent, or whose last bytes are in the send queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivered {
     pub(crate) status: u16,
@@ -44,7 +44,7 @@ pub(crate) struct Delivered {
     pub(crate) keep_alive: bool,
 }
 
-/// The reason that a response was not sent whole.
+/// The reason why a response was not sent as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DeliverError {
     /// No byte of the response has been sent, so another response can be sent instead.
@@ -77,14 +77,14 @@ pub(crate) async fn finish(
 }
 
 /// Asserts that a whole body has as many bytes as its framing announces. If it had fewer, the
-/// client would take the next response for the end of this body.
+/// client would take the next response for the rest of this body.
 fn assert_whole(framing: BodyFraming, delivered: &Delivered) {
     if let BodyFraming::Length(length) = framing {
         assert_eq!(delivered.body_bytes, length, "a whole body has the length in its head");
     }
 }
 
-/// Answers a request that the transaction cannot answer as asked.
+/// Answers a request with a fault that ended its transaction.
 pub(crate) fn deliver_fault(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -94,7 +94,7 @@ pub(crate) fn deliver_fault(
     queue_synthetic(&context, queue, &SyntheticResponse::Fault(fault))
 }
 
-/// Answers a request that is refused before there is a transaction.
+/// Answers a request that is refused before it has a transaction.
 pub(crate) fn refuse(
     client: &Client,
     queue: &mut SendQueue,

@@ -15,22 +15,22 @@ use crate::transaction::Transaction;
 #[derive(Debug)]
 pub(super) struct MultipartBody {
     form: Multipart,
-    /// The number of the next part.
+    /// The index of the next part.
     next: usize,
 }
 
 impl MultipartBody {
-    /// Returns the body of a response with these parts of a body of `body_bytes`. `block` is the
+    /// Creates the body for a response with these parts of a body of `body_bytes`. `block` is the
     /// stored field block.
     pub(super) fn new(parts: Vec<Range<u64>>, body_bytes: u64, block: &[u8]) -> MultipartBody {
-        // The keys of the hash are secret.
+        // The keys of the hash are random and secret, so clients cannot guess the boundary.
         let random = || u128::from(RandomState::new().build_hasher().finish());
         let form = Multipart::new(parts, body_bytes, block, random() << 64 | random());
         MultipartBody { form, next: 0 }
     }
 
-    /// Appends the head of the response with a stored field block and its age. `own_lines` are for
-    /// this client only.
+    /// Appends the head of the response, with a stored field block and its age. `own_lines` are
+    /// meant only for this client.
     pub(super) fn queue_head(
         &self,
         transaction: &Transaction<'_>,
@@ -50,8 +50,8 @@ impl MultipartBody {
         Delivered { status, body_bytes, keep_alive }
     }
 
-    /// Appends the head of the next part, and returns the bytes of the body that follow it. After
-    /// the last part, appends the end, and returns `None`.
+    /// Appends the head of the next part, and returns the range of the body that follows it. After
+    /// the last part, appends the closing boundary and returns `None`.
     pub(super) fn begin_part(&mut self, queue: &mut SendQueue) -> Option<Range<u64>> {
         let part = self.form.range(self.next);
         match part {

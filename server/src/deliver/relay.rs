@@ -1,5 +1,5 @@
-//! Sends two things to a client that waits for its response: the responses to earlier requests, and
-//! the interim responses (1xx) of the origin (RFC 9110 §15.2).
+//! Sends other bytes to a client that waits for its response: the responses to earlier requests,
+//! and the interim responses (1xx) of the origin (RFC 9110 §15.2).
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -19,7 +19,7 @@ use crate::send_queue::SendQueue;
 /// responses.
 ///
 /// # Errors
-/// The client is gone, or too slow for an earlier response.
+/// The client is gone, or reads an earlier response too slowly.
 pub(crate) async fn relay_interim<'a, T>(
     client: &'a Client,
     form: ResponseForm,
@@ -79,8 +79,8 @@ impl Relay<'_> {
     }
 
     /// Flushes the queue while the work runs, because the work may have to read from the same
-    /// client. If the work ends first, its result is returned at once, because a response that pins
-    /// a record must not wait here; the remaining bytes of the queue are then sent before the
+    /// client. If the work ends first, returns its result at once, because a response that pins a
+    /// record must not wait here; the remaining bytes of the queue are then sent before the
     /// response.
     async fn flush_beside<T>(
         &mut self,
@@ -102,7 +102,7 @@ impl Relay<'_> {
         self.append(&heads);
     }
 
-    /// Appends interim responses to the queue. HTTP/1.0 has none, so its clients get none.
+    /// Appends interim responses to the queue, except for clients with HTTP/1.0, which has none.
     // RFC: 9110-15.2-1, 9110-15.2-3
     fn append(&mut self, interim: &[ResponseHead]) {
         if self.form.version == Version::Http10 {

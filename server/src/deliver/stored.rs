@@ -21,7 +21,7 @@ use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
 /// Appends the response, except for a long body, whose selected part is returned. Drops the hit:
-/// the queue has a copy of the body or a handle on it, and fragments are pinned later.
+/// the queue has a copy of the body or a handle to it, and fragments are pinned later.
 pub(super) fn queue_stored(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
@@ -32,7 +32,7 @@ pub(super) fn queue_stored(
     queue_part(transaction, queue, &hit, &head)
 }
 
-/// Appends a response that the origin has confirmed, like [`queue_stored`].
+/// Appends a response that the origin has confirmed, in the same way as [`queue_stored`].
 pub(super) fn queue_confirmed(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
@@ -54,12 +54,12 @@ pub(super) fn queue_confirmed(
     queue_part(transaction, queue, &hit, &head)
 }
 
-/// The head of a stored response as one client gets it.
+/// The head of a stored response with the lines for one client.
 struct StoredHead<'a> {
     meta: &'a StoredMeta,
     block: &'a [u8],
     age: u32,
-    /// Field lines for this client only.
+    /// Field lines that are meant only for this client.
     own_lines: &'a [u8],
 }
 
@@ -111,7 +111,7 @@ fn queue_part(
     }
 }
 
-/// Appends several parts of a stored body, like [`queue_part`].
+/// Appends several parts of a stored body, in the same way as [`queue_part`].
 // RFC: 9110-15.3.7.2-1
 #[cold]
 fn queue_parts(
@@ -140,13 +140,13 @@ fn queue_parts(
     }
 }
 
-/// Returns the field lines for a status. A 416 is not a copy of the stored response, so a cache
-/// before this server must not store it.
+/// Returns the stored field lines that a response with this status has. A 416 is not a copy of the
+/// stored response, so a cache between this server and the client must not store it.
 pub(super) fn block_for(status: u16, block: &[u8]) -> &[u8] {
     if status == 416 { b"cache-control: no-store\r\n" } else { block }
 }
 
-/// Appends the Content-Range line of a 206 or 416, for a body of this length.
+/// Appends the Content-Range line of a 206 or 416 for a body of this length.
 pub(super) fn write_content_range_line(
     decision: RangeDecision,
     body_bytes: Option<u64>,
@@ -164,7 +164,7 @@ fn body_framing(status: u16, bytes: u64) -> BodyFraming {
     if status == 204 { BodyFraming::None } else { BodyFraming::Length(bytes) }
 }
 
-/// Queues a copy of a short body, or a handle on a longer body.
+/// Queues a copy of a short body, or a handle to a longer one.
 fn queue_body(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -181,7 +181,7 @@ fn queue_body(
 }
 
 /// Appends a 304 for a stored response with this metadata and these field lines. `own_lines` are
-/// for this client only.
+/// meant only for this client.
 pub(super) fn queue_not_modified(
     context: &HeadContext<'_>,
     queue: &mut SendQueue,

@@ -1,4 +1,4 @@
-//! An origin's response that is not stored, sent to the client as it arrives.
+//! Sends an origin's response that is not stored to the client as it arrives.
 
 use std::pin::pin;
 
@@ -17,7 +17,7 @@ use crate::response::StreamedResponse;
 use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
 
-/// Sends the response to its end, while the remaining part of the request's body is sent to the
+/// Sends the response to its end, and at the same time the rest of the request's body to the
 /// origin.
 ///
 /// # Errors
@@ -31,23 +31,23 @@ pub(super) async fn deliver_streamed(
     let Some(mut upload) = upload else {
         return stream(transaction, queue, answer, true).await;
     };
-    // If the client is still sending, the head says that the connection ends, because bytes of the
-    // body that are never read would be taken for the next request.
+    // If the client is still sending, the head says that the connection ends: otherwise bytes of
+    // the body that are never read would be taken for the next request.
     let may_persist = upload.is_whole();
     let delivered = upload.beside(stream(transaction, queue, answer, may_persist)).await?;
-    // The response may have ended before the body was read.
+    // The response may have ended before the request's body was read.
     transaction.has_unread_body = !upload.is_whole();
     Ok(delivered)
 }
 
 /// Sends the response to its end.
 ///
-/// The last piece that arrived is held back until the origin's next piece, end or fault is known,
-/// or until waiting is necessary. So a response that turns out broken in the same read is not sent.
+/// The last piece that arrived is held back until the origin's next piece, end or fault arrives, or
+/// until the task has to wait. So a response that turns out broken in the same read is not sent.
 ///
 /// # Errors
-/// The origin's response is not whole; or the client is gone, is too slow, or stalled while another
-/// request waited for a connection to the origin.
+/// The origin's response is incomplete; or the client is gone, is too slow, or stalled while
+/// another request waited for a connection to the origin.
 async fn stream(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -109,7 +109,8 @@ pub(super) fn queue_not_modified_response(
     Delivered { status, body_bytes: 0, keep_alive }
 }
 
-/// Returns the framing of the response to the client: a known length, otherwise chunks.
+/// Returns the framing of the response to the client: its length if that is known, otherwise
+/// chunks.
 fn framing(answer: &OriginAnswer) -> BodyFraming {
     if answer.head.status == 204 {
         return BodyFraming::None;

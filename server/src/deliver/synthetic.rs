@@ -1,4 +1,4 @@
-//! Responses of this server's own.
+//! Synthetic responses: those that this server makes itself.
 
 use forebay_cache::PurgeResult;
 use forebay_http::date::write_date;
@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::response::SyntheticResponse;
 use crate::send_queue::SendQueue;
 
-/// Appends a response of this server's own.
+/// Appends a synthetic response.
 pub(super) fn queue_synthetic(
     context: &HeadContext<'_>,
     queue: &mut SendQueue,
@@ -29,8 +29,8 @@ pub(super) fn queue_synthetic(
     }
 }
 
-/// Writes an error response: the status of the fault, and the page of the route for it or else the
-/// reason as body.
+/// Writes an error response: the status of the fault and, as body, the route's page for that status
+/// or else the reason.
 // RFC: 9110-15.5-1, 9110-15.6-1, 9110-15.6.6-1
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
@@ -62,8 +62,8 @@ fn write_options(context: &HeadContext<'_>, text: &mut Vec<u8>) -> Delivered {
     Delivered { status, body_bytes: 0, keep_alive }
 }
 
-/// Answers PURGE with the number of purged responses. The status is 200 even if there were none,
-/// because the response is no longer stored in either case.
+/// Answers PURGE with the number of purged responses. The status is 200 even if nothing was purged,
+/// because afterwards no response is stored in either case.
 fn write_purged(context: &HeadContext<'_>, text: &mut Vec<u8>, purged: &PurgeResult) -> Delivered {
     let body = format!("{{\"purged\":{},\"fetches\":{}}}\n", purged.records, purged.flights);
     let message = SyntheticMessage {
@@ -74,7 +74,7 @@ fn write_purged(context: &HeadContext<'_>, text: &mut Vec<u8>, purged: &PurgeRes
     message.write_with(context, text, write_date_field)
 }
 
-/// Writes the response that header rules give, such as a redirect or a refusal.
+/// Writes the response that header rules have made, such as a redirect or a refusal.
 fn write_ruled(context: &HeadContext<'_>, text: &mut Vec<u8>, answer: &OwnAnswer) -> Delivered {
     let message = SyntheticMessage { status: answer.status(), block: b"", body: &answer.body() };
     message.write_with(context, text, |text| {
