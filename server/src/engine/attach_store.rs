@@ -1,5 +1,5 @@
 //! Attaching a thread to the store. The store has participant rows for two processes. After a
-//! second upgrade there may be three, because the first process may still be finishing its
+//! second upgrade there may be three processes, because the first may still be finishing its
 //! requests; the threads of the third then wait for free rows.
 
 use std::sync::Arc;
@@ -14,24 +14,23 @@ use crate::clock;
 use crate::events::Event;
 use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 
-/// The time for all threads of a server to attach to the store. They share one deadline, because
-/// the running server waits for all of them together.
+/// The deadline for all threads of a server to attach to the store. They share one deadline,
+/// because the running server waits for all of them together.
 #[derive(Clone)]
 pub(super) struct AttachDeadline {
     until_ms: u64,
-    /// Whether a thread has reported that it waits.
+    /// Whether some thread has reported that it waits.
     is_reported: Arc<AtomicBool>,
 }
 
 impl AttachDeadline {
-    /// The time begins now.
+    /// Starts the time now.
     pub(super) fn begin() -> AttachDeadline {
         let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
         AttachDeadline { until_ms, is_reported: Arc::default() }
     }
 
-    /// Attaches the calling thread to the store, and waits for a free participant row if
-    /// necessary.
+    /// Attaches the calling thread to the store; waits for a free participant row if necessary.
     ///
     /// # Errors
     /// No row became free in time, or the system refuses to attach the thread.

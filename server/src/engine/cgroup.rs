@@ -28,12 +28,12 @@ pub struct MemoryLimit {
 /// Checks that the cache fits into the memory limit of the process.
 ///
 /// # Errors
-/// [`StartError::Memory`].
+/// [`StartError::Memory`]: it does not fit.
 pub(super) fn check_memory(settings: &ServerSettings) -> Result<(), StartError> {
-    // Without this file there are no control groups.
+    // Without this file, the system has no control groups.
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let cache_bytes = match settings.cache_dir.path() {
-        // The system writes pages of a file on a disk back, and takes their memory.
+        // The system can write the pages of a file on a disk back and reuse their memory.
         Some(dir) if !is_in_memory(dir) => private_bytes(settings),
         _ => settings.cache_size,
     };
@@ -41,11 +41,11 @@ pub(super) fn check_memory(settings: &ServerSettings) -> Result<(), StartError> 
 }
 
 /// Checks that a second cache fits beside the memory that is in use. In an upgrade without a common
-/// cache the running server keeps its cache until it ends; without this check the system might kill
-/// it.
+/// cache, the running server keeps its cache until it ends; without this check the system might
+/// kill it.
 ///
 /// # Errors
-/// [`StartError::MemoryInUse`].
+/// [`StartError::MemoryInUse`]: it does not fit.
 pub(super) fn check_memory_beside(settings: &ServerSettings) -> Result<(), StartError> {
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     check_beside(limits(Path::new(CGROUPS), &membership), settings.cache_size)
@@ -62,8 +62,8 @@ fn check_beside(limits: Vec<MemoryLimit>, cache_size: u64) -> Result<(), StartEr
     Ok(())
 }
 
-/// Returns the memory in use by the group of a limit, without the files in it, which the system
-/// would write back; 0 if the group has no such figure.
+/// Returns the memory that the group of a limit uses, without cached pages of files, which the
+/// system could write back; 0 if the system does not report it.
 fn used_bytes(limit: &MemoryLimit) -> u64 {
     let (usage, prefix) = match limit.file.ends_with("memory.max") {
         true => ("memory.current", ""),
@@ -88,13 +88,13 @@ fn check(limit: Option<MemoryLimit>, cache_bytes: u64, cache_size: u64) -> Resul
     }
 }
 
-/// The shares of the cache that are not in its file: arriving responses, and copies for slow
+/// Returns the bytes of the cache that are not in its file: arriving responses, and copies for slow
 /// clients.
 fn private_bytes(settings: &ServerSettings) -> u64 {
     settings.cache_size / 100 * u64::from(settings.growing_percent_max) + settings.cache_size / 32
 }
 
-/// Whether a directory, or the nearest one above it that exists, is on a file system in memory.
+/// Whether a directory, or its nearest ancestor that exists, is on a file system in memory.
 fn is_in_memory(dir: &Path) -> bool {
     let found = dir.ancestors().find_map(|dir| {
         // The last ancestor of a relative path is empty.
@@ -114,7 +114,7 @@ fn memory_limit(root: &Path, membership: &str) -> Option<MemoryLimit> {
     limits(root, membership).into_iter().min_by_key(|limit| limit.bytes)
 }
 
-/// Returns all those limits.
+/// Returns the limits of a process's group and of all groups above it.
 fn limits(root: &Path, membership: &str) -> Vec<MemoryLimit> {
     let groups = membership.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -133,15 +133,15 @@ fn limits(root: &Path, membership: &str) -> Vec<MemoryLimit> {
     of_groups.collect()
 }
 
-/// Returns the limits of the group and those above it, up to the top of the tree.
+/// Returns the limits of a group and of the groups above it, up to the top of the tree.
 fn limits_up(tree: &Path, group: &str, file: &str) -> Vec<MemoryLimit> {
-    // In a container the group's name may begin outside of the visible tree. Then the limit of the
-    // container is at the top.
+    // In a container the group's name may begin outside the visible tree. Then the container's
+    // limit is at the top of the tree.
     let is_visible = !Path::new(group).components().any(|part| part == Component::ParentDir);
     let group = Path::new(if is_visible { group.trim_start_matches('/') } else { "" });
     let limits = group.ancestors().filter_map(|group| {
         let file = tree.join(group).join(file);
-        // "max" and a file that does not exist are no limit.
+        // The value "max" means no limit, and so does a file that does not exist.
         let bytes = read_number(&file).ok()?;
         Some(MemoryLimit { bytes, file })
     });
@@ -160,7 +160,7 @@ mod tests {
 
     const V1_UNLIMITED: &str = "9223372036854771712\n";
 
-    /// Files below the mount point, the text of `/proc/self/cgroup`, and the lowest limit.
+    /// Columns: files below the mount point; the text of `/proc/self/cgroup`; the lowest limit.
     type Case =
         (&'static [(&'static str, &'static str)], &'static str, Option<(u64, &'static str)>);
 

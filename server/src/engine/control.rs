@@ -1,4 +1,4 @@
-//! The control thread: signals, reloads, purges, upgrades and the stop.
+//! The control thread: handles signals, reloads, purges, upgrades and the stop.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
@@ -40,9 +40,9 @@ use crate::trace::{TraceEnd, TracePlaces, Tracer};
 use crate::transport::ListenSocket;
 use crate::transport::tls::TicketKeys;
 
-/// Callbacks into the program that the server runs in.
+/// Callbacks into the program that runs the server.
 pub struct Hooks {
-    /// Reads the configuration again, for a reload.
+    /// Reads the configuration again for a reload.
     pub load: Box<dyn Fn() -> Result<Config, ConfigErrors>>,
     /// Called after a successful reload, with the new configuration.
     pub applied: Box<dyn Fn(&Config)>,
@@ -70,9 +70,9 @@ pub(crate) struct Control {
     pub(super) log_losses: Arc<LogLosses>,
     /// The lock that reserves the cache directory for this server.
     pub(super) guard: Option<DirGuard>,
-    /// The keys of session tickets, and the time at which they were made or taken over.
+    /// The keys of session tickets, and the time at which they were created or taken over.
     pub(super) ticket_keys: Cell<(TicketKeys, u64)>,
-    /// The reason that there is no lock profile, if it could not be created.
+    /// The reason why there is no lock profile, if creating it failed.
     lock_profile_fault: OnceCell<String>,
     /// The open traces.
     pub(crate) traces: TracePlaces,
@@ -120,7 +120,7 @@ impl Control {
         }
     }
 
-    /// Number of workers.
+    /// Returns the number of workers.
     pub(crate) fn worker_count(&self) -> usize {
         self.workers.count()
     }
@@ -141,7 +141,7 @@ impl Control {
         (RuleReport::sum(reports), stuck)
     }
 
-    /// Returns how a worker would answer a request now; `None` if no worker replies.
+    /// Returns how a worker would answer the request now; `None` if no worker replies.
     pub(crate) async fn explain(&self, request: ExplainedRequest) -> Option<Explanation> {
         let request = Box::new(request);
         let command = |tell| WorkerCommand::Explain { request, tell };
@@ -149,7 +149,7 @@ impl Control {
         explanations.into_iter().next()
     }
 
-    /// Makes the workers send the requests that a tracer selects. Returns the workers that are
+    /// Makes the workers report the requests that a tracer selects. Returns the workers that are
     /// stuck, whose requests may be missing.
     pub(crate) async fn attach_tracer(&self, tracer: &Arc<Tracer>) -> StuckWorkers {
         let attach = |done| WorkerCommand::AttachTracer { tracer: Arc::clone(tracer), done };
@@ -174,15 +174,15 @@ impl Control {
         self.lock_profile_fault.get_or_init(|| error.to_string());
     }
 
-    /// Returns the reason that there is no lock profile, if creating it failed.
+    /// Returns the reason why there is no lock profile, if creating it failed.
     pub(crate) fn lock_profile_fault(&self) -> Option<&str> {
         self.lock_profile_fault.get().map(String::as_str)
     }
 
-    /// Queues a purge or a count of the selections with the purge thread.
+    /// Queues a purge, or a count of the selected responses, for the purge thread.
     ///
     /// # Errors
-    /// [`PurgeError`].
+    /// [`PurgeError`] says why the purge thread does not accept it.
     pub(crate) fn purge(
         &self,
         selections: Vec<Selection>,
@@ -199,7 +199,7 @@ impl Control {
         UpgradeTotals { upgrades: count(Counter::Upgrades), upgrades_failed }
     }
 
-    /// Lets the workers accept connections, each also from its sockets in `further`.
+    /// Lets the workers accept connections, including those on their sockets in `further`.
     pub(super) fn accept(&self, further: Vec<Vec<ListenSocket>>) {
         let mut further = further.into_iter();
         self.workers.each(|worker| {
@@ -218,7 +218,8 @@ impl Control {
     /// Makes every worker answer without the store.
     ///
     /// # Errors
-    /// These workers are stuck, and may still answer from the store. The others use it again.
+    /// Returns the workers that are stuck and may still answer from the store. The other workers
+    /// use the store again.
     pub(super) async fn leave_store(&self) -> Result<(), StuckWorkers> {
         self.store_is_used.set(false);
         let leave = |_: &_, done| WorkerCommand::UseStore { is_used: false, done };
@@ -230,14 +231,14 @@ impl Control {
         Err(stuck)
     }
 
-    /// Lets the workers answer from the store again. A worker that does so a little later answers
-    /// correctly until then, so there is no wait.
+    /// Lets the workers answer from the store again. There is no wait, because a worker that does
+    /// so a little later still answers correctly.
     pub(super) fn return_to_store(&self) {
         self.store_is_used.set(true);
         drop(self.workers.tell(|_, done| WorkerCommand::UseStore { is_used: true, done }));
     }
 
-    /// Runs until the process is told to stop or another process has taken over, then stops the
+    /// Runs until the process is told to stop, or another process has taken over; then stops the
     /// workers. Returns whether all requests finished in time.
     pub(super) fn run(
         self,
@@ -245,7 +246,7 @@ impl Control {
         (runtime, signals): (Runtime, Signals),
         stop: mpsc::UnboundedReceiver<()>,
     ) -> io::Result<bool> {
-        // The counter file stays, so that its numbers can be read after the process ended or
+        // The counter file stays, so that its numbers can be read after the process has ended or
         // crashed.
         let serve =
             || LocalSet::new().block_on(&runtime, Rc::new(self).serve(sockets, signals, stop));
@@ -266,8 +267,8 @@ impl Control {
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
         sockets.upgrade.name.set_ours(handed_over.is_none());
-        // The name is removed at once, because the next server may need it while this one finishes
-        // its requests.
+        // The socket's name is removed at once, because the next server may need it while this one
+        // finishes its requests.
         drop(sockets.upgrade.name);
         if handed_over.is_some_and(|handed_over| handed_over.has_admin) {
             admin.abort();
@@ -302,8 +303,8 @@ impl Control {
         }
     }
 
-    /// Frees the resources of dead processes in the store, and checks the segments that they had
-    /// open.
+    /// Frees the resources that dead processes hold in the store, and checks the segments that they
+    /// had open.
     async fn sweep_store(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(STORE_SWEEP_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -322,7 +323,7 @@ impl Control {
         }
     }
 
-    /// Collects counts of threads that have no counters, periodically.
+    /// Periodically collects the counts of threads that have no counters of their own.
     async fn keep_house(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(HOUSEKEEPING_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -349,7 +350,7 @@ impl Control {
         }
     }
 
-    /// The workers whose event loop does not turn.
+    /// Returns the workers whose event loop does not turn.
     pub(crate) fn stuck_workers(&self) -> StuckWorkers {
         self.workers.stuck()
     }
@@ -405,7 +406,8 @@ impl Control {
         self.count_lost();
         let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
         event.log(&"all workers ended");
-        // Lines that the process leaves in the queue are lost. Its counters outlive it.
+        // The lines that are left in the queue when the process ends are lost. The counters outlive
+        // the process.
         let unwritten = event_queue::finish() as u64;
         self.count(Counter::EventsLost, unwritten + event_queue::take_losses().new);
         finished

@@ -1,4 +1,4 @@
-//! The process's limit of open files.
+//! The process's limit on open files.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use crate::config::Config;
 use crate::events::Event;
 use crate::limits::ADMIN_CONNECTIONS_MAX;
 
-/// Files of the process as a whole: 17 in a server that has just started, an access log and those
-/// that were replaced, and the files that a reload or an upgrade opens.
+/// Files of the process as a whole: 17 in a server that has just started, the current and the
+/// replaced access logs, and the files that a reload or an upgrade opens.
 const PROCESS_FILES: u64 = 32;
 
-/// Files of one worker besides connections: seven for its event loop, its listening socket with the
-/// copy for a successor, and its counters; one more if it accepts from a second socket.
+/// Files of one worker, not counting connections: seven for its event loop, its listening socket
+/// (with the copy for a successor) and its counters; one more if it accepts from a second socket.
 const FILES_PER_WORKER: u64 = 8;
 
-/// Raises the soft limit of open files to the hard limit, because shells set the soft limit to
-/// 1024, which is less than the settings permit. Then lowers `connections_per_worker_max` if the
-/// limit does not allow it: otherwise clients could take the descriptors that origins, logs,
-/// reloads and the admin interface need. `connections_per_address_max` keeps its proportion, so
+/// Raises the soft limit on open files to the hard limit, because shells set the soft limit to
+/// 1024, which is less than the settings permit. If that is still too low, reduces
+/// `connections_per_worker_max`: otherwise clients could take the descriptors that origins, logs,
+/// reloads and the admin interface need. `connections_per_address_max` is reduced in proportion, so
 /// that one address still cannot take all connections.
 pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     let limit = getrlimit(Resource::Nofile);
@@ -51,13 +51,13 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     }
 }
 
-/// Returns the share of `value` that `part` is of `whole`, but at least 1.
+/// Returns `value` reduced in the proportion of `part` to `whole`, but at least 1.
 fn proportional(value: u32, part: u32, whole: u32) -> u32 {
     let share = u64::from(value) * u64::from(part) / u64::from(whole.max(1));
     u32::try_from(share).unwrap_or(value).max(1)
 }
 
-/// The connections of one worker that the settings permit.
+/// The numbers of connections of one worker that the settings permit.
 #[derive(Clone, Copy, Debug)]
 struct FileNeeds {
     clients: u32,
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn clients_get_the_files_that_nothing_else_needs() {
-        // Client connections, origin connections, permitted files, workers; the result.
+        // Columns: client connections; origin connections; permitted files; workers; the result.
         let all = 32 + 64 + 2 * (8 + 8192 + 320);
         let cases = [
             (8192, 320, u64::MAX, 2, 8192),

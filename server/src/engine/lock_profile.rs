@@ -1,5 +1,5 @@
-//! The lock profile of this process. A server that cannot create its lock profile serves without
-//! it: it logs and counts the failure, and reports the reason on the admin interface.
+//! The lock profile of this process. A server that cannot create its lock profile runs without it:
+//! it logs and counts the failure, and reports the reason on the admin interface.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use super::runtime_paths::lock_profile_file;
 use crate::clock;
 use crate::config::ServerSettings;
 
-/// The tables of a lock profile, with room for several times as many lock sites as Forebay has. The
-/// size of the file decides the number of threads.
+/// The sizes of the tables of a lock profile, with room for several times as many lock sites as
+/// Forebay has. The size of the file determines the number of threads.
 const PLAN: ProfilePlan = ProfilePlan {
     sites: 256,
     frames: 0,
@@ -24,12 +24,13 @@ const PLAN: ProfilePlan = ProfilePlan {
     stacks: StackPlan { stacks: 512, frames: 48, samples: 128 },
 };
 
-/// As [`PLAN`], but without room for call stacks.
+/// Like [`PLAN`], but without room for call stacks.
 const PLAN_WITHOUT_STACKS: ProfilePlan =
     ProfilePlan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
 
-/// Creates the profile, and starts recording if the settings say so; `None` if the settings want no
-/// profile, or another server in this process has one. The file has no name yet: see [`name`].
+/// Creates the profile, and starts recording if the settings say so. Returns `None` if the settings
+/// turn the profile off, or another server in this process has one. The file has no name yet: see
+/// [`name`].
 pub(super) fn prepare(
     settings: &ServerSettings,
     runtime_dir: &Path,
@@ -56,12 +57,12 @@ pub(crate) fn has_room_for_stacks(bytes: u64) -> bool {
     plan(bytes).is_some_and(|plan| plan.stacks != StackPlan::NONE)
 }
 
-/// The plan for a file of this size; a small file has no room for call stacks.
+/// Returns the plan for a file of this size; a small file has no room for call stacks.
 fn plan(bytes: u64) -> Option<ProfilePlan> {
     PLAN.within(bytes).or_else(|| PLAN_WITHOUT_STACKS.within(bytes))
 }
 
-/// Returns the profile, if there is one; logs and counts an error.
+/// Returns the profile if it was created; logs and counts an error.
 pub(super) fn told(
     control: &Control,
     made: Result<Option<UnnamedProfile>, CounterError>,
@@ -72,8 +73,8 @@ pub(super) fn told(
     })
 }
 
-/// Gives the profile's file its name. If that fails, nothing could read the profile, so recording
-/// stops.
+/// Gives the profile's file its name. If that fails, no program could read the profile, so
+/// recording stops.
 pub(super) fn name(control: &Control, made: Option<UnnamedProfile>) {
     let Some(made) = made else {
         return;

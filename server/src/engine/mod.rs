@@ -1,8 +1,8 @@
-//! Threads and their life: start, reload, upgrade, stop.
+//! The life of a server and its threads: start, reload, upgrade, stop.
 //!
 //! Each worker is a pinned thread with its own event loop, listener, origin connections and
 //! counters. One more thread, the control thread, handles signals and serves the admin interface.
-//! It talks to a worker only by commands, which the worker takes between two turns of its loop.
+//! It controls a worker only by commands, which the worker takes between two turns of its loop.
 
 mod attach_store;
 mod cgroup;

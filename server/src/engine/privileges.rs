@@ -1,19 +1,19 @@
-//! Privileges that the process does without.
+//! Privileges that the process gives up.
 
 use std::sync::Once;
 
 use crate::events::Event;
 
-/// Whether the events of this process were logged.
+/// Whether this process has already logged the events about its privileges.
 static LOGGED: Once = Once::new();
 
-/// Gives up the right to gain privileges by starting a program: set-user-ID bits and file
+/// Gives up the right to gain privileges by executing a program: set-user-ID bits and file
 /// capabilities have no effect in this process and its children. Only the calling thread and
-/// threads that start later give it up, so a program calls this before it starts any. A process
-/// that takes over is not a child, and the sockets are passed to it.
+/// threads that start later give it up, so a program must call this before it starts any thread.
+/// Upgrades still work: a process that takes over is not a child, and the sockets are passed to it.
 pub fn restrict_privileges() {
-    // Linux has refused this to no process since 3.5. The server needs no privilege that this takes
-    // away, so it can run without it, too.
+    // Linux has supported this for all processes since 3.5. If it fails, the server runs with the
+    // privilege, which it does not need.
     let _ = rustix::thread::set_no_new_privs(true);
 }
 

@@ -1,8 +1,8 @@
 //! Reloads of the configuration, and of the access log alone.
 //!
 //! The control thread replaces its own settings and passes them to the workers in one step, without
-//! a wait. So two reloads do not interleave, and the newest settings win everywhere. Only then it
-//! waits until the workers use them.
+//! a wait. So two reloads do not interleave, and the newest settings win everywhere. Only then does
+//! it wait until the workers use them.
 
 use std::fmt;
 use std::io;
@@ -20,14 +20,14 @@ use crate::limits::TICKET_KEY_MS;
 use crate::log::LogWriter;
 use crate::transport::tls::{TlsAcceptor, acceptor};
 
-/// The reason that a new configuration was refused.
+/// The reason why a new configuration was refused.
 #[derive(Debug)]
 pub(crate) enum ReloadError {
     /// The configuration has errors.
     Config(ConfigErrors),
-    /// These settings cannot change while the server runs.
+    /// These settings cannot change while the server runs; a restart is needed.
     NeedsRestart(Vec<&'static str>),
-    /// The access log of the configuration cannot be opened.
+    /// The access log that the configuration names cannot be opened.
     AccessLog(io::Error),
     /// The settings for TLS cannot be used.
     Tls(String),
@@ -48,7 +48,8 @@ impl fmt::Display for ReloadError {
 
 impl Control {
     /// Reads the configuration again and applies it to every worker. An invalid configuration
-    /// changes nothing. Returns the workers that are stuck; they use it once they turn again.
+    /// changes nothing. Returns the workers that are stuck; they apply it once their event loops
+    /// turn again.
     ///
     /// # Errors
     /// See [`ReloadError`].
@@ -81,8 +82,8 @@ impl Control {
             return Err(ReloadError::NeedsRestart(names));
         }
         files::fit_limit(&mut config, self.worker_count());
-        // The log is opened again even if its setting did not change, because log rotation renames
-        // the file and then reloads.
+        // The log is reopened even if its setting did not change, because log rotation renames the
+        // file and then reloads.
         let writer =
             LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
         let mut tls = self.acceptors(&config).map_err(ReloadError::Tls)?.into_iter();
@@ -102,14 +103,14 @@ impl Control {
         Ok(replies)
     }
 
-    /// Makes the settings for TLS of each worker.
+    /// Creates the TLS settings of each worker.
     fn acceptors(&self, config: &Config) -> Result<Vec<Option<TlsAcceptor>>, String> {
         let (keys, _) = self.ticket_keys.get();
         (0..self.worker_count()).map(|_| acceptor(config, &keys)).collect()
     }
 
-    /// Replaces the ticket keys once they are old. If that fails, the present keys stay in use, and
-    /// it is tried again after a period.
+    /// Replaces the ticket keys once they are old. If that fails, the current keys stay in use, and
+    /// the next attempt follows after a period.
     pub(super) fn rotate_ticket_keys(&self) {
         let (keys, made_ms) = self.ticket_keys.get();
         let now_ms = clock::monotonic_ms();
@@ -127,7 +128,7 @@ impl Control {
         };
         self.count(Counter::TlsKeysRotated, 1);
         let log = self.log_writer.borrow();
-        // A worker that is stuck takes the keys once it turns.
+        // A stuck worker takes the keys once its event loop turns again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             let access_log = log.as_ref().map(LogWriter::sender);
@@ -137,13 +138,12 @@ impl Control {
         }));
     }
 
-    /// Opens the access log again, after its file was renamed. If that fails, the old file stays in
-    /// use.
+    /// Reopens the access log after its file was renamed. If that fails, the old file stays in use.
     pub(super) fn reopen_log(&self) {
         let opened = LogWriter::open(&self.config.borrow().server, &self.log_losses);
         match opened {
             Ok(writer) => {
-                // A worker that is stuck takes the new log once it turns.
+                // A stuck worker takes the new log once its event loop turns again.
                 drop(self.workers.tell(|worker, done| {
                     let settings = Arc::clone(&worker.settings);
                     let access_log = writer.as_ref().map(LogWriter::sender);

@@ -1,5 +1,5 @@
-//! The sockets of a server, with their names, and the lock of its cache directory: created by this
-//! process, or taken over from a running server.
+//! The sockets of a server, with their names, and the lock of its cache directory. They are created
+//! by this process, or taken over from a running server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,14 +23,14 @@ pub(super) struct ServerResources {
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
     pub(super) worker_count: usize,
-    /// Whether a running server still uses these resources. It continues to use them if the upgrade
+    /// Whether a running server still uses these resources. It goes on using them if the upgrade
     /// fails.
     pub(super) has_predecessor: bool,
     /// Whether the admin socket was inherited from the running server.
     pub(super) has_its_admin: bool,
 }
 
-/// Sockets on which the control thread listens.
+/// The sockets on which the control thread listens.
 pub(super) struct ControlSockets {
     pub(super) admin: AdminListener,
     pub(super) upgrade: UnixSocket,
@@ -52,7 +52,7 @@ impl ControlSockets {
         Ok(ControlSockets { admin, upgrade, handover })
     }
 
-    /// Makes this process remove the sockets' names when it ends.
+    /// Makes this process responsible for removing the sockets' names when it ends.
     pub(super) fn own(&self) {
         self.upgrade.name.set_ours(true);
         if let AdminListener::Unix(socket) = &self.admin {
@@ -98,10 +98,10 @@ impl ServerResources {
         })
     }
 
-    /// Continues with the sockets of a running server, and binds the missing ones.
+    /// Takes over the sockets of a running server, and binds the missing ones.
     ///
     /// # Errors
-    /// A socket does not match the settings, or the system refuses one.
+    /// A socket does not match the settings, or the system refuses to open one.
     pub(super) fn take_over(
         taken: InheritedSockets,
         settings: &ServerSettings,

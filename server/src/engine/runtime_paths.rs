@@ -20,9 +20,9 @@ pub fn runtime_dir(setting: &RuntimeDir) -> PathBuf {
     setting.resolve(xdg.as_deref(), rustix::process::geteuid().as_raw())
 }
 
-/// Returns the path of a server's admin socket. Files in a runtime directory are named by the port
-/// of their server, so that several servers can share the directory, and a client that does not
-/// know the port can find the only running server.
+/// Returns the path of a server's admin socket. Files in a runtime directory are named after the
+/// port of their server. So several servers can share the directory, and a client that does not
+/// know the port can still find the server if there is only one.
 pub fn admin_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.admin"))
 }
@@ -74,8 +74,8 @@ pub(super) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds a socket. An existing socket at which no server answers is the remains of a killed
-    /// server, and is replaced.
+    /// Binds a socket. If a socket exists at which no server answers, a killed server has left it,
+    /// and it is replaced.
     pub(super) fn bind(path: PathBuf) -> io::Result<UnixSocket> {
         if UnixStream::connect(&path).is_ok() {
             let message = "another server answers at this socket";
@@ -102,8 +102,8 @@ impl UnixSocket {
     }
 }
 
-/// Binds a socket that only its owner may connect to, from its first moment on. The umask, which
-/// belongs to all threads, need not change.
+/// Binds a socket to which only its owner may connect, from the first moment on. Does so without
+/// changing the umask, which all threads share.
 fn bind_private(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     let socket = rustix::net::socket_with(
@@ -122,7 +122,7 @@ fn bind_private(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     Ok(socket.into())
 }
 
-/// Connections that wait to be accepted: as many as the standard library permits.
+/// Connections that wait to be accepted: the same number as in the standard library.
 const BACKLOG: i32 = 128;
 
 /// Address of an admin listener.
@@ -206,7 +206,7 @@ impl AdminListener {
     }
 
     /// Registers the listener with the event loop of the calling thread. Also returns the name of a
-    /// Unix socket, which is removed when it is dropped.
+    /// Unix socket; dropping the name removes it.
     pub(super) fn enter(self) -> io::Result<(AdminAcceptor, Option<SocketName>)> {
         match self {
             AdminListener::Tcp(listener) => {

@@ -10,9 +10,9 @@ pub(super) struct Signals {
     pub(super) stop: StopSignals,
     /// Reload.
     pub(super) hang_up: Signal,
-    /// Open logs again.
+    /// Reopen the logs.
     pub(super) user_1: Signal,
-    /// Ignored; nginx upgrades itself at this signal.
+    /// Ignored. Operators may send it by habit, because nginx starts an upgrade at this signal.
     pub(super) user_2: Signal,
 }
 
@@ -35,10 +35,11 @@ impl StopSignals {
 }
 
 /// Creates the event loop and replaces the default actions of the signals, which would end the
-/// process. This must happen before the server reports that it runs, because signals may follow.
+/// process. This must happen before the server reports that it runs, because then signals may
+/// follow.
 ///
 /// # Errors
-/// The system cannot create an event loop, or register a signal.
+/// The system cannot create an event loop or register a signal handler.
 pub(super) fn event_loop() -> io::Result<(Runtime, Signals)> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();

@@ -1,4 +1,4 @@
-//! Starting a server: everything that can fail does so before the first connection is accepted.
+//! Starts a server. Everything that can fail is done before the first connection is accepted.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -37,7 +37,8 @@ use crate::purger::PurgerThread;
 use crate::transport::tls::acceptor;
 use crate::transport::{ListenSocket, Listeners};
 
-/// A started server: its workers serve; [`Running::run`] serves admin requests and waits.
+/// A started server, whose workers already serve. [`Running::run`] serves admin requests and waits
+/// for the end.
 pub struct Running {
     /// The address for clients.
     pub address: SocketAddr,
@@ -57,14 +58,14 @@ pub struct Running {
 pub struct Stopper(mpsc::UnboundedSender<()>);
 
 impl Stopper {
-    /// Tells the server to stop; it finishes requests in flight.
+    /// Tells the server to stop. It first finishes the requests in progress.
     pub fn stop(&self) {
         // The server may have stopped already.
         let _ = self.0.send(());
     }
 }
 
-/// The reason that a server could not start.
+/// The reason why a server could not start.
 #[derive(Debug)]
 pub enum StartError {
     /// The server cannot listen on the address for clients.
@@ -73,7 +74,7 @@ pub enum StartError {
     Admin(String, io::Error),
     /// The server cannot listen on the socket for upgrades.
     UpgradeSocket(PathBuf, io::Error),
-    /// A running server does not hand over, or its sockets are unusable.
+    /// A running server refuses to hand over, or its sockets are unusable.
     Upgrade(UpgradeError),
     /// The descriptor of a socket cannot be duplicated.
     Descriptors(io::Error),
@@ -91,14 +92,14 @@ pub enum StartError {
     AccessLog(io::Error),
     /// The cache does not fit into the memory limit of the process.
     Memory {
-        /// The setting in bytes.
+        /// The setting `cache_size`, in bytes.
         cache_size: u64,
         /// The limit.
         limit: MemoryLimit,
     },
     /// A second cache does not fit beside the memory that is in use.
     MemoryInUse {
-        /// The setting in bytes.
+        /// The setting `cache_size`, in bytes.
         cache_size: u64,
         /// Memory in use by the control group.
         used_bytes: u64,
@@ -200,7 +201,7 @@ pub fn start_with_resolver(
 }
 
 /// Starts a server that takes over from the running server with the same runtime directory and
-/// address. If no such server runs, this starts a server as [`start`] does.
+/// address. If no such server runs, starts a server in the same way as [`start`].
 ///
 /// # Errors
 /// See [`StartError`]; a running server then continues unchanged.
@@ -244,7 +245,7 @@ pub fn upgrade(mut config: Config, hooks: Hooks) -> Result<Running, StartError> 
 
 /// Prepares the process before it starts threads; returns the number of workers.
 fn prepare(config: &mut Config) -> Result<usize, StartError> {
-    // While the process has only one thread, registering for `membarrier` does not wait.
+    // Registering for `membarrier` does not have to wait while the process has only one thread.
     forebay_sync::bravo::prepare();
     check_memory(&config.server)?;
     let worker_count = config.server.worker_count();
@@ -256,14 +257,15 @@ fn prepare(config: &mut Config) -> Result<usize, StartError> {
     Ok(worker_count)
 }
 
-/// A server that is ready to serve, but accepts nothing and has not named its files yet.
+/// A server that is ready to serve, but does not accept connections and has not named its files
+/// yet.
 struct PreparedServer {
     running: Running,
     counters_name: UnnamedCounters,
     profile_name: Option<UnnamedProfile>,
     /// The cache file, if it is new and has no name yet.
     region_name: Option<UnnamedRegion>,
-    /// Sockets for workers that have none at an address, which do not listen yet.
+    /// Sockets for workers that have none at some address; they do not listen yet.
     further: Vec<Vec<ListenSocket>>,
 }
 
@@ -302,7 +304,7 @@ impl PreparedServer {
         let (store, region_name) = opened.map_err(StartError::Cache)?;
         let attach = AttachDeadline::begin();
         let store_worker = event_loop.0.block_on(attach.attach(&store))?;
-        // Segments that dead processes left open are checked before lookups can find them.
+        // Segments that dead processes left open must be checked before lookups can find them.
         store_worker.mend();
         // The profile is optional, so it comes last: it must not use memory that other files need.
         let profile = lock_profile::prepare(&config.server, &runtime_dir, address.port());
@@ -339,12 +341,12 @@ impl PreparedServer {
         Ok(PreparedServer { running, counters_name, profile_name, region_name, further })
     }
 
-    /// Serves in place of a server that has handed over. From here on, failures are logged and do
-    /// not end the process.
+    /// Serves in place of a server that has handed over. From here on, failures are logged instead
+    /// of ending the process.
     fn take_over(self, totals: UpgradeTotals) -> Running {
         let PreparedServer { running, counters_name, profile_name, region_name, further } = self;
-        // The cache file gets its name first, because a later process must not find the old file,
-        // which is no longer up to date.
+        // The cache file is named first: a later process must not find the old file, which is no
+        // longer up to date.
         if let Some(Err(error)) = region_name.map(UnnamedRegion::name) {
             Event::UpgradeIncomplete.log(&error);
         }
@@ -373,7 +375,7 @@ impl PreparedServer {
     }
 }
 
-/// Creates the event loop of the purge thread, for attaching to the store.
+/// Creates the event loop of the purge thread, for attaching it to the store.
 fn purger_loop() -> Result<Runtime, StartError> {
     tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(StartError::Thread)
 }
@@ -424,14 +426,15 @@ impl Running {
     }
 
     /// Serves admin requests and handles signals until the server is told to stop, then waits for
-    /// requests in flight. Returns whether all of them finished in time.
+    /// requests in progress. Returns whether all of them finished in time.
     ///
     /// # Errors
     /// A socket cannot be registered with the control thread's event loop.
     pub fn run(self) -> io::Result<bool> {
         let Running { control, sockets, event_loop, stop, stopper, .. } = self;
         let finished = control.run(sockets, event_loop, stop);
-        // The stopper is kept until here, because dropping the last sender would close the channel.
+        // The stopper is kept until here, because the channel closes when the last sender is
+        // dropped.
         drop(stopper);
         finished
     }
@@ -467,7 +470,7 @@ pub const REGION_FILE: &str = "store";
 /// Returns a random UUID for this process.
 fn process_id() -> String {
     let random = || RandomState::new().build_hasher().finish();
-    // Version 4 and its variant (RFC 9562 §5.4).
+    // UUID version 4 and variant (RFC 9562 §5.4).
     let (high, low) = (random() & !0xf000 | 0x4000, random() >> 2 | 1 << 63);
     let (first, second, third) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
     format!(
@@ -477,8 +480,8 @@ fn process_id() -> String {
     )
 }
 
-/// Returns a name for `Via` that no other server has, by which a request that loops back is
-/// recognised (RFC 9110 §7.6.3).
+/// Returns a name for `Via` that no other server has. By this name the server recognises a request
+/// that loops back (RFC 9110 §7.6.3).
 fn via_name(address: SocketAddr) -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut random = std::hash::RandomState::new().build_hasher();

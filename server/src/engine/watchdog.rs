@@ -1,22 +1,22 @@
 //! Detects workers whose event loop no longer turns.
 //!
-//! Each worker marks every turn in a [`TurnMark`] of its own, also while it is idle, because its
-//! maintenance runs every [`SWEEP_MS`](crate::limits::SWEEP_MS). The control thread compares the
-//! marks at intervals. It counts intervals instead of reading a clock, so a process that was
-//! stopped as a whole has no stuck worker when it continues.
+//! Each worker counts its turns in a [`TurnMark`], also while it is idle, because its maintenance
+//! runs every [`SWEEP_MS`](crate::limits::SWEEP_MS). The control thread compares the marks at
+//! intervals. It counts intervals instead of reading a clock, so that a process which was stopped
+//! as a whole has no stuck worker when it continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::limits::WORKER_STILL_TICKS_MAX;
 
-/// The number of turns of a worker's event loop, alone on its cache lines. Only the worker writes
+/// The number of turns of a worker's event loop, on cache lines of its own. Only the worker writes
 /// it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct TurnMark(AtomicU64);
 
-/// The mark of a worker that has ended as it was told to.
+/// The mark of a worker that has ended as intended.
 const ENDED: u64 = u64::MAX;
 
 impl TurnMark {
@@ -41,11 +41,11 @@ pub(super) struct Watchdog {
 struct WatchedWorker {
     mark: Arc<TurnMark>,
     last: u64,
-    /// Intervals since the last turn.
+    /// The number of intervals since the worker's last turn.
     still_ticks: u32,
 }
 
-/// A change that the watchdog has noticed, with the number of the worker.
+/// A change that the watchdog has noticed; contains the number of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkerChange {
     Stuck(usize),
@@ -53,7 +53,7 @@ pub(super) enum WorkerChange {
 }
 
 impl Watchdog {
-    /// Watches these workers, in the order of their numbers.
+    /// Creates a watchdog for these workers, in the order of their numbers.
     pub(super) fn new(marks: impl Iterator<Item = Arc<TurnMark>>) -> Watchdog {
         let watched = |mark| WatchedWorker { mark, last: 0, still_ticks: 0 };
         Watchdog { workers: marks.map(watched).collect() }
@@ -79,7 +79,7 @@ impl Watchdog {
         changes
     }
 
-    /// The numbers of the workers that are stuck.
+    /// Returns the numbers of the workers that are stuck.
     pub(super) fn stuck(&self) -> Vec<usize> {
         let numbered = self.workers.iter().enumerate();
         numbered.filter(|(_, worker)| worker.is_stuck()).map(|(number, _)| number).collect()

@@ -1,7 +1,7 @@
 //! The control thread's view of the workers: commands to all of them, and their replies.
 //!
-//! A worker that is stuck replies to nothing, so every wait for replies ends after a time. Without
-//! a limit, one worker would stop reloads, upgrades and the admin interface for all of them.
+//! A worker that is stuck does not reply, so every wait for replies has a time limit. Without it,
+//! one worker could block reloads, upgrades and the admin interface.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl WorkerGroup {
         WorkerGroup { watchdog, threads: RefCell::new(threads) }
     }
 
-    /// Number of workers; 0 once the server stops.
+    /// Returns the number of workers; 0 once the server stops.
     pub(super) fn count(&self) -> usize {
         self.threads.borrow().len()
     }
@@ -47,7 +47,7 @@ impl WorkerGroup {
         self.watchdog.borrow_mut().check()
     }
 
-    /// The workers whose event loop does not turn.
+    /// Returns the workers whose event loop does not turn.
     pub(super) fn stuck(&self) -> StuckWorkers {
         StuckWorkers(self.watchdog.borrow().stuck())
     }
@@ -61,8 +61,8 @@ impl WorkerGroup {
         self.send(|worker, reply, _| Some(command(worker, reply)))
     }
 
-    /// Sends the command that `command` makes to each worker, but to none that is stuck, because
-    /// its queue of commands would grow.
+    /// Sends each worker the command that `command` makes, except stuck workers, because their
+    /// queues of commands would grow.
     pub(super) fn ask<T>(
         &self,
         command: impl Fn(oneshot::Sender<T>) -> WorkerCommand,
@@ -106,13 +106,13 @@ impl WorkerGroup {
 /// Replies of workers to one command.
 pub(super) struct Replies<T> {
     awaited: Vec<(usize, oneshot::Receiver<T>)>,
-    /// Workers that were stuck before the command. Nothing waits for them.
+    /// Workers that were already stuck before the command, and are not waited for.
     stuck: Vec<usize>,
 }
 
 impl<T> Replies<T> {
-    /// Waits for the replies, at most `WORKER_REPLY_MS_MAX` for all of them. Returns those that
-    /// came, and the workers that did not reply. A worker that has ended is in neither.
+    /// Waits for the replies, at most `WORKER_REPLY_MS_MAX` for all of them. Returns the replies
+    /// that arrived, and the workers that did not reply. A worker that has ended is in neither.
     pub(super) async fn wait(self) -> (Vec<T>, StuckWorkers) {
         let deadline = Instant::now() + Duration::from_millis(WORKER_REPLY_MS_MAX);
         let (mut came, mut stuck) = (Vec::new(), self.stuck);
@@ -137,7 +137,7 @@ impl StuckWorkers {
     }
 }
 
-/// Prints them as `worker 3 is stuck`; nothing if there are none.
+/// Formats them as `worker 3 is stuck`; writes nothing if there are none.
 impl std::fmt::Display for StuckWorkers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let numbers = self.0.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! A worker's thread: event loop, accept loop and commands.
+//! A worker's thread: its event loop, accept loop and commands.
 
 use std::io;
 use std::rc::Rc;
@@ -41,15 +41,16 @@ pub(crate) enum WorkerCommand {
     Accept { further: Vec<ListenSocket> },
     /// Use the settings in the slot from now on; `done` is signalled once they are in use.
     TakeSettings { settings: Arc<SettingsSlot>, done: oneshot::Sender<()> },
-    /// Report the counts of the header rules on `tell`.
+    /// Send the counts of the header rules to `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
-    /// Explain on `tell` how the request would be answered.
+    /// Send an explanation to `tell` of how the request would be answered.
     Explain { request: Box<ExplainedRequest>, tell: oneshot::Sender<Explanation> },
-    /// Send the requests that the tracer selects; `done` is signalled afterwards.
+    /// Report the requests that the tracer selects; `done` is signalled once the tracer is
+    /// attached.
     AttachTracer { tracer: Arc<Tracer>, done: oneshot::Sender<()> },
     /// Start or stop answering from the store; `done` is signalled afterwards.
     UseStore { is_used: bool, done: oneshot::Sender<()> },
-    /// Stop accepting, and finish requests in flight until `deadline_ms`.
+    /// Stop accepting, and finish requests in progress until `deadline_ms`.
     Drain { deadline_ms: u64, queues_are_passed_on: bool },
 }
 
@@ -62,8 +63,8 @@ pub(crate) struct NewSettings {
     pub(crate) access_log: Option<LogSender>,
 }
 
-/// The newest settings that a worker has not taken yet. They replace older ones, so that reloads
-/// beside a worker that is stuck do not add up configurations and open logs.
+/// The newest settings that a worker has not taken yet. They replace older settings in the slot, so
+/// that configurations and open logs do not pile up while a worker is stuck.
 pub(crate) struct SettingsSlot(Mutex<Option<NewSettings>>);
 
 impl Default for SettingsSlot {
@@ -73,7 +74,7 @@ impl Default for SettingsSlot {
 }
 
 impl SettingsSlot {
-    /// Puts settings into the slot. A configuration that they leave as it is stays in the slot.
+    /// Puts settings into the slot. If they have no configuration, the one in the slot stays.
     pub(crate) fn put(&self, mut new: NewSettings) {
         let mut slot = self.0.lock();
         let mut old = slot.take();
@@ -85,8 +86,8 @@ impl SettingsSlot {
         }
         *slot = Some(new);
         drop(slot);
-        // Dropping the sender may end a log's thread, and dropping the configuration runs code of
-        // custom filters, so the lock is released before.
+        // The lock is released before this, because dropping the sender may end a log's thread, and
+        // dropping the configuration runs code of custom filters.
         drop(old);
     }
 
@@ -95,7 +96,7 @@ impl SettingsSlot {
     }
 }
 
-/// The parts that a worker's thread starts with.
+/// Everything that a worker's thread needs to start.
 pub(crate) struct WorkerStart {
     pub(crate) index: usize,
     pub(crate) cpu: usize,
@@ -115,17 +116,17 @@ pub(crate) struct WorkerStart {
 /// The control thread's handle on a worker.
 pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
-    /// Returns whether every connection finished in time.
+    /// The thread; its result is whether every connection finished in time.
     pub(crate) thread: JoinHandle<bool>,
     /// Settings for [`WorkerCommand::TakeSettings`].
     pub(super) settings: Arc<SettingsSlot>,
-    /// Counts the turns of the worker's event loop.
+    /// The count of turns of the worker's event loop.
     pub(super) mark: Arc<TurnMark>,
     is_up: std::sync::mpsc::Receiver<Result<(), StartError>>,
 }
 
 impl WorkerThread {
-    /// Starts the thread, which accepts nothing before [`WorkerCommand::Accept`].
+    /// Starts the thread, which accepts no connections before [`WorkerCommand::Accept`].
     ///
     /// # Errors
     /// The thread cannot be created.
@@ -192,7 +193,7 @@ fn run(
     mark: &TurnMark,
 ) -> bool {
     let tasks = LocalSet::new();
-    // If the starting thread has given up, there will be no commands either.
+    // If the starting thread has given up, no commands will follow.
     let (worker, listeners) = match tasks.block_on(runtime, prepare(start)) {
         Ok(prepared) => {
             let _ = up.send(Ok(()));
@@ -211,8 +212,8 @@ fn run(
     runtime.block_on(timed(turns, tell))
 }
 
-/// Runs `turns`, and reports the duration of each poll in nanoseconds. An event loop polls `turns`
-/// once between two polls of the sockets.
+/// Runs `turns`, and reports to `tell` how long each poll takes, in nanoseconds. An event loop
+/// polls `turns` once between two polls of the sockets.
 async fn timed<T>(turns: impl Future<Output = T>, tell: impl Fn(u64)) -> T {
     let mut turns = std::pin::pin!(turns);
     std::future::poll_fn(|context| {
@@ -301,7 +302,7 @@ pub(crate) async fn work(
     false
 }
 
-/// Waits until the accept loop and all connections have ended; returns whether they ended in time.
+/// Waits until the accept loop and all connections have ended. Returns whether they ended in time.
 async fn drained(
     worker: &Worker,
     accepting: Option<tokio::task::JoinHandle<()>>,
@@ -309,7 +310,7 @@ async fn drained(
 ) -> bool {
     let mut ticks = tokio::time::interval(Duration::from_millis(SWEEP_MS));
     loop {
-        // A connection that became idle since the last tick is woken, so that it ends.
+        // Wakes connections that have become idle since the last tick, so that they end.
         worker.registry.wake_idle();
         let accepts = accepting.as_ref().is_some_and(|task| !task.is_finished());
         if !accepts && worker.registry.count() == 0 {

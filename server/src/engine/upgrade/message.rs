@@ -1,8 +1,9 @@
-//! Messages of an upgrade, and their bytes.
+//! The messages of an upgrade, and their encoding.
 //!
-//! A message consists of its kind, the length of its contents (four bytes each), and the contents.
-//! All numbers are little-endian. In every version of the protocol, `Hello` begins with the version
-//! and `Refused` has the same form, so that a server can refuse a process of another version.
+//! A message consists of its kind and the length of its contents (four bytes each), followed by the
+//! contents. All numbers are little-endian. In every version of the protocol, `Hello` begins with
+//! the version and `Refused` has the same form, so that a server can refuse a process of another
+//! version.
 
 use std::net::SocketAddr;
 
@@ -11,7 +12,7 @@ use forebay_shm::DirId;
 use crate::limits::UPGRADE_MESSAGE_BYTES_MAX;
 use crate::transport::tls::{TICKET_KEYS_BYTES, TicketKeys};
 
-/// Size of a message's head: its kind and the length of its contents.
+/// Size of a message's head, which has the kind and the length of the contents.
 pub(super) const HEAD_BYTES: usize = 8;
 
 /// A message between the two processes of an upgrade.
@@ -19,7 +20,7 @@ pub(super) const HEAD_BYTES: usize = 8;
 pub(super) enum UpgradeMessage {
     /// The new process asks to take over.
     Hello(Hello),
-    /// The sender ends the upgrade, for a reason that a person can read.
+    /// The sender ends the upgrade; the text is the reason, for people to read.
     Refused(String),
     /// The old process agrees to the upgrade; descriptors follow.
     Offer(Offer),
@@ -52,8 +53,8 @@ pub(super) enum CacheDirId {
 }
 
 /// The offer of the old process. Its descriptors follow in this order: the socket for upgrades, the
-/// admin socket, the lock of the cache directory (if `has_guard`), and the listening sockets, those
-/// for TLS included; a socket's address tells what it is for.
+/// admin socket, the lock of the cache directory (if `has_guard`), and the listening sockets,
+/// including those for TLS; the address of a socket tells its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) has_guard: bool,
@@ -145,7 +146,7 @@ impl Hello {
     }
 
     /// Decodes the contents of a `Hello`. If its protocol version differs from ours, only the
-    /// version is valid in the result, because the other fields may have another form.
+    /// version in the result is valid, because the other fields may have another form.
     fn decode(contents: &[u8]) -> Option<Hello> {
         let mut rest = ContentsReader(contents);
         let version = rest.u32()?;
@@ -176,7 +177,7 @@ impl Offer {
     }
 }
 
-/// Reads a message's contents from front to back; holds the bytes that are not read yet.
+/// Reads a message's contents from front to back; holds the bytes that have not been read yet.
 struct ContentsReader<'a>(&'a [u8]);
 
 impl ContentsReader<'_> {
@@ -207,13 +208,13 @@ impl ContentsReader<'_> {
     }
 }
 
-/// Returns the longest beginning of a text that fits into a message.
+/// Returns the longest prefix of a text that fits into a message.
 fn cut(text: &str) -> &str {
     let end = text.floor_char_boundary(UPGRADE_MESSAGE_BYTES_MAX);
     text.get(..end).unwrap_or_default()
 }
 
-/// Returns text of another process without control characters, for a terminal and for a log.
+/// Returns a text from another process without control characters, safe for a terminal and a log.
 fn printable(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()

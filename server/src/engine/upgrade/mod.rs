@@ -35,6 +35,6 @@ pub use new_process::UpgradeError;
 pub(super) use new_process::{InheritedSockets, Predecessor};
 pub(super) use old_process::{Handover, HandoverOutcome, serve_upgrades};
 
-/// Version of the protocol, which changes with the form or meaning of a message. A running server
-/// refuses a process with another version.
+/// The version of the protocol. It changes with the form or meaning of any message. A running
+/// server refuses a process with another version.
 const VERSION: u32 = 3;

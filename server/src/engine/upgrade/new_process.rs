@@ -1,7 +1,8 @@
-//! The new process of an upgrade: it asks the running server for its sockets, and takes over once
-//! it is ready to serve.
+//! The new process of an upgrade: asks the running server for its sockets, and takes over once it
+//! is ready to serve.
 //!
-//! Waits block the calling thread, each for a bounded time: the process serves no request yet.
+//! Waits block the calling thread, each for a bounded time; the process does not serve requests
+//! yet.
 
 use std::fmt;
 use std::io;
@@ -42,7 +43,7 @@ pub(in crate::engine) struct InheritedSockets {
     pub(in crate::engine) ticket_keys: TicketKeys,
 }
 
-/// The reason that a process could not take over; a running server continues.
+/// The reason why a process could not take over. A running server continues.
 #[derive(Debug)]
 pub enum UpgradeError {
     /// The setting `listen` has port 0, so it does not identify the running server.
@@ -51,7 +52,7 @@ pub enum UpgradeError {
     Unreachable(PathBuf, io::Error),
     /// The server at this socket runs as another user.
     NotOurUser(PathBuf),
-    /// The running server refuses to hand over, for this reason.
+    /// The running server refuses to hand over; the text is the reason.
     Refused(String),
     /// The running server ended, or was told to stop.
     Gone,
@@ -105,7 +106,7 @@ impl From<io::Error> for UpgradeError {
 }
 
 impl Predecessor {
-    /// Asks the server at this socket to hand over; `None` if there is no server.
+    /// Asks the server at this socket to hand over; returns `None` if there is no server.
     ///
     /// # Errors
     /// See [`UpgradeError`].
@@ -130,8 +131,8 @@ impl Predecessor {
             Some(dir) => DirId::of(dir).map_or(CacheDirId::Absent, CacheDirId::Is),
         };
         let hello = Hello { version: VERSION, listen: settings.listen, cache_dir };
-        // If sending fails because the server closed the connection, its last message may have the
-        // reason, so it is read first.
+        // If sending fails because the server closed the connection, its last message may contain
+        // the reason, so that message is read first.
         let said = predecessor.say(&UpgradeMessage::Hello(hello));
         let mut passed = Vec::new();
         let offer = match predecessor.hear(&mut passed) {
@@ -182,12 +183,12 @@ impl Predecessor {
     }
 
     /// Tells the running server why this process does not take over. If that fails, the server
-    /// notices that the connection is closed.
+    /// still notices that the connection is closed.
     pub(in crate::engine) fn decline(&self, why: &dyn fmt::Display) {
         let _ = self.say(&UpgradeMessage::Refused(why.to_string()));
     }
 
-    /// Takes over. Once this returns without an error, the old process accepts no more connections.
+    /// Takes over. If this succeeds, the old process accepts no further connections.
     ///
     /// # Errors
     /// The running server did not hand over: it continues, or has ended.
@@ -195,8 +196,7 @@ impl Predecessor {
         let said = self.say(&UpgradeMessage::Ready(ready));
         let answer = match self.hear(&mut Vec::new()) {
             Err(UpgradeError::TimedOut) => {
-                // From here on the server can send nothing more, so both sides agree on the
-                // outcome.
+                // From here on the server cannot send anything, so both sides agree on the outcome.
                 self.stream.shutdown(Shutdown::Read)?;
                 let last = self.hear(&mut Vec::new());
                 last.map_err(|error| match error {
@@ -243,7 +243,8 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// Whether the error means that no server runs: there is no socket, or a killed server's socket.
+/// Whether the error means that no server runs: there is no socket, or only one that a killed
+/// server left.
 fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }

@@ -1,4 +1,4 @@
-//! The old process of an upgrade: it waits for a successor, and hands over once the successor is
+//! The old process of an upgrade: waits for a successor, and hands over once the successor is
 //! ready.
 
 use std::fmt;
@@ -22,9 +22,9 @@ use crate::limits::{
     UPGRADE_READY_MS_MAX,
 };
 
-/// Duplicates of descriptors that a successor gets. It also gets the socket for upgrades, which
-/// [`serve_upgrades`] takes as an argument, and the lock of the cache directory,
-/// [`Control::guard`].
+/// Duplicates of the descriptors that a successor gets. It also gets two that are not in this
+/// struct: the socket for upgrades, which is an argument of [`serve_upgrades`], and the lock of the
+/// cache directory, which is in [`Control::guard`].
 pub(in crate::engine) struct Handover {
     pub(in crate::engine) address: SocketAddr,
     pub(in crate::engine) sockets: Vec<std::net::TcpListener>,
@@ -38,13 +38,13 @@ pub(in crate::engine) struct HandoverOutcome {
     pub(in crate::engine) has_admin: bool,
 }
 
-/// The reason that a handover failed.
+/// The reason why a handover failed.
 enum HandoverError {
     /// The connecting process sent nothing: it only tested whether a server answers.
     Nothing,
     /// This process refused, or stopped waiting for the new process.
     Refused(String),
-    /// The new process gave up, for this reason.
+    /// The new process gave up; the text is the reason.
     Declined(String),
     /// The new process closed the connection, or died.
     Gone,
@@ -86,7 +86,7 @@ pub(in crate::engine) async fn serve_upgrades(
 ) -> HandoverOutcome {
     loop {
         let mut stream = accept(&listener).await;
-        // Other processes wait in the accept queue, which a successor shares.
+        // Other processes wait in the accept queue, which a successor takes over.
         let ended = converse(control, (&listener, &handover), &mut stream).await;
         let failure = match ended {
             Ok(handed_over) => return handed_over,
@@ -113,7 +113,8 @@ async fn accept(listener: &UnixListener) -> UnixStream {
     }
 }
 
-/// Tells the other process why it is refused. An error is ignored: the other process has ended.
+/// Tells the other process why it is refused. Ignores an error, which means that the other process
+/// has ended.
 fn refuse(stream: &UnixStream, why: &str) {
     let _ = wire::send(stream, &UpgradeMessage::Refused(why.to_owned()).encode(), &[]);
 }
@@ -146,8 +147,8 @@ async fn converse(
     if let Some(why) = objection(&hello, handover.address, own_dir) {
         return Err(HandoverError::Refused(why));
     }
-    // Without a cache directory the new process has a store of its own, and a worker that is stuck
-    // cannot leave the old one.
+    // Without a cache directory the new process has a store of its own. Then a handover is refused
+    // if a worker is stuck, because it cannot leave the old store.
     let stuck = control.stuck_workers();
     if hello.cache_dir == CacheDirId::None && !stuck.is_empty() {
         return Err(cannot_leave_store(&stuck));
@@ -204,11 +205,11 @@ async fn hand_over(stream: &UnixStream) -> Result<(), HandoverError> {
 enum OwnCacheDir {
     None,
     Is(forebay_shm::DirId),
-    /// It was deleted while the server ran.
+    /// The directory was deleted while the server ran.
     Deleted,
 }
 
-/// Returns the reason that a process may not take over; `None` if it may.
+/// Returns the reason why a process may not take over; `None` if it may.
 fn objection(hello: &Hello, address: SocketAddr, cache_dir: OwnCacheDir) -> Option<String> {
     if hello.version != VERSION {
         return Some(format!(
@@ -223,7 +224,7 @@ fn objection(hello: &Hello, address: SocketAddr, cache_dir: OwnCacheDir) -> Opti
     let is_same = match (hello.cache_dir, cache_dir) {
         (CacheDirId::None, OwnCacheDir::None) => true,
         (CacheDirId::Is(its), OwnCacheDir::Is(ours)) => its == ours,
-        // The new process makes the directory, or takes one that was made since.
+        // The new process creates the directory, or uses one that was created since.
         (CacheDirId::Is(_) | CacheDirId::Absent, OwnCacheDir::Deleted) => true,
         _ => false,
     };
@@ -261,8 +262,8 @@ async fn say(
     stream.async_io(Interest::WRITABLE, || wire::send(stream, message, descriptors)).await
 }
 
-/// Returns the next message, or `None` if the other side closed the connection instead. A message
-/// to the old process has no descriptors; the kernel closes any that come with it.
+/// Returns the next message, or `None` if the other side closed the connection instead. Messages to
+/// the old process carry no descriptors; the kernel closes any that arrive.
 async fn receive(stream: &mut UnixStream) -> Result<Option<UpgradeMessage>, HandoverError> {
     let mut head = [0; HEAD_BYTES];
     let (first, rest) = head.split_at_mut(1);

@@ -1,4 +1,4 @@
-//! Sending and receiving bytes and descriptors over a Unix socket.
+//! Sends and receives bytes and descriptors over a Unix socket.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -37,7 +37,7 @@ pub(super) fn send(
     let sent = rustix::io::retry_on_intr(|| {
         sendmsg(&socket, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)
     })?;
-    // The kernel accepts a message of this size whole, or not at all.
+    // The kernel accepts a message of this size as a whole, or not at all.
     if sent == message.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
