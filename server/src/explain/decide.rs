@@ -45,7 +45,7 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 #[derive(Debug)]
 pub(crate) struct ExplainedRequest {
     pub(crate) text: RequestText,
-    /// The scheme of its URL.
+    /// The scheme of the request's URL.
     pub(crate) scheme: Scheme,
 }
 
@@ -74,7 +74,7 @@ fn first_sites(config: &Config) -> Vec<String> {
     config.sites.iter().take(SITES_SHOWN_MAX).map(hosts).collect()
 }
 
-/// The number of sites that are shown if none serves the request.
+/// The number of sites that are listed if none serves the request.
 const SITES_SHOWN_MAX: usize = 20;
 
 fn refused(fault: Fault) -> AnswerKind {
@@ -98,7 +98,7 @@ fn url_of(request: &Request<'_>) -> String {
     format!("{scheme}://{host}{}", request.target.path_query.escape_ascii())
 }
 
-/// Explains the steps of one request.
+/// Runs the steps for one request and explains them.
 struct Explainer<'a> {
     worker: &'a Rc<Worker>,
     config: &'a Rc<Config>,
@@ -106,7 +106,7 @@ struct Explainer<'a> {
 }
 
 impl Explainer<'_> {
-    /// Runs the steps of a request, and notes them in `out`.
+    /// Runs the steps of a request, and records them in `out`.
     ///
     /// # Errors
     /// The request would be refused before the cache is used.
@@ -164,10 +164,10 @@ impl Explainer<'_> {
         JoinContext::new(self.worker, self.config, route, network)
     }
 
-    /// Runs the rules of a hook; `None` if they answer the request themselves.
+    /// Runs the rules of a hook; returns `None` if they answer the request themselves.
     ///
     /// # Errors
-    /// [`Fault::Rules`]: the result is not a request.
+    /// [`Fault::Rules`]: the result is not a valid request.
     fn run_rules<'t>(
         &self,
         (hook, route): (Hook, Option<RouteMatch<'_>>),
@@ -221,7 +221,7 @@ impl Explainer<'_> {
         }
         out.stored = Some(stored);
         let mut variant = Vec::new();
-        // The store may change between the lookup and the look at the fetches.
+        // The store may change between the lookup and the check of the fetches.
         for _ in 0..JOINS_MAX {
             let plan = match lookup(&query, request, &mut variant) {
                 LookupResult::Forward(plan) => plan,
@@ -240,8 +240,8 @@ impl Explainer<'_> {
         self.verdict(AnswerKind::Pass(Some(detail)), status)
     }
 
-    /// Decides how a request is answered that is not a hit; `None` if the store has changed since
-    /// the lookup.
+    /// Decides how a request that is not a hit is answered; returns `None` if the store has changed
+    /// since the lookup.
     fn forward(
         &self,
         context: &JoinContext<'_>,
@@ -304,7 +304,7 @@ impl Explainer<'_> {
     }
 }
 
-/// Returns the status with which a stored response answers.
+/// Returns the status of the answer that a stored response gives.
 fn status_of(hit: &Hit<'_>) -> u16 {
     match hit.part {
         SelectedPart::NotModified => 304,
@@ -315,7 +315,7 @@ fn status_of(hit: &Hit<'_>) -> u16 {
 }
 
 /// Returns the key as text, and the differences between the request as it was received and its
-/// normal form, of which the key is made.
+/// normal form, from which the key is made.
 fn key_facts(key: &[u8], literal: &Request<'_>, request: &Request<'_>) -> Option<KeyFacts> {
     let authority = request.target.authority;
     let has_upper = authority.is_some_and(|one| one.host.iter().any(u8::is_ascii_uppercase));

@@ -16,7 +16,7 @@ pub(crate) struct Explanation {
     pub(crate) verdict: Verdict,
 }
 
-/// The steps up to the verdict. A step that the request does not reach is `None`.
+/// The results of the steps up to the verdict. A step that the request does not reach is `None`.
 #[derive(Debug, Default)]
 pub(crate) struct StepFacts {
     pub(crate) rules: RuleFacts,
@@ -25,11 +25,11 @@ pub(crate) struct StepFacts {
     pub(crate) other_sites: Vec<String>,
     pub(crate) key: Option<KeyFacts>,
     pub(crate) stored: Option<StoredFacts>,
-    /// The stored response, served stale: for each cause, whether that is permitted.
+    /// For each cause of serving the stored response stale, whether that is permitted.
     pub(crate) stale_uses: Vec<StaleUse>,
 }
 
-/// The request.
+/// The request as it was received.
 #[derive(Debug)]
 pub(crate) struct RequestLine {
     pub(crate) method: String,
@@ -41,7 +41,7 @@ pub(crate) struct RequestLine {
 pub(crate) struct RuleFacts {
     /// Whether any rules ran.
     pub(crate) ran: bool,
-    /// The URL that the rules made of the requested one.
+    /// The URL after the rules changed it; `None` if they did not.
     pub(crate) url: Option<String>,
     /// Whether the rules changed fields of the request.
     pub(crate) changes_fields: bool,
@@ -77,12 +77,12 @@ pub(crate) struct StoredFacts {
     pub(crate) purge: Option<PurgeFacts>,
 }
 
-/// The variants of a key with the same names in Vary.
+/// The variants of a key that have the same names in Vary.
 #[derive(Debug)]
 pub(crate) struct VaryFacts {
-    /// Empty for the response without Vary.
+    /// The names in Vary; empty for a response without Vary.
     pub(crate) names: Vec<String>,
-    /// The normalised values of the request, one for each name.
+    /// The normalised values of the request, one for each name; `None` for a missing field.
     pub(crate) request: Vec<Option<String>>,
     pub(crate) variants: Vec<VariantFacts>,
 }
@@ -100,9 +100,9 @@ impl VaryFacts {
 /// A stored variant.
 #[derive(Debug)]
 pub(crate) struct VariantFacts {
-    /// The normalised values of the request that it was stored for, one for each name.
+    /// The normalised values of the request for which the variant was stored, one for each name.
     pub(crate) values: Vec<Option<String>>,
-    /// Whether this variant answers the request. Several may match.
+    /// Whether this variant answers the request. Several variants may match, but one is selected.
     pub(crate) is_selected: bool,
 }
 
@@ -113,16 +113,16 @@ pub(crate) struct ResponseFacts {
     pub(crate) body_bytes: u64,
     pub(crate) etag: Option<String>,
     pub(crate) tags: Vec<String>,
-    /// Whether a soft purge has made it stale.
+    /// Whether a soft purge has made the response stale.
     pub(crate) is_soft: bool,
     pub(crate) lifetime: LifetimeFacts,
     pub(crate) age_s: u32,
-    /// Why it needs validation before this request may use it.
+    /// The reason why the response needs validation before this request may use it.
     pub(crate) validation: Option<ValidationCause>,
 }
 
 impl ResponseFacts {
-    /// The seconds of freshness that are left; negative if it is stale.
+    /// Returns the seconds of freshness that are left; negative if the response is stale.
     pub(crate) fn fresh_s(&self) -> i64 {
         i64::from(self.meta.lifetime_s) - i64::from(self.age_s)
     }
@@ -131,22 +131,24 @@ impl ResponseFacts {
 /// The freshness lifetime of a stored response, and its source.
 #[derive(Debug)]
 pub(crate) struct LifetimeFacts {
-    /// The lifetime that its fields have with the present settings.
+    /// The lifetime that the stored fields give with the current settings.
     pub(crate) present: FreshnessLifetime,
-    /// The calculation of the present lifetime.
+    /// The calculation of the current lifetime.
     pub(crate) sum: String,
-    /// Whether the stored lifetime is the present one. Otherwise the settings have changed since
-    /// the response was stored, or the stored fields no longer show its source.
+    /// Whether the stored lifetime equals the current one. Otherwise the settings have changed
+    /// since the response was stored, or the stored fields no longer show where the lifetime comes
+    /// from.
     pub(crate) is_present: bool,
 }
 
-/// Whether a stale response may be served for one cause.
+/// Whether the stored response may be served stale for one cause.
 #[derive(Debug)]
 pub(crate) struct StaleUse {
     pub(crate) cause: StaleCause,
-    /// The largest staleness in seconds; or why the response is never served stale for this cause.
+    /// The largest permitted staleness in seconds, or the reason why the response is never served
+    /// stale for this cause.
     pub(crate) limit: Result<u32, StaleRefusal>,
-    /// Whether it could be served now.
+    /// Whether the response could be served stale now.
     pub(crate) is_permitted: bool,
 }
 
@@ -155,7 +157,7 @@ pub(crate) struct StaleUse {
 pub(crate) struct PurgeFacts {
     /// The URLs that the purge covered.
     pub(crate) covered: String,
-    /// Number of later purges.
+    /// The number of later purges.
     pub(crate) later: u64,
 }
 
@@ -173,7 +175,7 @@ pub(crate) struct Verdict {
 pub(crate) enum AnswerKind {
     /// The request is refused.
     Refused { status: u16, reason: &'static str },
-    /// This server answers without the cache.
+    /// This server answers without the cache; the text says with which answer.
     Local(&'static str),
     /// A stored response answers, with this status.
     Hit { status: u16 },
@@ -187,15 +189,15 @@ pub(crate) enum AnswerKind {
     FetchPart,
     /// The request waits for the fetch of another request.
     Follow,
-    /// The request is passed to the origin by itself, because the response to an earlier fetch was
-    /// not stored.
+    /// The request goes to the origin by itself, because the response to an earlier fetch was not
+    /// stored. `left_ms` is how long this still applies, in milliseconds.
     Declined { left_ms: u64 },
     /// The request is passed to the origin, and the response is not stored.
     Pass(Option<Detail>),
 }
 
 impl AnswerKind {
-    /// The word for the kind.
+    /// Returns the word for the kind.
     pub(crate) fn word(self) -> &'static str {
         match self {
             AnswerKind::Refused { .. } => "refused",

@@ -11,7 +11,7 @@ use super::facts::LifetimeFacts;
 use crate::config::RouteSettings;
 use crate::lookup::StoredResponse;
 
-/// Calculates the lifetime of a stored response again, with the settings of its route.
+/// Recalculates the lifetime of a stored response with the current settings of its route.
 pub(super) fn lifetime_facts(
     stored: &StoredResponse<'_>,
     settings: &RouteSettings,

@@ -10,7 +10,7 @@ use crate::key::KeyText;
 use crate::lookup::{LookupQuery, StoredResponse, selected};
 use crate::parse::Request;
 
-/// Describes the stored responses of a key, and the one that the request selects.
+/// Describes the stored responses of a key, and the response that the request selects.
 pub(super) fn stored_facts(query: &LookupQuery<'_>, request: &Request<'_>) -> StoredFacts {
     let selected = selected(query, request, &mut Vec::new());
     let chosen = selected.as_ref().map(|selected| selected.found.version());
@@ -23,13 +23,13 @@ pub(super) fn stored_facts(query: &LookupQuery<'_>, request: &Request<'_>) -> St
             .collect(),
     };
     let selected = selected.map(|stored| response_facts(query, request, &stored));
-    // A purge is of no interest if the response was stored after it.
+    // A purge does not matter if the response was stored after it.
     let is_purged = selected.as_ref().is_none_or(|selected| selected.is_soft);
     let purge = if is_purged { purge_facts(query) } else { None };
     StoredFacts { vary, selected, purge }
 }
 
-/// Describes the stored variants with one set of names.
+/// Describes the stored variants that share one set of names in Vary.
 fn vary_facts(
     base: &BaseRecord<'_>,
     names: &[u8],
@@ -54,7 +54,7 @@ fn vary_facts(
     VaryFacts { names: names.unwrap_or_default(), request: texts(&own), variants }
 }
 
-/// The values in a selector.
+/// Returns the values in a selector.
 fn texts(selector: &[u8]) -> Vec<Option<String>> {
     let Some((names, key)) = split_selector(selector) else { return Vec::new() };
     key_values(names, key).map(|value| value.map(text)).collect()
@@ -97,7 +97,7 @@ fn purge_facts(query: &LookupQuery<'_>) -> Option<PurgeFacts> {
     Some(PurgeFacts { covered, later: past.later })
 }
 
-/// Returns a key prefix as text: the beginning of URLs, or the name of a site.
+/// Returns a key prefix as text: the prefix of URLs, or the name of a site.
 fn within(prefix: &[u8]) -> String {
     let site = prefix.split(|byte| *byte == 0).next().unwrap_or_default();
     match KeyText::of(prefix) {

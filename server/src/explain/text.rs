@@ -1,4 +1,4 @@
-//! An explanation as text: a label and a line for each step, and further lines below it.
+//! An explanation as text: for each step a label and a line, with further lines below.
 
 use std::fmt::{self, Display, Write};
 
@@ -9,7 +9,7 @@ use super::facts::{
 };
 use crate::terminal::escaped_line;
 
-/// The column in which the text of a step begins.
+/// The column at which the text of a step begins.
 const INDENT: usize = 12;
 
 /// The lines of an explanation.
