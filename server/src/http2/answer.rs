@@ -1,4 +1,4 @@
-//! The response on a stream's pipe, read as HTTP/1.1 and offered as HTTP/2.
+//! The response on a stream's pipe, which is read as HTTP/1.1 and offered as HTTP/2.
 
 use forebay_http::chunked::{ChunkedDecoder, ChunkedEvent};
 use forebay_http::fields::Fields;
@@ -13,7 +13,7 @@ use forebay_http2::hpack::{encode_field, encode_status};
 use super::pipe::{ByteQueue, StreamPipe};
 use crate::limits::CHUNKED_LIMITS;
 
-/// Limits of our own response heads: rules and origins have others, which are smaller.
+/// The limits of our own response heads. Rules and origins have other, smaller limits.
 const OWN_LIMITS: OriginLimits =
     OriginLimits { head_bytes_max: u32::MAX, field_count_max: u16::MAX };
 
@@ -21,7 +21,7 @@ const OWN_LIMITS: OriginLimits =
 pub(super) struct StreamAnswer {
     stage: AnswerStage,
     head_only: bool,
-    /// Bytes of the body that were offered and not granted.
+    /// The bytes of the body that were offered and have not been granted yet.
     body: ByteQueue,
     trailers: Option<Vec<u8>>,
 }
@@ -32,11 +32,11 @@ enum AnswerStage {
     Chunked(Box<ChunkedDecoder>),
     /// The body ends with the pipe.
     UntilClose,
-    /// All of the response was read.
+    /// The whole response was read.
     Read,
 }
 
-/// The response cannot go on.
+/// The error for a response that cannot continue.
 pub(super) struct BrokenAnswer;
 
 impl StreamAnswer {
@@ -64,7 +64,7 @@ impl StreamAnswer {
                 result = self.step(text, connection, stream, out, &mut count);
                 count
             });
-            // The bytes of the body are still held.
+            // The bytes of the body stay counted, because they are still held.
             pipe.free(count - (self.body.len() - body_bytes));
             let is_stuck = !result?;
             if is_stuck {
@@ -76,7 +76,7 @@ impl StreamAnswer {
         if !pipe.is_response_over() || matches!(self.stage, AnswerStage::Read) {
             return Ok(());
         }
-        // The pipe has ended; bytes of it may still wait for room.
+        // The pipe has ended, but some of its bytes may still wait for room.
         let mut is_empty = true;
         pipe.take_response(|text| {
             is_empty = text.is_empty();
@@ -92,7 +92,7 @@ impl StreamAnswer {
         }
     }
 
-    /// Takes one piece of the response, and returns whether there may be another.
+    /// Takes one piece of the response. Returns whether there may be another.
     fn step(
         &mut self,
         text: &[u8],
@@ -134,7 +134,7 @@ impl StreamAnswer {
                     ChunkedEvent::End => return self.end_chunked(connection, stream, out),
                 }
             }
-            // A pipe carries one response.
+            // A pipe carries only one response.
             AnswerStage::Read => return Err(BrokenAnswer),
         };
         self.body.end().extend_from_slice(data);
@@ -196,7 +196,7 @@ impl StreamAnswer {
         Ok(false)
     }
 
-    /// Sends the trailers once all data was granted.
+    /// Sends the trailers once all data has been granted.
     fn send_trailers(
         &mut self,
         connection: &mut ServerConnection,
@@ -220,7 +220,7 @@ impl StreamAnswer {
     }
 }
 
-/// Encodes field lines; HTTP/2 has names in lower case only.
+/// Encodes field lines. HTTP/2 permits only names in lower case.
 fn encode_fields(block: &mut Vec<u8>, fields: Fields<'_>) {
     let mut name = Vec::new();
     for field in fields.iter() {

@@ -1,12 +1,21 @@
-//! The transport of one stream: a connection of HTTP/1.1 in memory, between the task of the stream
+//! The transport of one stream: an HTTP/1.1 connection in memory, between the task of the stream
 //! and the task of the HTTP/2 connection.
 //!
-//! | field | written by | read by |
-//! |---|---|---|
-//! | `request` | the connection: head and body | the stream |
-//! | `response` | the stream | the connection |
+//! | field
+//! written by
+//! read by
 //!
-//! Both tasks run on one thread. A side that adds bytes, takes bytes or ends wakes the other one.
+//! |---|---|---|
+//! | `request`
+//! the connection: head and body
+//! the stream
+//!
+//! | `response`
+//! the stream
+//! the connection
+//!
+//!
+//! Both tasks run on one thread. A side that adds bytes, takes bytes or ends wakes the other side.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -17,7 +26,7 @@ use std::task::{Context, Poll, Waker};
 use crate::limits::{STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN};
 use crate::transport::Transport;
 
-/// Bytes that are taken from the start.
+/// A queue of bytes. Bytes are appended at the end, and taken from the start.
 #[derive(Debug, Default)]
 pub(super) struct ByteQueue {
     bytes: Vec<u8>,
@@ -37,9 +46,9 @@ impl ByteQueue {
         self.len() == 0
     }
 
-    /// Returns the end, to append to.
+    /// Returns a buffer to which new bytes are appended.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        // Moves each byte at most once for each byte that was taken.
+        // So each byte is moved at most once for each byte that was taken.
         if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
@@ -62,9 +71,9 @@ impl ByteQueue {
 pub(super) struct SharedState {
     slots: RefCell<Vec<u16>>,
     waker: RefCell<Option<Waker>>,
-    /// Bytes of the responses of all streams.
+    /// The number of bytes that the responses of all streams hold.
     held_bytes: Cell<usize>,
-    /// Bytes from which on a stream holds only [`STREAM_RESPONSE_BYTES_MIN`].
+    /// The number of held bytes from which a stream may hold only [`STREAM_RESPONSE_BYTES_MIN`].
     held_bytes_max: usize,
 }
 
@@ -101,23 +110,24 @@ impl SharedState {
     }
 }
 
-/// The connection in memory of one stream.
+/// One stream's connection in memory.
 pub(super) struct StreamPipe {
     shared: Rc<SharedState>,
     slot: u16,
     peer: SocketAddr,
     local: Option<SocketAddr>,
     request: RefCell<ByteQueue>,
-    /// Bytes of the request that the stream has taken since the connection asked.
+    /// The number of bytes of the request that the stream has taken since the connection last
+    /// asked.
     taken_bytes: Cell<usize>,
-    /// Whether no more of the request follows.
+    /// Whether the whole request has been passed to the pipe.
     is_request_whole: Cell<bool>,
     response: RefCell<ByteQueue>,
-    /// Bytes of the response that the pipe or the connection holds.
+    /// The number of bytes of the response that the pipe or the connection holds.
     held_bytes: Cell<usize>,
-    /// Whether the pipe is full of an incomplete head.
+    /// Whether the pipe is full, but holds only a part of a head.
     is_head_long: Cell<bool>,
-    /// Whether no more of the response follows.
+    /// Whether the stream has ended its response.
     is_response_over: Cell<bool>,
     /// Whether the task of the stream has ended.
     is_work_over: Cell<bool>,
@@ -160,13 +170,13 @@ impl StreamPipe {
         Box::new(StreamTransport(Rc::clone(self)))
     }
 
-    /// Appends to the request.
+    /// Appends bytes to the request.
     pub(super) fn push_request(&self, append: impl FnOnce(&mut Vec<u8>)) {
         append(self.request.borrow_mut().end());
         wake(&self.reader);
     }
 
-    /// Says that no more of the request follows.
+    /// Marks the end of the request.
     pub(super) fn end_request(&self) {
         self.is_request_whole.set(true);
         wake(&self.reader);
@@ -179,7 +189,7 @@ impl StreamPipe {
         wake(&self.writer);
     }
 
-    /// Returns the bytes of the request that the stream has taken since the last call.
+    /// Returns the number of bytes of the request that the stream has taken since the last call.
     pub(super) fn taken_bytes(&self) -> usize {
         self.taken_bytes.take()
     }
@@ -190,14 +200,14 @@ impl StreamPipe {
         self.response.borrow_mut().consume(count);
     }
 
-    /// Notes whether the pipe holds an incomplete head, which needs room until it is whole.
+    /// Records whether the pipe holds an incomplete head, which needs room until it is complete.
     pub(super) fn note_head(&self, is_incomplete: bool) {
         if self.is_head_long.replace(is_incomplete) != is_incomplete {
             wake(&self.writer);
         }
     }
 
-    /// Notes that bytes of the response are no longer held, so that more of it may follow.
+    /// Records that `count` bytes of the response are no longer held, which makes room for more.
     pub(super) fn free(&self, count: usize) {
         let count = count.min(self.held_bytes.get());
         self.held_bytes.update(|held| held - count);
@@ -207,7 +217,7 @@ impl StreamPipe {
         }
     }
 
-    /// Whether the response on the pipe has ended, whole or not.
+    /// Whether the response on the pipe has ended, completely or not.
     pub(super) fn is_response_over(&self) -> bool {
         self.is_response_over.get()
     }
@@ -235,7 +245,7 @@ impl Drop for StreamPipe {
     }
 }
 
-/// The stream's end of a pipe. Its drop ends the work on the stream.
+/// The stream's end of a pipe. Dropping it ends the work on the stream.
 struct StreamTransport(Rc<StreamPipe>);
 
 impl Transport for StreamTransport {
@@ -315,7 +325,7 @@ impl Transport for StreamTransport {
         self.0.local
     }
 
-    /// The packets of a connection carry several streams, so none of them decides about their mark.
+    /// The packets of a connection carry several streams, so a stream cannot set their mark.
     fn set_dscp(&self, _: u8) {}
 
     fn reset_on_close(&self) {

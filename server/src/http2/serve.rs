@@ -1,8 +1,9 @@
 //! The loop of one HTTP/2 connection: it moves bytes between the client and the pipes of its
 //! streams.
 //!
-//! Each round takes news of streams, grants data, writes once, and reads once. While output waits,
-//! nothing is read. A client that leaves output or windows closed has to keep the least rate.
+//! Each round collects the changes of streams, grants data, writes once, and reads once. While
+//! output waits, nothing is read. A client that does not read its output or open its windows must
+//! still keep to the lowest permitted rate.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -26,7 +27,8 @@ use crate::fault::Fault;
 use crate::limits::{HTTP2_INPUT_BYTES_MAX, HTTP2_ROUNDS_MAX};
 use crate::pace::Pace;
 
-/// Whether the input of a connection begins like the preface of HTTP/2 (RFC 9113 §3.4).
+/// Whether the input of a connection begins with the first line of the HTTP/2 preface (RFC 9113
+/// §3.4).
 pub(crate) fn is_preface(input: &[u8]) -> bool {
     input.starts_with(b"PRI * HTTP/2.0\r\n")
 }
@@ -51,18 +53,18 @@ struct Http2Connection<'c> {
     client: &'c Client,
     connection: ServerConnection,
     shared: Rc<SharedState>,
-    /// The streams in use, by slot.
+    /// The streams in use; the index is the slot.
     streams: Vec<Option<OpenStream>>,
     input: Vec<u8>,
     out: Vec<u8>,
     pace: Pace,
     request_count: u32,
-    /// The error that ends the connection once the output is sent.
+    /// The error that ends the connection once the pending output is sent.
     error: Option<ConnectionError>,
     counted: [u32; GLITCH_KINDS],
 }
 
-/// A stream whose work has not ended.
+/// A stream whose work has not ended yet.
 struct OpenStream {
     key: StreamKey,
     pipe: Rc<StreamPipe>,
@@ -132,7 +134,7 @@ impl<'c> Http2Connection<'c> {
             ticket.end_idle();
             ticket.disarm();
         }
-        // Other connections get their turn.
+        // Let other connections have their turn.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -144,7 +146,8 @@ impl<'c> Http2Connection<'c> {
             && !self.connection.is_within_frame()
     }
 
-    /// Whether an idle connection has to end: its time is over, or another takes its place.
+    /// Whether the idle connection has to end: its idle time is over, or another connection needs
+    /// its place.
     fn is_unwanted(&self) -> bool {
         let ticket = self.client.ticket();
         if ticket.is_displaced() {
@@ -166,8 +169,8 @@ impl<'c> Http2Connection<'c> {
         }
     }
 
-    /// Takes news of a stream: bytes of its request that it has taken, bytes of its response, and
-    /// its end.
+    /// Collects the changes of a stream: bytes of its request that it has taken, bytes of its
+    /// response, and its end.
     fn advance(&mut self, slot: u16) {
         let Some(place) = self.streams.get_mut(usize::from(slot)) else {
             return;
@@ -192,7 +195,7 @@ impl<'c> Http2Connection<'c> {
         }
     }
 
-    /// Appends DATA frames in the order of their priorities.
+    /// Appends DATA frames in the order of the streams' priorities.
     fn grant(&mut self) {
         while self.error.is_none() && self.out.len() < OUTPUT_BYTES_MAX {
             let grant = match self.connection.next_data(usize::MAX, &mut self.out) {
@@ -224,7 +227,7 @@ impl<'c> Http2Connection<'c> {
         Ok(true)
     }
 
-    /// Reads once and takes the input. Returns false if nothing has arrived.
+    /// Reads once and processes the input. Returns false if nothing has arrived.
     ///
     /// # Errors
     /// The client is gone.
@@ -251,7 +254,7 @@ impl<'c> Http2Connection<'c> {
         Ok(self.input.len() != before || before > start)
     }
 
-    /// Takes the input as far as the connection permits.
+    /// Processes as much of the input as the connection permits.
     fn take_input(&mut self) {
         let mut consumed = 0;
         let now_ms = clock::monotonic_ms();
@@ -302,7 +305,7 @@ impl<'c> Http2Connection<'c> {
     /// Waits for the client, and sets the time limit of the wait.
     ///
     /// # Errors
-    /// The client is too slow in reading, or keeps its windows closed for too long.
+    /// The client reads too slowly, or keeps its windows closed for too long.
     fn poll_wait(&mut self) -> Poll<Result<(), Fault>> {
         let ticket = self.client.ticket();
         if !self.out.is_empty() || self.connection.is_blocked_by_window() {
@@ -336,7 +339,7 @@ impl<'c> Http2Connection<'c> {
     }
 }
 
-/// A connection that ends breaks the pipes of its streams, whose tasks then end.
+/// A connection that ends breaks the pipes of its streams, so that their tasks end.
 impl Drop for Http2Connection<'_> {
     fn drop(&mut self) {
         for stream in self.streams.iter().flatten() {
@@ -345,7 +348,8 @@ impl Drop for Http2Connection<'_> {
     }
 }
 
-/// Begins the work on a request: a pipe with its head, and the task of a connection that serves it.
+/// Begins the work on a request: creates a pipe with its head, and the connection task that serves
+/// it.
 fn open(
     client: &Client,
     shared: &Rc<SharedState>,
@@ -405,7 +409,7 @@ impl OpenStream {
         }
     }
 
-    /// Passes the end of the request to the stream. Trailers need chunks.
+    /// Passes the end of the request to the stream. Trailers are sent only with a chunked body.
     fn push_trailers<'t>(&self, fields: impl Iterator<Item = (&'t [u8], &'t [u8])>) {
         if self.is_chunked {
             self.pipe.push_request(|text| {

@@ -1,4 +1,4 @@
-//! The pipe of a stream: bounds, ends, and the memory of all pipes of a connection.
+//! The pipe of a stream: its bounds, its ends, and the memory of all pipes of a connection.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ fn pipe(shared: &Rc<SharedState>, slot: u16) -> Rc<StreamPipe> {
     StreamPipe::new(Rc::clone(shared), slot, (peer, None))
 }
 
-/// Writes as much as the pipe takes, and returns how much that is.
+/// Writes as much as the pipe accepts, and returns the number of bytes.
 fn fill(transport: &dyn Transport) -> usize {
     let (piece, mut count) = ([b'x'; 1000], 0);
     let mut cx = Context::from_waker(Waker::noop());
@@ -33,7 +33,7 @@ fn a_pipe_takes_a_bounded_part_of_a_response() {
     let filled: Vec<_> = transports.iter().map(|transport| fill(&**transport)).collect();
     let (most, least) = (STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN);
     assert_eq!(filled, [most, most, least], "the third pipe gets the least");
-    // Bytes that the connection has taken off the pipe are held until they are granted.
+    // Bytes that the connection has taken from the pipe still count as held until they are granted.
     pipes[0].take_response(|text| text.len());
     assert_eq!(fill(&*transports[0]), 0);
     pipes[0].free(8_000);
