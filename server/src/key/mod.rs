@@ -2,8 +2,8 @@
 //!
 //! A key is `site NUL scheme NUL host NUL path`. The host's labels are reversed, so that a domain
 //! and its subdomains are neighbours in key order: `shop NUL http NUL org.example.www:8080 NUL
-//! /a?b`. The same normalised host, the same unchanged path and the same normalised query are
-//! forwarded: nothing is stored under a key that the origin did not see.
+//! /a?b`. The request to the origin has the same normalised host, the same unchanged path and the
+//! same normalised query as the key: nothing is stored under a key that the origin did not see.
 
 mod normal;
 mod route;
@@ -27,7 +27,7 @@ use forebay_http::target::Scheme;
 use crate::config::Site;
 use crate::parse::explicit_port;
 
-/// Writes the key of the resource that `authority` serves at `path_query` into `key`.
+/// Writes into `key` the key of the resource that `authority` serves at `path_query`.
 // RFC: 9111-4-1
 pub(crate) fn write_key(
     key: &mut Vec<u8>,
@@ -39,7 +39,7 @@ pub(crate) fn write_key(
     route.route.settings.write_path_query(path_query, key);
 }
 
-/// As [`write_key`], for a path and query in the normal form.
+/// Like [`write_key`], for a path and query in their normal form.
 pub(crate) fn write_normal_key(
     key: &mut Vec<u8>,
     route: RouteMatch<'_>,
@@ -50,9 +50,9 @@ pub(crate) fn write_normal_key(
     key.extend_from_slice(path_query);
 }
 
-/// Returns the keys of a URL by the present settings: the key of its normal form, and its key
-/// without one. A response that was stored by other settings for the normal form may have a third
-/// key, which is not known here.
+/// Returns the keys of a URL by the current settings: the key of its normal form, and its key
+/// without normalisation. A response that was stored with other settings may have a third key,
+/// which is not known here.
 pub(crate) fn resource_keys(
     route: RouteMatch<'_>,
     authority: Option<Authority<'_>>,
@@ -71,7 +71,7 @@ fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<
     authority.or_else(|| Authority::parse(site.origins.first().authority.as_bytes()))
 }
 
-/// Writes the key of a URL that is in the normal form.
+/// Writes the key of a URL in its normal form.
 fn write_key_of(key: &mut Vec<u8>, site_name: &str, url: SplitUrl<'_>) {
     write_host_of(key, site_name, url.scheme, Some(url.authority));
     key.extend_from_slice(url.path_query);
@@ -104,7 +104,7 @@ fn write_authority(key: &mut Vec<u8>, scheme: Scheme, authority: Authority<'_>) 
     }
 }
 
-/// Writes `www.Example.org` as `org.example.www`, and an address without reversing it.
+/// Writes `www.Example.org` as `org.example.www`, but an address without reversing it.
 fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
     if text::is_address(host) {
         key.extend(host.iter().map(u8::to_ascii_lowercase));

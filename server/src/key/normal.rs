@@ -1,8 +1,8 @@
 //! The normal form of a request, which the settings of its route define.
 //!
 //! The normal form replaces the request before its key is written. So the key, the comparison of
-//! variants and the request to the origin are made from the same form, and a stored response
-//! belongs to the request that the origin got.
+//! variants and the request to the origin use the same form, and a stored response belongs to the
+//! request that the origin received.
 
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet, Fields};
 use forebay_http::policy::accept_language::preferred_language;
@@ -20,7 +20,7 @@ pub(crate) struct NormalText {
 }
 
 impl NormalText {
-    /// Returns the normal form of a request; `None` if the request has it.
+    /// Returns the normal form of a request; `None` if the request is already in it.
     pub(crate) fn normalise<'a>(
         &'a mut self,
         request: &Request<'a>,
@@ -41,7 +41,7 @@ impl NormalText {
         Some(normal)
     }
 
-    /// Clears the text, and frees memory beyond this size.
+    /// Clears the text, and frees memory beyond `bytes_kept_max`.
     pub(crate) fn reset(&mut self, bytes_kept_max: usize) {
         for text in [&mut self.path_query, &mut self.value] {
             text.clear();
@@ -52,7 +52,7 @@ impl NormalText {
     }
 }
 
-/// Writes the fields in their normal form to `out`. Returns false if they have that form.
+/// Writes the fields in their normal form to `out`. Returns false if they are already in it.
 fn write_fields(
     fields: Fields<'_>,
     settings: &RouteSettings,
@@ -90,7 +90,8 @@ fn write_fields(
     is_other
 }
 
-/// Writes the normal value that stands for all lines of a field; nothing if the field is removed.
+/// Writes the normal value that replaces all lines of a field; writes nothing if the field is
+/// removed.
 fn write_value(fields: Fields<'_>, id: FieldId, settings: &RouteSettings, value: &mut Vec<u8>) {
     if id == FieldId::Cookie {
         return write_kept_cookies(fields, |name| settings.keep_cookies.contains(name), value);

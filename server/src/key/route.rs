@@ -1,5 +1,5 @@
-//! Routing: finds the site and the route of a request, and the requests that this server answers
-//! itself.
+//! Routing: finds the site and the route of a request, and recognises requests that this server
+//! answers itself.
 
 use forebay_http::fields::FieldId;
 use forebay_http::path::{every_reading, is_plain, normal_form};
@@ -22,9 +22,9 @@ pub(crate) struct RouteMatch<'a> {
 /// A request that this server answers itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocalRequest {
-    /// OPTIONS with `Max-Forwards: 0`, which is not to be forwarded (RFC 9110 §7.6.2).
+    /// OPTIONS with `Max-Forwards: 0`, which must not be forwarded (RFC 9110 §7.6.2).
     Options,
-    /// PURGE, on a route that permits it for at least one address.
+    /// PURGE, on a route that lets at least one address purge.
     Purge,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum LocalRequest {
 ///
 /// # Errors
 /// - [`Fault::NoSite`]: no site serves the request's host.
-/// - [`Fault::AmbiguousPath`]: the origin may read the path as a path of another route.
+/// - [`Fault::AmbiguousPath`]: the origin might resolve the path to a path of another route.
 pub(crate) fn match_route<'a>(
     config: &'a Config,
     request: &Request<'_>,
@@ -58,8 +58,8 @@ fn route_of_path<'a>(
     }
 }
 
-/// Returns the route of the normal form of a path, unless another reading of the path has another
-/// route and one of these routes refuses such paths.
+/// Returns the route of the normal form of a path. Refuses the request if another reading of the
+/// path has another route and one of the two routes refuses ambiguous paths.
 #[cold]
 fn route_of_readings<'a>(
     site: &'a Site,
@@ -105,8 +105,9 @@ fn path_of(path_query: &[u8]) -> &[u8] {
     path_query.get(..end.unwrap_or(path_query.len())).unwrap_or_default()
 }
 
-/// Whether this server has forwarded the request before, which its name in Via tells (RFC 9110
-/// §7.6.3). Then the origin forwards back to this server, and the request would loop forever.
+/// Whether this server has forwarded the request before, which is the case if Via contains its name
+/// (RFC 9110 §7.6.3). Then the origin forwards back to this server, and the request would loop
+/// forever.
 pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
     let mut lines = request.head.fields().all(FieldId::Via);
     lines.any(|line| line.windows(via.len()).any(|part| part == via.as_bytes()))
@@ -115,10 +116,10 @@ pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
 /// Checks that a GET or HEAD request has no content, unless its route permits content.
 ///
 /// RFC 9110 §9.3.1: content of a GET has no defined meaning, and an origin that does not expect it
-/// takes it for the next request.
+/// would parse it as the next request.
 ///
 /// # Errors
-/// [`Fault::GetContent`]
+/// [`Fault::GetContent`]: the request has content.
 pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Result<(), Fault> {
     let is_get = matches!(request.head.method(), Method::Get | Method::Head);
     match request.has_body() && is_get && !route.route.settings.content_of_get {
@@ -127,8 +128,8 @@ pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Res
     }
 }
 
-/// Returns the kind of a request that this server answers itself; `None` for other requests. If the
-/// route lets no address purge, PURGE is forwarded like any other method.
+/// Returns the kind of a request that this server answers itself; `None` for other requests. If no
+/// address may purge on the route, PURGE is forwarded like any other method.
 pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Option<LocalRequest> {
     match request.head.method() {
         Method::Options if !request.has_body() => {

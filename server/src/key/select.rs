@@ -17,13 +17,13 @@ use super::{
 use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
 
-/// Key prefixes, none of which begins with another; or the reason that there are none.
+/// Key prefixes, none of which is a prefix of another; or the reason why there are none.
 type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
 
-/// Schemes, each with the text of a key after it.
+/// Beginnings of keys after the name of the site: the scheme, and the text that follows it.
 type KeyBeginnings = Vec<(Scheme, Vec<u8>)>;
 
-/// Returns the key prefix of all stored responses of a site, or of all sites.
+/// Returns the key prefix of all stored responses of a site, or those of all sites.
 ///
 /// # Errors
 /// A sentence with the reason.
@@ -72,7 +72,7 @@ pub(crate) fn url_prefixes(config: &Config, url: &[u8], site: Option<&str>) -> K
     limited(prefixes.collect())
 }
 
-/// Returns the keys of a URL on each site that could have stored its responses.
+/// Returns the keys of a URL on each site that could have stored its response.
 ///
 /// # Errors
 /// See [`host_prefixes`].
@@ -82,7 +82,7 @@ pub(crate) fn url_keys(config: &Config, url: &[u8], site: Option<&str>) -> KeyPr
     let mut keys = Vec::new();
     for site in sites {
         let routes = match changes_urls(config, site) {
-            // A rule may have led any path here.
+            // A rule may have changed any path to this one.
             true => {
                 let routes = site.routes().iter();
                 routes.map(|route| RouteMatch { site, route, scheme }).collect()
@@ -146,14 +146,14 @@ fn sites<'c>(
     if sites.is_empty() { Err("no site serves this host") } else { Ok(sites) }
 }
 
-/// Whether rules can store the site's responses under any URL: rules of the hook `Remap` run after
-/// routing, and can change host, path and query.
+/// Whether rules can store the site's responses under any URL. Rules of the hook `Remap` can: they
+/// run after routing, and can change host, path and query.
 fn changes_urls(config: &Config, site: &Site) -> bool {
     site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
 }
 
 /// Parses a host as the operator wrote it. Also returns the beginnings of its keys: schemes, each
-/// with the text after it.
+/// with the text that follows.
 fn read_host(text: &str) -> Result<(HostPattern, KeyBeginnings), &'static str> {
     const SCHEMES: [Scheme; 2] = [Scheme::Http, Scheme::Https];
     const MALFORMED: &str = "not a host; write example.org, example.org:8080 or *.example.org";
@@ -205,7 +205,7 @@ mod tests {
         prefixes.map(|keys| keys.iter().map(shown).collect())
     }
 
-    /// Adds the prefixes of `https`, unless the list has some.
+    /// Adds the same prefixes for `https`, unless the list already has some.
     fn both_schemes(prefixes: &[&str]) -> Vec<String> {
         let mut all: Vec<_> = prefixes.iter().map(|prefix| (*prefix).to_owned()).collect();
         if !prefixes.iter().any(|prefix| prefix.contains("|https|")) {

@@ -12,7 +12,7 @@ pub struct KeyText {
 }
 
 impl KeyText {
-    /// Returns the text of a key, which the variants of a resource share; `None` for bytes that
+    /// Returns the text of a key, which all variants of a resource share; `None` for bytes that
     /// this version of the server has not written as a key.
     pub fn of(key: &[u8]) -> Option<KeyText> {
         let mut parts = key.splitn(4, |byte| *byte == 0);
@@ -32,7 +32,7 @@ impl KeyText {
     }
 }
 
-/// The key of a damaged record, if it is known, for an event.
+/// The key of a damaged record, as text for an event; `None` if it is not known.
 pub(crate) struct DamagedKey<'a>(pub(crate) Option<&'a [u8]>);
 
 impl fmt::Display for DamagedKey<'_> {
@@ -46,19 +46,19 @@ impl fmt::Display for DamagedKey<'_> {
     }
 }
 
-/// Whether the host is an IP address. Keys do not reverse the parts of an address.
+/// Whether the host is an IP address, whose parts are not reversed in keys.
 pub(super) fn is_address(host: &[u8]) -> bool {
     host.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') || host.first() == Some(&b'[')
 }
 
-/// Splits the host of a key from its port, which keeps its colon.
+/// Splits the host of a key from its port. The port keeps its colon.
 fn split_port(host: &[u8]) -> (&[u8], &[u8]) {
     let colon = host.iter().rposition(|byte| *byte == b':');
     let port = colon.filter(|at| host.iter().skip(at + 1).all(u8::is_ascii_digit));
     host.split_at(port.unwrap_or(host.len()))
 }
 
-/// Escapes bytes that are not printable, as in a URL.
+/// Percent-encodes bytes that are not printable, as in a URL.
 fn printable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {
@@ -90,7 +90,7 @@ mod tests {
             let mut key = Vec::new();
             site_url_key("shop", url.as_bytes(), &mut key).expect(url);
             let text = KeyText::of(&key).expect(url);
-            // The scheme's own port is left out.
+            // The default port of the scheme is left out.
             assert_eq!((text.site.as_str(), text.url), ("shop", url.replace(":80/", "/")));
         }
     }

@@ -1,4 +1,4 @@
-//! Turns a URL, as an operator types it, into a key.
+//! Turns a URL that an operator has typed into a key.
 
 use forebay_http::authority::Authority;
 use forebay_http::target::Scheme;
@@ -14,8 +14,8 @@ pub(crate) struct SplitUrl<'a> {
     pub(crate) path_query: &'a [u8],
 }
 
-/// Writes into `key` the key under which the site that serves a URL stores its response, if no rule
-/// changes the URL.
+/// Writes into `key` the key under which a URL's site stores its response, if no rule changes the
+/// URL.
 ///
 /// # Errors
 /// A sentence with the reason: the URL is malformed, or no site serves it.
@@ -26,8 +26,8 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
     Ok(())
 }
 
-/// Writes into `key` the key of a URL in the site with this name, which need not be configured.
-/// Tools that read a cache use it.
+/// Writes into `key` the key of a URL in the site with this name, which need not be configured. It
+/// is meant for tools that read a cache.
 ///
 /// # Errors
 /// A sentence that names the malformed part of the URL.
@@ -61,7 +61,7 @@ fn strip_scheme(url: &[u8]) -> Option<(Scheme, &[u8])> {
     })
 }
 
-/// Whether a request can have this path and query.
+/// Whether `path` is valid as the path and query of a request.
 pub(crate) fn is_path_query(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#')
 }
