@@ -1,4 +1,4 @@
-//! The reports of one request, from its head to the end of the response: its access log entry, and
+//! The reports on one request, from its head to the end of the response: its access log entry and
 //! its trace.
 
 use forebay_http::policy::cache_status::{CacheName, CacheStatus};
@@ -8,15 +8,16 @@ use super::line::AccessEntry;
 use crate::accept::Client;
 use crate::trace::Trace;
 
-/// The reports of a request in progress.
+/// The reports on a request in progress.
 pub(crate) struct Access {
-    /// The access log entry; `None` if there is no log, or the log does not sample this request.
+    /// The access log entry; `None` if there is no log, or if this request is not in the log's
+    /// sample.
     entry: Option<Box<AccessEntry>>,
     pub(crate) trace: Trace,
 }
 
 impl Access {
-    /// Begins the reports of a request whose head has been parsed.
+    /// Begins the reports on a request whose head has been parsed.
     pub(crate) fn begin(client: &Client, head: RequestHead<'_>) -> Access {
         let mut entry = None;
         client.worker.with_access_log(|log| {

@@ -13,7 +13,7 @@ use crate::limits::TRACE_TEXT_BYTES_MAX;
 use crate::terminal::{escaped_json, steers_terminal};
 use crate::transport::tls::TlsInfo;
 
-/// Format of a line of the access log.
+/// The format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFormat {
     Json,
@@ -42,7 +42,7 @@ pub(crate) struct AccessEntry {
 }
 
 impl AccessEntry {
-    /// Creates an entry with the facts of the request.
+    /// Creates an entry with the properties of the request.
     pub(crate) fn begin(head: RequestHead<'_>, client: &Client) -> AccessEntry {
         let fields = head.fields();
         AccessEntry {
@@ -67,7 +67,7 @@ impl AccessEntry {
         }
     }
 
-    /// Adds the facts of the response.
+    /// Adds the properties of the response.
     pub(crate) fn end(
         &mut self,
         status: u16,
@@ -119,12 +119,12 @@ impl AccessEntry {
         entry
     }
 
-    /// Returns the date and the client.
+    /// Returns the date and the client's address, as a title for the entry.
     pub(crate) fn title(&self) -> String {
         format!("{} {}", common_log_date(self.time_ms / 1000), self.client)
     }
 
-    /// The time at which the request began, on the clock of durations.
+    /// Returns the time at which the request began, in microseconds of `clock::monotonic_us`.
     pub(crate) fn started_us(&self) -> u64 {
         self.started_us
     }
@@ -172,7 +172,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Cuts a text that is longer than a trace keeps.
+/// Cuts a text to the length that a trace keeps.
 pub(crate) fn shortened(mut text: String) -> String {
     if text.len() > TRACE_TEXT_BYTES_MAX {
         text.truncate(text.floor_char_boundary(TRACE_TEXT_BYTES_MAX));
@@ -186,7 +186,7 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// Escapes the bytes of quotes, backslashes and characters that steer a terminal as `\xNN`, like
+/// Escapes quotes, backslashes and characters that control a terminal as `\xNN` for each byte, like
 /// Apache and nginx.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -207,7 +207,7 @@ fn escaped(text: &str) -> String {
 fn common_log_date(unix_seconds: u64) -> String {
     let date = forebay_http::date::write_date(unix_seconds);
     let date = String::from_utf8_lossy(&date);
-    // IMF-fixdate has every part at a fixed position: `Tue, 10 Oct 2000 13:55:36 GMT`.
+    // In IMF-fixdate every part has a fixed position: `Tue, 10 Oct 2000 13:55:36 GMT`.
     let part = |range: std::ops::Range<usize>| date.get(range).unwrap_or_default().to_owned();
     format!("{}/{}/{}:{} +0000", part(5..7), part(8..11), part(12..16), part(17..25))
 }

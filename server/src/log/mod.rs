@@ -1,4 +1,4 @@
-//! The access log: one line for each request, written by a thread of its own.
+//! The access log: one line for each request, written by a separate thread.
 //!
 //! A worker never waits for the disk: it sends batches of lines through a bounded channel, and
 //! drops and counts the lines that do not fit.

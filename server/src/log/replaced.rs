@@ -1,4 +1,4 @@
-//! Logs that workers no longer write to. Their threads write the rest of the queue, and end.
+//! Logs to which workers no longer write. Their threads write the rest of the queue, then end.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl LogQueue {
         self.queued.fetch_add(lines, Relaxed);
     }
 
-    /// Removes lines from the queue; returns whether they were in it. They are not if the log was
-    /// given up: then they are counted as dropped.
+    /// Removes lines from the queue; returns whether they were still in it. If the log was given
+    /// up, they are not, and have been counted as dropped.
     pub(super) fn remove(&self, lines: u64) -> bool {
         self.queued.try_update(Relaxed, Relaxed, |queued| queued.checked_sub(lines)).is_ok()
     }
@@ -40,7 +40,7 @@ impl LogQueue {
     }
 }
 
-/// The rest of a log's queue, and the thread that writes it. The thread ends when all senders are
+/// The rest of a log's queue, and the thread that writes it. The thread ends once all senders are
 /// dropped.
 pub(super) struct LogRest {
     pub(super) queue: Arc<LogQueue>,
@@ -53,8 +53,8 @@ impl LogRest {
         self.thread.is_finished() || self.queue.queued.load(Relaxed) == 0
     }
 
-    /// Counts the lines that are not written as dropped. The thread ends soon, which closes the
-    /// file and frees the queue, unless a write to a regular file hangs.
+    /// Gives up the log: counts the lines that are not written as dropped. The thread soon ends,
+    /// which closes the file and frees the queue, unless a write to a regular file hangs.
     fn give_up(self) {
         self.queue.is_given_up.store(true, Relaxed);
         if !self.thread.is_finished() {
@@ -63,13 +63,13 @@ impl LogRest {
     }
 }
 
-/// The logs that were replaced, of which some may still be written: oldest first.
+/// The logs that were replaced, some of which may still be being written. The oldest is first.
 #[derive(Default)]
 pub(crate) struct ReplacedLogs(RefCell<Vec<LogRest>>);
 
 impl ReplacedLogs {
-    /// Adds the log that workers wrote to before. Gives up the oldest one if readers of several
-    /// logs stall.
+    /// Adds the log to which workers wrote before. Gives up the oldest log if there are too many,
+    /// because the readers of several logs stall.
     pub(crate) fn add(&self, writer: Option<LogWriter>) {
         let mut rests = self.0.borrow_mut();
         rests.retain(|rest| !rest.thread.is_finished());
@@ -80,8 +80,8 @@ impl ReplacedLogs {
     }
 
     /// Waits until all queues are written, but at most `limit_ms`, because the reader of a FIFO may
-    /// have stopped. Counts the lines that are left then. The caller has dropped all senders
-    /// before, except those of workers that are stuck.
+    /// have stopped. Counts the lines that are then left as dropped. Before the call, the caller
+    /// must have dropped all senders, except those of stuck workers.
     pub(crate) async fn finish(&self, limit_ms: u64) {
         let deadline_ms = clock::monotonic_ms() + limit_ms;
         for rest in self.0.take() {
@@ -117,7 +117,7 @@ mod tests {
             batches.send(b"a\nb\n".to_vec()).expect("the thread runs");
         }
         LogRest { queue: Arc::clone(&queue), losses: Arc::clone(&losses), thread }.give_up();
-        // The sender of a worker that is stuck still exists.
+        // The sender of a stuck worker still exists.
         eventually("the thread has dropped the queue", || {
             matches!(batches.try_send(Vec::new()), Err(TrySendError::Disconnected(_)))
         });

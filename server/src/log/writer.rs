@@ -26,10 +26,10 @@ use crate::worker::Worker;
 /// Complete lines of the log, which are written together.
 type LogBatch = Vec<u8>;
 
-/// Counts of lines that are not in the log, which the control thread collects.
+/// Counts of lines that are missing from the log, which the control thread collects.
 #[derive(Debug, Default)]
 pub(crate) struct LogLosses {
-    /// Lines of senders that have ended, and of logs that were given up.
+    /// Dropped lines of senders that have ended, and of logs that were given up.
     dropped: AtomicU64,
     /// Lines that could not be written.
     failed: AtomicU64,
@@ -54,13 +54,13 @@ pub(crate) struct LogSender {
     losses: Arc<LogLosses>,
     lines: RefCell<LogBatch>,
     format: LineFormat,
-    /// One in this many requests is logged.
+    /// One request in this many is logged.
     sample: u32,
     countdown: Cell<u32>,
     dropped: Cell<u64>,
 }
 
-/// The control thread's handle on the thread that writes the log. The thread ends when this handle
+/// The control thread's handle to the thread that writes the log. The thread ends when this handle
 /// and all senders are dropped.
 pub(crate) struct LogWriter {
     batches: SyncSender<LogBatch>,
@@ -70,8 +70,8 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Opens the access log and starts its thread; `None` if the settings want no log. Lines that
-    /// are lost are counted in `losses`.
+    /// Opens the access log and starts its thread; returns `None` if the settings turn the log off.
+    /// Lost lines are counted in `losses`.
     ///
     /// # Errors
     /// The file cannot be opened for appending, or the thread cannot be created.
@@ -81,7 +81,8 @@ impl LogWriter {
     ) -> io::Result<Option<LogWriter>> {
         let target = match &settings.access_log {
             AccessLog::Off => return Ok(None),
-            // The lock of `io::stdout` would be held for as long as a reader stalls.
+            // `io::stdout` is not used, because its lock would be held for as long as a reader
+            // stalls.
             AccessLog::Stdout => {
                 LogTarget::Stdout(io::stdout().as_fd().try_clone_to_owned()?.into())
             }
@@ -120,13 +121,14 @@ impl LogWriter {
         }
     }
 
-    /// Makes no more senders; the thread writes the rest of the queue.
+    /// Closes the handle, so that no further senders are created. The thread writes the rest of the
+    /// queue.
     pub(super) fn close(self) -> LogRest {
         self.rest
     }
 }
 
-/// Opens a file for appending. A FIFO without a reader is an error, not a wait.
+/// Opens a file for appending. A FIFO without a reader causes an error instead of a wait.
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .create(true)
@@ -134,7 +136,7 @@ fn open(path: &Path) -> io::Result<File> {
         .mode(0o640)
         .custom_flags(OFlags::NONBLOCK.bits() as i32)
         .open(path)?;
-    // Opening must not wait for a reader, but the log's thread may wait for a slow reader.
+    // Opening must not wait for a reader, but later the log's thread may wait for a slow reader.
     let flags = fcntl_getfl(&file)?;
     fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)
@@ -157,8 +159,8 @@ pub(super) fn write_batches(
     while let Ok(batch) = batches.recv() {
         let written = target.write(&batch, queue);
         let failed = match &written {
-            // Most batches of a log that is given up fail for that reason. Its lines are counted as
-            // dropped.
+            // Most batches of a log that was given up fail because of that. Their lines have
+            // already been counted as dropped.
             Err(failure) if !queue.is_given_up() => {
                 count_lines(batch.get(failure.kept_bytes..).unwrap_or_default())
             }
@@ -168,7 +170,8 @@ pub(super) fn write_batches(
         // thread collects the counts of the log for the last time.
         losses.failed.fetch_add(failed, Relaxed);
         if !queue.remove(count_lines(&batch)) {
-            // The log was given up just now, and these lines are counted as dropped.
+            // The log was given up in this moment, which counts these lines as dropped, so they do
+            // not count as failed.
             let _ = losses.failed.try_update(Relaxed, Relaxed, |all| all.checked_sub(failed));
         }
         if queue.is_given_up() {
@@ -178,15 +181,15 @@ pub(super) fn write_batches(
             failing = false;
             continue;
         };
-        // The error is logged once until a write succeeds again, so that a full disk does not fill
-        // another log.
+        // After an error is logged, no further one is logged until a write succeeds, so that a full
+        // disk does not fill another log.
         if !failing {
             failing = true;
             Event::LogFailed.log(&failure.error);
         }
     }
     drop(batches);
-    // Batches that were sent after the log was given up.
+    // These batches were sent after the log was given up.
     losses.drop_lines(queue.take());
 }
 
@@ -196,7 +199,7 @@ fn count_lines(lines: &[u8]) -> u64 {
 
 /// A batch that could not be written whole.
 struct BatchFailure {
-    /// Bytes of the batch that are in the log, as far as is known.
+    /// Bytes of the batch that are in the log, as far as known.
     kept_bytes: usize,
     error: io::Error,
 }
@@ -208,7 +211,7 @@ impl From<io::Error> for BatchFailure {
 }
 
 impl LogTarget {
-    /// Writes a batch. If the write to a regular file fails, the part already written is removed,
+    /// Writes a batch. If writing to a regular file fails, removes the part that was written,
     /// unless another process has appended since.
     fn write(&mut self, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
         match self {
@@ -218,8 +221,8 @@ impl LogTarget {
     }
 }
 
-/// Writes a batch to a file. If the disk becomes full after a part of the batch, that part is
-/// removed again, so that the next line does not continue half a line. The part stays if another
+/// Writes a batch to a file. If the disk fills up in the middle of the batch, removes the part that
+/// was written, so that the next line does not continue half a line. The part stays if another
 /// process has appended to the file since.
 fn write_or_remove(file: &mut File, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
     let before_bytes = file.metadata()?.len();
@@ -252,18 +255,18 @@ fn write_whole(file: &mut File, batch: &[u8], queue: &LogQueue) -> Result<(), Ba
     Ok(())
 }
 
-/// Returns the first lines that a pipe with room takes without blocking. The pipe keeps them
-/// together, even if another process writes to it.
+/// Returns the first lines, as many as a pipe with room accepts without blocking. The pipe keeps
+/// them together, even if another process writes to it.
 fn pipe_piece(lines: &[u8]) -> &[u8] {
     let piece = &lines[..lines.len().min(PIPE_PIECE_BYTES)];
     let end = piece.iter().rposition(|byte| *byte == b'\n').map_or(piece.len(), |end| end + 1);
     &piece[..end]
 }
 
-/// Bytes that a pipe takes at once if `poll` reports it as ready (`PIPE_BUF` of Linux).
+/// Bytes that a pipe accepts at once if `poll` reports it as ready (Linux's `PIPE_BUF`).
 const PIPE_PIECE_BYTES: usize = 4096;
 
-/// Waits until the file takes bytes.
+/// Waits until the file accepts bytes.
 ///
 /// # Errors
 /// The log was given up, or the wait failed.
@@ -278,7 +281,7 @@ fn wait_for_room(file: &File, queue: &LogQueue) -> io::Result<()> {
 }
 
 impl LogSender {
-    /// Whether the request that begins now is logged. Each call counts one request.
+    /// Whether the request that begins now is in the log's sample. Each call counts one request.
     pub(crate) fn samples(&self) -> bool {
         let left = self.countdown.get();
         self.countdown.set(if left == 0 { self.sample - 1 } else { left - 1 });
@@ -306,7 +309,8 @@ impl LogSender {
         }
         let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
         let count = count_lines(&batch);
-        // The thread subtracts the lines after this, even if it takes the batch at once.
+        // Counted before the batch is sent, because the thread may take the batch and subtract its
+        // lines at once.
         self.queue.add(count);
         if self.batches.try_send(batch).is_err() && self.queue.remove(count) {
             self.dropped.set(self.dropped.get() + count);
