@@ -12,7 +12,7 @@ use crate::config::{Route, RouteSettings};
 use crate::limits::COOKIES_MAX;
 use crate::parse::Request;
 
-/// Returns the reason that no stored response can answer the request; `None` if one can.
+/// Returns the reason why no stored response can answer the request; `None` if one might.
 // RFC: 9111-4-2, 9111-4-7, 9110-13.2.1-3, 9110-13.2.1-4
 pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardReason, Reason)> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
@@ -40,7 +40,7 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
     Some((ForwardReason::Bypass, reason))
 }
 
-/// Returns the reason in the cookies, if the settings depend on cookies.
+/// Returns the reason that lies in the request's cookies, if the settings depend on cookies.
 fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Reason> {
     let bypassing = &settings.bypass_cookies;
     if bypassing.is_empty() && settings.keep_cookies.is_all() {
@@ -57,8 +57,8 @@ fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Rea
     None
 }
 
-/// Whether the Connection field names other fields. These are not forwarded, so a secondary key
-/// made of them would not belong to the origin's response.
+/// Whether the Connection field names other fields. Such fields are not forwarded, so a secondary
+/// key made from them would not match the origin's response.
 fn hides(fields: Fields<'_>) -> bool {
     fields.contains(FieldId::Connection) && HopFields::of(fields).is_ok_and(|hop| hop.names_any())
 }

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::parse::Request;
 
-/// Looks a request up; `variant` receives the list of its selectors if the resource has variants.
+/// Looks up the response to a request; `variant` receives the request's selectors if the resource
+/// has variants.
 pub(crate) fn lookup<'w>(
     query: &LookupQuery<'w>,
     request: &Request<'_>,
@@ -28,12 +29,14 @@ pub(crate) fn lookup<'w>(
         return LookupResult::forward(ForwardPlan::unshared(reason, detail));
     }
     if !query.is_used {
-        // A fetch in progress is not shared either: a purge in the other process does not reach it.
+        // Fetches in progress are not shared either: a purge in the other process does not reach
+        // them.
         return LookupResult::forward(ForwardPlan::unshared(ForwardReason::Miss, Reason::Upgrade));
     }
     variant.clear();
     let selected = select(query, request.head.fields(), variant);
-    // A base has a set of names, so the list is empty only without variants.
+    // A base record has at least one set of names, so the list of selectors is empty only if there
+    // are no variants.
     let varies = !variant.is_empty();
     let stored = match selected {
         Ok(stored) => stored,
@@ -57,7 +60,7 @@ pub(crate) fn lookup<'w>(
 }
 
 impl LookupResult<'_> {
-    /// The plan is on the heap, so that moves of hits stay cheap.
+    /// The plan is boxed, so that moving a hit stays cheap.
     fn forward(plan: ForwardPlan) -> Self {
         LookupResult::Forward(Box::new(plan))
     }
@@ -70,7 +73,7 @@ struct MissingFragment {
     ttl: i64,
 }
 
-/// Returns the plan of a request that a stored response answers once a fragment is fetched.
+/// Returns the plan for a request that a stored response can answer once a fragment is fetched.
 fn fill(
     request: &Request<'_>,
     stored: &StoredResponse<'_>,
@@ -92,8 +95,8 @@ fn fill(
     })
 }
 
-/// Returns the stored response that answers the request although it is stale; `None` if there is
-/// none that may be served for this cause. `variant` receives the selectors as in [`lookup`].
+/// Returns the stored response that answers the request although it is stale; `None` if no response
+/// may be served for this cause. `variant` receives the selectors as in [`lookup`].
 pub(crate) fn lookup_stale<'w>(
     query: &LookupQuery<'w>,
     request: &Request<'_>,
@@ -110,11 +113,11 @@ pub(crate) fn lookup_stale<'w>(
         return None;
     }
     let selected = query.part(request, &stored, (!variant.is_empty()).then_some(&*variant))?;
-    // The origin may not be able to send a missing part.
+    // A missing part cannot be fetched, because the origin may not be able to send it.
     let (part, None) = selected else { return None };
     let age = stored.age(query.now);
     let ttl = i64::from(stored.meta.lifetime_s) - i64::from(age);
-    // A soft purge makes a response stale before its time.
+    // A soft purge makes a response stale before its lifetime ends.
     let ttl = if stored.found.is_soft() { ttl.min(0) } else { ttl };
     Some(Hit { stored, part, age, ttl })
 }
@@ -157,7 +160,7 @@ impl<'w> LookupQuery<'w> {
         }
     }
 
-    /// Removes a record that is of no use.
+    /// Removes a record that cannot be used.
     fn forget(&self, variant: Option<&[u8]>, version: RecordVersion) {
         if self.mode == LookupMode::Answer {
             self.store.forget(self.key, variant, version);
@@ -165,8 +168,8 @@ impl<'w> LookupQuery<'w> {
     }
 
     /// Selects the part of a stored response that answers the request, and finds the first fragment
-    /// of that part that is not in the store. Returns `None` if it cannot be fetched; then the
-    /// whole response is removed, because it would be of no use to the next request either.
+    /// of that part that is not in the store. Returns `None` if the fragment cannot be fetched;
+    /// then the whole response is removed, because the next request could not use it either.
     fn part(
         &self,
         request: &Request<'_>,
@@ -194,8 +197,8 @@ impl<'w> LookupQuery<'w> {
         None
     }
 
-    /// Whether missing parts of a stored body are fetched. Without a strong tag they might be parts
-    /// of another version.
+    /// Whether missing parts of a stored body are fetched. Without a strong tag they could belong
+    /// to another version.
     fn fills_missing(&self, stored: &StoredResponse<'_>) -> bool {
         let tag = stored.meta.etag(stored.block());
         self.route.settings.range_unit_bytes > 0
@@ -218,14 +221,14 @@ fn select<'w>(
     };
     let known = found.version();
     StoredResponse::new(found).ok_or_else(|| {
-        // Another version of the server wrote the record. It is removed, so that a new record can
-        // be stored.
+        // Another version of the server wrote the record. It is removed to make place for a new
+        // one.
         query.forget(None, known);
         ForwardReason::Miss
     })
 }
 
-/// Selects the variant to use of those that match the request. `list` receives the selectors.
+/// Selects the best variant of those that match the request. `list` receives the selectors.
 // RFC: 9111-4.1-2, 9111-4-8
 fn select_variant<'w>(
     query: &LookupQuery<'w>,
@@ -260,8 +263,8 @@ fn select_variant<'w>(
     Ok(stored)
 }
 
-/// Returns the plan of a request that goes to the origin. A response to HEAD is not stored, nor is
-/// a response to a request with no-store. A response to a range request is stored in units.
+/// Returns the plan for a request that goes to the origin. The response is not stored if the
+/// request is a HEAD or has no-store. A response to a range request is stored in units.
 fn forward(
     query: &LookupQuery<'_>,
     request: &Request<'_>,

@@ -42,14 +42,14 @@ pub(crate) struct ForwardPlan {
     pub(crate) reason: ForwardReason,
     /// The `detail` of Cache-Status, if the reason needs one.
     pub(crate) detail: Option<Detail>,
-    /// Whether the response may be stored, and shared with other requests that wait for it.
+    /// Whether the response may be stored and shared with other requests that wait for it.
     /// Otherwise the request is passed through.
     pub(crate) fills: bool,
     /// Whether the resource is known to have variants.
     pub(crate) varies: bool,
-    /// Whether a stored response answers the request once it is validated.
+    /// Whether a stored response may answer the request after it is validated.
     pub(crate) is_stale: bool,
-    /// The stored response to validate, if the response may be stored.
+    /// The stored response to validate, if the new response may be stored.
     pub(crate) stale: Option<Stale>,
     /// The bytes of the first unit, if the request asks for a range and parts may be stored.
     pub(crate) unit: Option<Range<u64>>,
@@ -69,7 +69,7 @@ pub(crate) struct MissingPart {
 }
 
 impl ForwardPlan {
-    /// Creates the plan of a request that is passed through.
+    /// Creates the plan for a request that is passed through.
     pub(crate) fn new(reason: ForwardReason) -> ForwardPlan {
         ForwardPlan {
             reason,
@@ -83,7 +83,8 @@ impl ForwardPlan {
         }
     }
 
-    /// Creates the plan of a request that uses no stored response and stores none.
+    /// Creates the plan for a request that uses no stored response and whose response is not
+    /// stored.
     pub(crate) fn unshared(reason: ForwardReason, detail: Reason) -> ForwardPlan {
         ForwardPlan { detail: Some(detail.into()), ..ForwardPlan::new(reason) }
     }
@@ -94,12 +95,12 @@ impl ForwardPlan {
     }
 }
 
-/// Whether a lookup is for an answer.
+/// The purpose of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookupMode {
-    /// A stored response counts as used, and one that is of no use is removed.
+    /// To answer a request: a stored response counts as used, and an unusable one is removed.
     Answer,
-    /// The store is not changed.
+    /// To inspect the store without changing it.
     Inspect,
 }
 
@@ -109,9 +110,9 @@ pub(crate) struct LookupQuery<'a> {
     pub(crate) mode: LookupMode,
     /// Whether requests are answered from the store.
     pub(crate) is_used: bool,
-    /// The reason that [`bypass`] has returned for the request.
+    /// The reason that [`bypass`] has returned for the request, if any.
     pub(crate) bypass: Option<(ForwardReason, Reason)>,
-    /// Whether rules keep the request from being answered from the store.
+    /// Whether rules forbid answering the request from the store.
     pub(crate) is_ruled_out: bool,
     pub(crate) route: &'a Route,
     pub(crate) key: &'a [u8],

@@ -12,7 +12,7 @@ use crate::parse::Request;
 /// The part of a stored response that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectedPart {
-    /// No part: the client's copy is still valid, so the status is 304.
+    /// No part: the client's copy is still valid, so the answer is a 304.
     NotModified,
     /// The body, or a range of it.
     Body(RangeDecision),
@@ -32,8 +32,8 @@ impl SelectedPart {
         })
     }
 
-    /// Returns the selected range of bytes, in a body of `body_bytes`; for several parts, the whole
-    /// body.
+    /// Returns the selected range of bytes in a body of `body_bytes`. For several parts, returns
+    /// the whole body.
     pub(crate) fn bytes(self, body_bytes: u64) -> Range<u64> {
         match self {
             SelectedPart::Body(RangeDecision::Whole | RangeDecision::Parts) => 0..body_bytes,

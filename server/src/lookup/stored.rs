@@ -1,12 +1,12 @@
-//! A record of the store, read as HTTP.
+//! A record of the store, interpreted as an HTTP response.
 
 use forebay_cache::{RecordTags, RecordVersion, StoredRecord};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::write::status_line;
 
-/// A record of the store, read as a stored response. It borrows from the store, so a task must drop
-/// it before it waits.
+/// A record of the store, interpreted as a stored response. It borrows from the store, so a task
+/// must drop it before it waits.
 pub(crate) struct StoredResponse<'w> {
     pub(crate) found: StoredRecord<'w>,
     pub(crate) meta: StoredMeta,
@@ -30,17 +30,18 @@ impl<'w> StoredResponse<'w> {
         Some(StoredResponse { found, meta })
     }
 
-    /// The response's age in seconds.
+    /// Returns the response's age in seconds.
     pub(crate) fn age(&self, now: u64) -> u32 {
         current_age(self.meta.initial_age_s, self.meta.response_time, now)
     }
 
-    /// The stored field lines, in the form in which they are sent.
+    /// Returns the stored field lines that clients get, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
         stored_block(self.found.head(), &self.meta)
     }
 
-    /// All stored field lines: first those that no client gets, then those that are sent.
+    /// Returns all stored field lines: first those that clients do not get, then those that are
+    /// sent.
     pub(crate) fn lines(&self) -> &[u8] {
         self.found.head().get(STORED_META_BYTES..).unwrap_or_default()
     }
@@ -50,7 +51,7 @@ impl<'w> StoredResponse<'w> {
         Stale {
             meta: self.meta,
             known: self.found.version(),
-            // Tags that were stored once fit into a record.
+            // The tags have been stored in a record before, so they fit.
             tags: RecordTags::new(self.found.tags()).unwrap_or_default(),
             is_soft: self.found.is_soft(),
             head: self.found.head().into(),
@@ -59,24 +60,25 @@ impl<'w> StoredResponse<'w> {
 }
 
 impl Stale {
-    /// The stored field lines, in the form in which they are sent.
+    /// Returns the stored field lines that clients get, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
         stored_block(&self.head, &self.meta)
     }
 
-    /// Whether the response is stale: it may be validated although it is fresh.
+    /// Whether the response is stale. It may be validated even if it is fresh.
     pub(crate) fn is_stale(&self, now: u64) -> bool {
         self.is_soft || self.meta.stale_from() <= now
     }
 
-    /// All stored field lines: first those that no client gets, then those that are sent.
+    /// Returns all stored field lines: first those that clients do not get, then those that are
+    /// sent.
     pub(crate) fn lines(&self) -> &[u8] {
         self.head.get(STORED_META_BYTES..).unwrap_or_default()
     }
 }
 
-/// Writes the strong entity tag of a response to `out`, by which the origin recognises this
-/// version. If the response has no strong tag, `out` becomes empty.
+/// Writes the response's strong entity tag, by which the origin recognises this version, to `out`.
+/// If the response has no strong tag, `out` becomes empty.
 // RFC: 9110-13.1.5-3, 9110-15.3.7.3-1
 pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8>) {
     out.clear();
@@ -85,13 +87,13 @@ pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8
     }
 }
 
-/// Reads the metadata that a stored head begins with; `None` if this version of the server did not
+/// Reads the metadata at the start of a stored head; `None` if this version of the server did not
 /// write it.
 pub(crate) fn stored_meta(head: &[u8]) -> Option<StoredMeta> {
     StoredMeta::decode(head.get(..STORED_META_BYTES)?)
 }
 
-/// The field lines of a stored head that are sent.
+/// Returns the field lines of a stored head that are sent to clients.
 pub(crate) fn stored_block<'a>(head: &'a [u8], meta: &StoredMeta) -> &'a [u8] {
     head.get(STORED_META_BYTES + meta.hidden_bytes as usize..).unwrap_or_default()
 }
