@@ -1,8 +1,8 @@
-//! How far a peer is behind the least rate at which a body has to move.
+//! Measures how far a peer lags behind the lowest permitted rate of a body.
 
 use crate::clock;
 
-/// The least rate at which a body has to move: after `grace_ms`, `rate_min` bytes a second.
+/// The lowest rate at which a body has to move: after `grace_ms`, `rate_min` bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeastRate {
     grace_ms: u64,
@@ -10,22 +10,22 @@ pub(crate) struct LeastRate {
 }
 
 impl LeastRate {
-    /// A rate of `rate_min` bytes a second; 0: a peer may stall without a limit.
+    /// Creates a rate of `rate_min` bytes per second; with 0, a peer may stall without limit.
     pub(crate) fn new(rate_min: u64, grace_ms: u64) -> LeastRate {
         LeastRate { grace_ms: if rate_min == 0 { u64::MAX / 2 } else { grace_ms }, rate_min }
     }
 
-    /// Returns the microseconds that `bytes` bytes need at the least rate.
+    /// Returns the time in microseconds that `bytes` bytes take at the lowest rate.
     fn time_us(self, bytes: u64) -> u64 {
         bytes.saturating_mul(1_000_000) / self.rate_min.max(1)
     }
 }
 
-/// A leaky bucket that measures how far a peer is behind the least rate.
+/// A leaky bucket that measures how far a peer lags behind the lowest rate.
 ///
-/// The bucket's capacity is the grace time. Waiting for the peer fills the bucket, and bytes that
-/// move empty it by the time that they need at the least rate. So a peer gains no credit by being
-/// fast at first, and waits for another peer do not count.
+/// The bucket's capacity is the grace time. Waiting for the peer fills the bucket, and each byte
+/// that moves empties it by the time that the byte takes at the lowest rate. So a peer gains no
+/// credit by being fast at first, and waits for another peer do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     behind_us: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Begins or continues a wait. Returns the milliseconds until the bucket is full; `None` if it
-    /// is full already.
+    /// is already full.
     pub(crate) fn wait(&mut self, rate: LeastRate) -> Option<u64> {
         let now_ms = clock::monotonic_ms();
         let since_ms = *self.waits_since_ms.get_or_insert(now_ms);
@@ -97,7 +97,7 @@ mod tests {
             advance(Duration::from_millis(900)).await;
             pace.moved(50, rate);
             assert_eq!(pace.wait(rate), Some(600));
-            // Single bytes count too, which together move faster than the least rate.
+            // Single bytes count too: together they move faster than the lowest rate.
             let (fast, mut pace) = (LeastRate::new(2000, 1000), Pace::default());
             for _ in 0..10 {
                 assert!(pace.wait(fast).is_some());

@@ -9,20 +9,20 @@ use crate::fault::Fault;
 use crate::fetch::{BodyUpload, OriginAnswer};
 use crate::lookup::Hit;
 
-/// The response that `respond` returns and `deliver` sends, for any version of HTTP.
+/// The response that `respond` returns and `deliver` sends; the same for every version of HTTP.
 #[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 pub(crate) enum Response<'t> {
     /// A stored response. It borrows from the store, so the task must not wait before sending it.
     Stored(Hit<'t>),
-    /// A stored response that the origin has confirmed. It borrows from the store, too.
+    /// A stored response that the origin has confirmed. It borrows from the store too.
     Confirmed(Box<ConfirmedResponse<'t>>),
-    /// A response that is being stored, sent as it arrives.
+    /// A response that is being stored, and is sent as it arrives.
     Growing(Box<GrowingResponse>),
-    /// An origin's response that is not stored, sent as it arrives.
+    /// An origin's response that is not stored, and is sent as it arrives.
     Streamed(Box<StreamedResponse<'t>>),
-    /// A 304 with these fields, in place of an origin's response whose body the client has.
+    /// A 304 with these fields, in place of an origin's response whose body the client already has.
     NotModified(Box<FieldBlock>),
-    /// A response of this server's own.
+    /// A response that this server makes itself.
     Synthetic(SyntheticResponse),
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct ConfirmedResponse<'t> {
     pub(crate) hit: Hit<'t>,
     /// The stored head with the changes of the 304, if the result may not be stored.
     pub(crate) head: Option<Vec<u8>>,
-    /// Header lines of the 304 for this client only.
+    /// Header lines of the 304 that are meant only for this client.
     pub(crate) own_lines: FieldBlock,
 }
 
 impl Response<'_> {
-    /// The word for the source of the response, in traces.
+    /// Returns the word for the source of the response, for traces.
     pub(crate) fn source(&self) -> &'static str {
         match self {
             Response::Stored(_) => "stored",
@@ -48,7 +48,7 @@ impl Response<'_> {
         }
     }
 
-    /// The facts of the stored response that this response is made from.
+    /// Returns the metadata of the stored response from which this response is made.
     pub(crate) fn stored_meta(&self) -> Option<&StoredMeta> {
         match self {
             Response::Stored(hit) => Some(&hit.stored.meta),
@@ -63,7 +63,7 @@ impl Response<'_> {
 pub(crate) struct GrowingResponse {
     pub(crate) reader: BodyReader,
     pub(crate) meta: StoredMeta,
-    /// Header lines for this client only.
+    /// Header lines that are meant only for this client.
     pub(crate) own_lines: FieldBlock,
 }
 
@@ -74,15 +74,15 @@ pub(crate) struct StreamedResponse<'t> {
     pub(crate) upload: Option<BodyUpload<'t>>,
 }
 
-/// A response of this server's own.
+/// A response that this server makes itself.
 pub(crate) enum SyntheticResponse {
     /// The error response for a fault.
     Fault(Fault),
     /// The answer to OPTIONS: the methods that this server supports.
     Options,
-    /// The answer to PURGE: how much was removed.
+    /// The answer to PURGE, with the number of removed responses.
     Purged(PurgeResult),
-    /// A response that header rules give: a redirect, a refusal.
+    /// A response that header rules have made, such as a redirect or a refusal.
     Ruled(Box<OwnAnswer>),
 }
 

@@ -1,9 +1,9 @@
 //! The send queue of a connection. Heads are written into the queue; bodies are sent from the
 //! memory in which they already are.
 //!
-//! Responses are appended. A flush sends the whole queue in as few writes as possible, and removes
-//! the bytes that were sent. A short body is copied after its head, because a separate piece would
-//! cost the kernel more than the copy ([`INLINE_BODY_BYTES_MAX`]).
+//! Responses are appended to the queue. A flush sends the whole queue in as few writes as possible,
+//! and removes the bytes that were sent. A short body is copied behind its head, because a separate
+//! piece would cost the kernel more than the copy ([`INLINE_BODY_BYTES_MAX`]).
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -16,20 +16,20 @@ use crate::limits::{BUFFER_BYTES_KEPT_MAX, INLINE_BODY_BYTES_MAX, OUT_SLICES_MAX
 /// The bytes that are still to be sent to a client, in order.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    /// Bytes that were written into the queue: heads and short bodies. `pieces` orders them among
-    /// the other bytes.
+    /// Heads and short bodies, which were copied into the queue. `pieces` says where they belong
+    /// among the other bytes.
     text: Vec<u8>,
     pieces: VecDeque<Piece>,
-    /// Number of bytes at the start of `text` that belong to a piece, or have been sent.
+    /// The number of bytes at the start of `text` that belong to a piece, or have been sent.
     assigned: usize,
-    /// Total size of the pieces of bodies, without stored bodies. A piece that was sent still
+    /// Total size of the pieces of bodies, not counting stored bodies. A piece that was sent still
     /// counts until the queue is empty.
     body_bytes: usize,
-    /// Number of pieces that are parts of stored bodies.
+    /// The number of pieces that are parts of stored bodies.
     lent_count: usize,
 }
 
-/// The owner of the memory that a body's bytes are in.
+/// The owner of the memory that holds a body's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lender {
     /// The store, for a growing record. The bytes are copied if a flush has to wait for the client.
@@ -46,7 +46,7 @@ enum Piece {
         end: usize,
     },
     Body(Bytes),
-    /// A part of a growing record. It counts against the store's share for growing records.
+    /// A part of a growing record, which counts towards the store's share for growing records.
     Growing(Bytes),
     /// A part of a stored body, which the store may revoke.
     Stored(BodyHandle),
@@ -58,7 +58,8 @@ impl SendQueue {
         self.pieces.is_empty() && self.assigned == self.text.len()
     }
 
-    /// Size of the memory that the queue holds, without the memory of stored bodies.
+    /// Returns the size of the memory that the queue holds, not counting the memory of stored
+    /// bodies.
     pub(crate) fn held_bytes(&self) -> usize {
         self.text.len() + self.body_bytes + self.pieces.len() * size_of::<Piece>()
     }
@@ -117,7 +118,7 @@ impl SendQueue {
         self.body_bytes = mark.body_bytes;
     }
 
-    /// Returns a mark of the current end of the queue, for [`SendQueue::truncate`]. It is valid
+    /// Returns a mark at the current end of the queue, for [`SendQueue::truncate`]. It is valid
     /// until the next flush.
     pub(crate) fn mark(&mut self) -> Mark {
         self.assign_text();
@@ -154,7 +155,7 @@ impl SendQueue {
         Ok(count)
     }
 
-    /// Removes the first `sent` bytes of the queue, which have been sent.
+    /// Removes the first `sent` bytes of the queue, because they have been sent.
     pub(crate) fn consume(&mut self, mut sent: usize) {
         while sent > 0 {
             let piece = self.pieces.front_mut().expect("a write sends only bytes of the queue");
@@ -179,7 +180,7 @@ impl SendQueue {
         self.pieces.shrink_to_fit();
     }
 
-    /// Removes all bytes, and frees memory that a usual response does not need.
+    /// Removes all bytes, and frees memory that usual responses do not need.
     pub(crate) fn reset(&mut self) {
         self.pieces.clear();
         self.pieces.shrink_to(OUT_SLICES_MAX);
@@ -255,7 +256,7 @@ mod tests {
         found.pin_body(100..1000, 0)
     }
 
-    /// Sends everything, at most `step` bytes at a time.
+    /// Sends all bytes, at most `step` at a time.
     fn drain(out: &mut SendQueue, store: &StoreWorker, step: usize) -> Vec<u8> {
         let mut sent = Vec::new();
         while !out.is_empty() {

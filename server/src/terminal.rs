@@ -1,9 +1,10 @@
-//! Text from outside, made safe for a terminal.
+//! Makes text from outside safe for a terminal.
 
 use std::fmt::{self, Write as _};
 
-/// Whether a terminal would obey this character instead of showing it: control characters, C1
-/// included, line separators of Unicode, and characters that change the direction of text.
+/// Whether a terminal would obey this character instead of showing it: control characters
+/// (including C1), the line separators of Unicode, and characters that change the direction of
+/// text.
 pub fn steers_terminal(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -16,8 +17,8 @@ pub fn steers_terminal(character: char) -> bool {
         )
 }
 
-/// Shows a value with the characters that steer a terminal escaped, as in `\u{202e}`. Line feeds
-/// stay: messages of our own have several lines, and no text from outside has any.
+/// Shows a value with characters that control a terminal escaped, as in `\u{202e}`. Line feeds are
+/// kept: messages of our own may have several lines, and text from outside has no line feeds here.
 pub(crate) struct EscapedText<T>(pub(crate) T);
 
 impl<T: fmt::Display> fmt::Display for EscapedText<T> {
@@ -43,18 +44,18 @@ impl<T: fmt::Display> fmt::Display for EscapedText<T> {
     }
 }
 
-/// Escapes the characters that steer a terminal in text, except line feeds.
+/// Escapes the characters in `text` that control a terminal, except line feeds.
 pub fn escaped_text(text: &str) -> String {
     EscapedText(text).to_string()
 }
 
-/// Escapes the characters that steer a terminal in text from outside that may hold line feeds, as
-/// in `\u{a}`, so that it stays on its line.
+/// Escapes the characters in text from outside that control a terminal. Line feeds are escaped too,
+/// as in `\u{a}`, so that the text stays on its line.
 pub fn escaped_line(text: &str) -> String {
     escaped_text(text).replace('\n', r"\u{a}")
 }
 
-/// Escapes the characters that steer a terminal in JSON, where they occur only inside strings.
+/// Escapes the characters in JSON that control a terminal. They occur only inside strings.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

@@ -12,7 +12,7 @@ use crate::engine::{Hooks, start};
 /// A request for this path causes a panic.
 const PANIC_PATH: &[u8] = b"/panic";
 
-/// Panics if the request asks for it.
+/// Panics if the request is for [`PANIC_PATH`].
 pub(crate) fn panic_if_asked(path_query: &[u8]) {
     assert!(path_query != PANIC_PATH, "a bug that this test put here");
 }
@@ -54,10 +54,10 @@ fn a_panic_ends_one_connection_and_the_worker_goes_on() {
         assert!(get(address, "/").ends_with("fine"), "round {round}");
     }
     assert_eq!(counters.sum(Counter::Panics.index()), 3);
-    // The client sees the end a moment before the worker has counted it.
+    // The client sees the end of the connection a moment before the worker has counted it.
     eventually("no connection is open", || counters.sum(Counter::ConnectionsOpen.index()) == 0);
     stopper.stop();
     assert!(server.join().expect("no panic outside of the connection"));
-    // Only this test's own files are in it.
+    // The directory contains only this test's own files.
     let _ = std::fs::remove_dir_all(runtime_dir);
 }

@@ -1,7 +1,7 @@
 //! One request of a client, from its head to its entry in the access log.
 //!
 //! The steps of `flow.rs` complete a transaction: rules may replace the request, routing sets the
-//! route, and the key is written once. Later steps only read request, route and key.
+//! route, and the key is written once. Later steps only read the request, the route and the key.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -36,26 +36,26 @@ pub(crate) struct Transaction<'t> {
     pub(crate) config: &'t Rc<Config>,
     /// The request as the client sent it.
     received: Request<'t>,
-    /// The request after changes by rules, and in its normal form once that is known.
+    /// The request after changes by rules, and in its normal form once that has been computed.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
-    /// The reason that no stored response can answer the request.
+    /// The reason why no stored response can answer the request; `None` if one might.
     bypass: Option<(ForwardReason, Reason)>,
     /// Whether the request is in the normal form of its route.
     is_normal: bool,
     /// The key; empty until it is written.
     pub(crate) key: &'t [u8],
-    /// The list of the request's selectors, if the resource has variants.
+    /// The request's selectors, if the resource has variants.
     pub(crate) variant: &'t mut Vec<u8>,
     /// The strong entity tag of a response whose body is sent in fragments.
     pub(crate) tag: &'t mut Vec<u8>,
-    /// The fetch of the part of a response that this request has caused to be fetched first. The
-    /// fetch is not abandoned while the request holds the follower.
+    /// The follower of the fetch of a response's first part, if this request started that fetch.
+    /// The fetch is not abandoned while the request holds the follower.
     pub(crate) first_part: Option<Follower>,
     pub(crate) rule_state: RuleState,
     pub(crate) cache_status: CacheStatus,
-    /// Whether bytes of the request's body are unread. They would be taken for the next request, so
-    /// the connection ends with this one.
+    /// Whether bytes of the request's body are unread. They would be parsed as the next request, so
+    /// the connection ends after this one.
     pub(crate) has_unread_body: bool,
     pub(crate) log: Access,
     unused: UnusedBuffers<'t>,
@@ -72,7 +72,7 @@ struct UnusedBuffers<'t> {
     body: Option<BodyInput<'t>>,
 }
 
-/// The parts that a transaction is made from.
+/// Everything from which a transaction is made.
 pub(crate) struct TransactionStart<'t> {
     pub(crate) client: &'t Client,
     pub(crate) config: &'t Rc<Config>,
@@ -120,7 +120,7 @@ impl<'t> Transaction<'t> {
         &self.client.worker
     }
 
-    /// The trace of the request.
+    /// Returns the trace of the request.
     pub(crate) fn trace(&self) -> &Trace {
         &self.log.trace
     }
@@ -129,17 +129,18 @@ impl<'t> Transaction<'t> {
         &self.client.worker.store
     }
 
-    /// The properties of the request that shape the response's form; rules do not change them.
+    /// Returns the properties of the request that determine the response's form; rules do not
+    /// change them.
     pub(crate) fn form(&self) -> ResponseForm {
         self.received.form
     }
 
-    /// The site and the route that serve the request.
+    /// Returns the site and the route that serve the request.
     pub(crate) fn route(&self) -> RouteMatch<'t> {
         self.route.expect("the steps that need a route come after routing")
     }
 
-    /// The site and the route that serve the request; `None` before they are found.
+    /// Returns the site and the route that serve the request; `None` before they are found.
     pub(crate) fn found_route(&self) -> Option<RouteMatch<'t>> {
         self.route
     }
@@ -147,7 +148,7 @@ impl<'t> Transaction<'t> {
     /// Finds the site and the route of the request.
     ///
     /// # Errors
-    /// [`Fault::NoSite`], [`Fault::AmbiguousPath`], [`Fault::OtherCertificates`]
+    /// [`Fault::NoSite`], [`Fault::AmbiguousPath`] or [`Fault::OtherCertificates`].
     pub(crate) fn find_route(&mut self) -> Result<RouteMatch<'t>, Fault> {
         assert!(self.route.is_none(), "a request is routed once");
         let buffer = self.unused.key.as_deref_mut().expect("routing comes before the key");
@@ -164,7 +165,7 @@ impl<'t> Transaction<'t> {
     }
 
     /// Puts the request into the normal form of its route. A request that bypasses the cache is
-    /// forwarded as it is. The normal form of another request does not bypass the cache either.
+    /// forwarded unchanged; if a request does not bypass it, its normal form does not either.
     pub(crate) fn normalise(&mut self) {
         let text = self.unused.normal.take().expect("a request is normalised once");
         let route = self.route().route;
@@ -176,7 +177,7 @@ impl<'t> Transaction<'t> {
         }
     }
 
-    /// Whether rules keep the request from being answered from the store.
+    /// Whether rules forbid answering the request from the store.
     fn is_ruled_out(&self) -> bool {
         self.rule_state.is_off(HttpControl::RequestCacheable)
     }
@@ -196,15 +197,15 @@ impl<'t> Transaction<'t> {
         });
     }
 
-    /// Returns the key as text, if the route's setting has it sent to clients.
+    /// Returns the key as text if the route's settings show it to clients.
     pub(crate) fn shown_key(&self) -> Option<String> {
         let route = self.route.filter(|route| route.route.settings.cache_status_key)?;
         let url = KeyText::of(self.key)?.url;
         Some(format!("{} {url}", route.site.name))
     }
 
-    /// Looks the request up; afterwards `variant` holds its secondary key if the resource is known
-    /// to have variants.
+    /// Looks up the response to the request; afterwards `variant` holds its selectors if the
+    /// resource is known to have variants.
     pub(crate) fn look_up(&mut self) -> LookupResult<'t> {
         lookup(&self.lookup_query(), &self.request, self.variant)
     }
@@ -232,7 +233,7 @@ impl<'t> Transaction<'t> {
     /// Takes the request's body, to send it to the origin.
     ///
     /// # Errors
-    /// [`Fault::RequestBodyTooLarge`]
+    /// [`Fault::RequestBodyTooLarge`]: Content-Length exceeds the limit.
     pub(crate) fn take_body(&mut self) -> Result<RequestBody<'t>, Fault> {
         let input = self.unused.body.take().expect("the body of a request is taken once");
         RequestBody::new(&self.request, self.config.server.body_bytes_max, input)
@@ -265,7 +266,7 @@ impl<'t> Transaction<'t> {
     /// Returns a response if rules answer the request themselves.
     ///
     /// # Errors
-    /// [`Fault::Rules`]: the result is not a request.
+    /// [`Fault::Rules`]: the result is not a valid request.
     pub(crate) fn run_request_rules(&mut self, hook: Hook) -> Result<Option<OwnAnswer>, Fault> {
         if !self.rules().program.has(hook) {
             return Ok(None);
@@ -290,7 +291,7 @@ impl<'t> Transaction<'t> {
 
     /// Runs the rules on the response head at the end of `text`, which is complete except for its
     /// final empty line. Returns the status after changes by rules, and the body that rules set for
-    /// a response of this server's own.
+    /// a synthetic response.
     #[inline]
     pub(crate) fn run_response_rules(
         &self,
@@ -304,12 +305,12 @@ impl<'t> Transaction<'t> {
     }
 }
 
-/// Checks that the certificates of the connection are those of the request's host. A client may
-/// reuse a connection for every name of a certificate, but a request for another site would pass by
-/// the checks that this site's TLS settings stand for (RFC 9110 §7.4).
+/// Checks that the connection was opened with the certificates of the requested host's site. A
+/// client may reuse a connection for every name in a certificate, but a request for another site
+/// would evade the TLS settings of that site (RFC 9110 §7.4).
 ///
 /// # Errors
-/// [`Fault::OtherCertificates`]
+/// [`Fault::OtherCertificates`]: the site has other certificates.
 fn check_certificates(client: &Client, route: RouteMatch<'_>) -> Result<(), Fault> {
     match client.tls_info().is_some_and(|info| info.certificates == route.site.certificates_id) {
         true => Ok(()),
@@ -317,7 +318,8 @@ fn check_certificates(client: &Client, route: RouteMatch<'_>) -> Result<(), Faul
     }
 }
 
-/// Returns the normal form of a request; `None` if the request has it, or bypasses the cache.
+/// Returns the normal form of a request; `None` if the request is already in it, or bypasses the
+/// cache.
 pub(crate) fn normal_request<'a>(
     text: &'a mut NormalText,
     request: &Request<'a>,

@@ -1,10 +1,10 @@
-//! The state that the tasks of one worker share: settings, store, connections, counters, buffers,
-//! origins.
+//! The state that the tasks of one worker share: settings, store, connections, counters, buffers
+//! and origins.
 //!
 //! A worker is one thread, so its tasks share this state without locks. Only the parts that other
-//! threads use too have locks of their own: the store, the addresses of origins, the queues of
-//! purges and of log lines. The settings are a copy of the worker's own, which is replaced between
-//! two turns of the event loop.
+//! threads use too have locks: the store, the addresses of origins, the queues of purges and of log
+//! lines. The settings are the worker's own copy, which is replaced between two turns of the event
+//! loop.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -44,9 +44,9 @@ pub(crate) struct Worker {
     pub(crate) store: StoreWorker,
     /// Whether requests are answered from the store; see [`Worker::use_store`].
     store_is_used: Cell<bool>,
-    /// Notified when the store has to make room at once; see [`Worker::make_room`].
+    /// Notified when the store has to make room soon; see [`Worker::make_room`].
     store_is_due: Notify,
-    /// Queues purges that take longer than a turn of the loop may.
+    /// Queues purges that take longer than a turn of the loop should.
     pub(crate) purger: Purger,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
@@ -56,11 +56,11 @@ pub(crate) struct Worker {
     /// The TLS connections of clients.
     pub(crate) tls: Rc<WorkerTls>,
     pub(crate) hosts: Arc<Hosts>,
-    /// One permit for each name that is being resolved.
+    /// The permits for resolving names: one for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
     /// Room for the first parts of request bodies.
     pub(crate) upload_room: Rc<UploadRoom>,
-    /// Bytes of responses in the send queues of connections that wait for their clients.
+    /// The number of bytes in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
     /// Fetches whose clients have all left.
     pub(crate) abandoned: AbandonedFetches,
@@ -74,11 +74,11 @@ pub(crate) struct Worker {
     pub(crate) tracers: WorkerTracers,
     /// Buffers of the header rules.
     pub(crate) rule_scratch: RefCell<RuleScratch>,
-    /// A UUID of the process.
+    /// The UUID of the process.
     pub(crate) process_id: Arc<str>,
     randomness: Cell<u64>,
     request_number: Cell<u64>,
-    /// This server's name in `Via`, by which it recognises requests that come back to it.
+    /// This server's name in `Via`, by which it recognises requests that loop back to it.
     pub(crate) via: Arc<str>,
     /// The value of `Via` in requests to origins.
     pub(crate) via_line: HeaderValue,
@@ -90,7 +90,7 @@ pub(crate) struct Worker {
     accept_waker: RefCell<Option<Waker>>,
 }
 
-/// The parts that a worker is made of.
+/// Everything from which a worker is made.
 pub(crate) struct WorkerParts {
     pub(crate) config: Config,
     pub(crate) store: StoreWorker,
@@ -101,7 +101,7 @@ pub(crate) struct WorkerParts {
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) process_id: Arc<str>,
-    /// The worker's number among the workers.
+    /// The worker's number, from 0.
     pub(crate) index: usize,
     pub(crate) via: Arc<str>,
 }
@@ -133,7 +133,7 @@ impl Worker {
             rule_scratch: RefCell::default(),
             process_id: parts.process_id,
             randomness: Cell::new(RandomState::new().build_hasher().finish()),
-            // Each worker has a range of numbers of its own.
+            // The numbers of each worker come from a separate range.
             request_number: Cell::new((parts.index as u64) << 48),
             // The name consists of letters, digits and dashes.
             via_line: HeaderValue::from_str(&format!("1.1 {}", parts.via))
@@ -169,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// Returns a random number for rules; it is predictable, so it is no secret.
+    /// Returns a random number for rules. It is predictable, so it must not serve as a secret.
     pub(crate) fn random(&self) -> u64 {
         // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
         let state = self.randomness.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -179,14 +179,14 @@ impl Worker {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number that no other request of this process gets.
+    /// Returns a request number that is unique in this process.
     pub(crate) fn request_number(&self) -> u64 {
         self.request_number.update(|number| number + 1);
         self.request_number.get()
     }
 
-    /// Sets whether requests are answered from the store from now on. While another process serves
-    /// from a store of its own, they are not, because purges reach only that other store.
+    /// Sets whether requests are answered from the store from now on. They are not while another
+    /// process serves from its own store, because purges reach only that other store.
     pub(crate) fn use_store(&self, is_used: bool) {
         self.store_is_used.set(is_used);
     }
@@ -196,8 +196,8 @@ impl Worker {
         self.store_is_used.get()
     }
 
-    /// Notes that a response was stored. If the store's reserve of free memory is used up, this
-    /// wakes [`Worker::make_room`].
+    /// Records that a response was stored. If the store's reserve of free memory is used up, wakes
+    /// [`Worker::make_room`].
     pub(crate) fn notify_stored(&self) {
         if self.store.is_due() {
             self.store_is_due.notify_one();
@@ -227,7 +227,7 @@ impl Worker {
         self.counters.add(counter.index(), 1);
     }
 
-    /// Counts an answer with this reason.
+    /// Counts a response with this reason.
     pub(crate) fn count_reason(&self, reason: Reason) {
         self.counters.add(index_of_reason(reason), 1);
     }
@@ -237,10 +237,11 @@ impl Worker {
         self.counters.add(counter.index(), amount);
     }
 
-    /// Adds a duration to a histogram. The duration is in thousandths of the histogram's unit.
+    /// Adds a duration to a histogram, in thousandths of the histogram's unit.
     pub(crate) fn observe(&self, histogram: Histogram, thousandths: u64) {
         // The value is rounded up, so that it is above a bound if and only if the duration is. The
-        // sum is exact, because most exchanges with a near origin take less than one millisecond.
+        // remainder is kept, so that the sum is exact: most exchanges with a near origin take less
+        // than a millisecond.
         let rest = &self.histogram_rests[histogram as usize];
         let sum = rest.get() + thousandths;
         rest.set(sum % 1000);
@@ -248,14 +249,14 @@ impl Worker {
         self.counters.observe(first, bounds, thousandths.div_ceil(1000), sum / 1000);
     }
 
-    /// Returns the number of bytes that a connection may queue for its client: few if the queues
-    /// of all connections hold much.
+    /// Returns the number of bytes that a connection may queue for its client. It is small if the
+    /// queues of all connections hold much.
     pub(crate) fn output_share(&self) -> usize {
         let is_full = self.waiting_output.get() as u64 >= self.config().server.output_bytes_max;
         if is_full { OUTPUT_SHARE_BYTES_MIN } else { usize::MAX }
     }
 
-    /// Counts the bytes of a send queue whose client is waited for.
+    /// Counts the bytes of a send queue that waits for its client.
     pub(crate) fn add_waiting_output(&self, bytes: usize) {
         self.waiting_output.update(|waiting| waiting + bytes);
         self.gauge(Counter::OutputWaiting, self.waiting_output.get() as u64);
@@ -272,14 +273,14 @@ impl Worker {
         self.counters.set(counter.index(), value);
     }
 
-    /// Logs an event, unless too many were logged in this second.
+    /// Logs an event, unless too many have been logged in this second.
     pub(crate) fn event(&self, event: Event, detail: &dyn fmt::Display) {
         if event.is_wanted() && self.events.take() {
             event.log(detail);
         }
     }
 
-    /// Runs a task of this worker; a panic in it is counted and logged.
+    /// Runs a task of this worker; counts and logs a panic in it.
     pub(crate) fn spawn(
         self: &Rc<Self>,
         task: impl Future<Output = ()> + 'static,
@@ -291,9 +292,9 @@ impl Worker {
         })
     }
 
-    /// Counts a fault of the client's side or of our own, with which a request ends; logs a fault
-    /// of the client's side. A fault of the origin's side is ignored here: [`Worker::origin_fault`]
-    /// reports it once, although many clients may share it.
+    /// Counts a fault of the client's side or of our own that ends a request, and logs it if it is
+    /// the client's. Ignores a fault of the origin's side: [`Worker::origin_fault`] reports it
+    /// once, although many clients may share it.
     pub(crate) fn fault(&self, fault: Fault, client: IpAddr) {
         if fault.side() == Side::Origin {
             return;
@@ -329,7 +330,7 @@ impl Worker {
         self.origins.close_idle();
     }
 
-    /// Registers the waker of the accept loop, which is woken when the drain begins.
+    /// Registers the waker of the accept loop, so that the drain can wake it.
     pub(crate) fn set_accept_waker(&self, waker: &Waker) {
         let mut kept = self.accept_waker.borrow_mut();
         match &*kept {
