@@ -1,4 +1,4 @@
-//! A request body as it arrives from the client, without its framing.
+//! A request body as it arrives from the client, with its framing removed.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -22,7 +22,7 @@ pub(crate) struct RequestBody<'i> {
     taken_bytes: u64,
     bytes_max: u64,
     pace: Pace,
-    /// Whether the client may wait for a 100.
+    /// Whether the client may be waiting for a 100.
     awaits_continue: bool,
 }
 
@@ -80,8 +80,8 @@ impl<'i> RequestBody<'i> {
         self.awaits_continue && self.input.bytes().is_empty()
     }
 
-    /// Waits until the client no longer waits for a 100: it gets one, or sends its body without it.
-    /// Until then no time limit applies to it.
+    /// Waits until the client no longer waits for a 100: it receives one, or sends its body without
+    /// it. Until then no time limit applies to the client.
     ///
     /// # Errors
     /// The client is gone.
@@ -105,8 +105,8 @@ impl<'i> RequestBody<'i> {
         Ok(())
     }
 
-    /// Returns the next piece, read from the client if the input holds none. May be dropped before
-    /// its end; then call [`RequestBody::pause`].
+    /// Returns the next piece, which is read from the client if the input holds none. The future
+    /// may be dropped before its end; then call [`RequestBody::pause`].
     ///
     /// # Errors
     /// The chunks are malformed, the body is too long, or the client is gone or too slow.
@@ -130,8 +130,8 @@ impl<'i> RequestBody<'i> {
         }
     }
 
-    /// Ends a wait for the client that was broken off: the time until the next wait is not the
-    /// client's.
+    /// Ends a wait for the client that was broken off, so that the time until the next wait does
+    /// not count against the client.
     pub(crate) fn pause(&mut self, client: &Client) {
         self.pace.stop_waiting();
         client.ticket().disarm();
@@ -168,7 +168,7 @@ impl<'i> RequestBody<'i> {
         if let ChunkedEvent::Data(range) = &event {
             self.taken_bytes += range.len() as u64;
         }
-        // A chunk that exceeds the limit is refused at its size line.
+        // A chunk that would exceed the limit is refused when its size line arrives.
         if self.taken_bytes.saturating_add(decoder.announced_bytes()) > self.bytes_max {
             return Err(Fault::RequestBodyTooLarge);
         }

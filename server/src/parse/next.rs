@@ -1,4 +1,4 @@
-//! Reads until the next request head is whole.
+//! Reads until the next request head is complete.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,13 +11,13 @@ use crate::config::ServerSettings;
 use crate::counters::Counter;
 use crate::fault::Fault;
 
-/// Waits until a whole request head is at the start of the input, and returns its length; `None` if
-/// the client closed the connection, idled for too long, or idles while the server drains or needs
-/// room for another connection.
+/// Waits until a complete request head is at the start of the input, and returns its length.
+/// Returns `None` if the client closed the connection, was idle for too long, or is idle while the
+/// server drains or needs room for another connection.
 ///
-/// If the input already has a whole head, nothing is read. Before the connection waits for input,
-/// all queued responses are sent. While the connection is idle, its buffers are in the worker's
-/// pool.
+/// If the input already has a complete head, nothing is read. Before the connection waits for
+/// input, all queued responses are sent. While the connection is idle, its buffers are in the
+/// worker's pool.
 ///
 /// # Errors
 /// The head is malformed or late, or the queued responses could not be sent.
@@ -51,8 +51,8 @@ pub(crate) fn head_limits(settings: &ServerSettings) -> HeadLimits {
     }
 }
 
-/// Reads once. Returns 0 if the client closed the connection, idled for too long, or idles while
-/// the server drains or needs room for another connection.
+/// Reads once. Returns 0 if the client closed the connection, was idle for too long, or is idle
+/// while the server drains or needs room for another connection.
 async fn read(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
@@ -64,7 +64,7 @@ async fn read(
     let settings = &config.server;
     poll_fn(|cx| {
         let buffers = slot.get_or_insert_with(|| worker.buffers.take());
-        // The space has one byte more than the longest head, so that the parser can see that a head
+        // The space is one byte larger than the longest head, so that the parser notices if a head
         // is too long.
         let bytes_max = settings.head_bytes_max as usize + 1;
         if let Poll::Ready(read) = client.poll_read(cx, buffers.input.space(bytes_max)) {
@@ -82,7 +82,8 @@ async fn read(
             client.note_head(buffers.input.is_empty());
             buffers.input.filled(count);
             ticket.end_idle();
-            // The time of the head begins now; the time of idling may be over.
+            // The time limit of the head begins now; that of the idle connection may already be
+            // over.
             ticket.disarm();
             return Poll::Ready(Ok(count));
         }

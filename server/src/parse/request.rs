@@ -24,7 +24,7 @@ pub(crate) struct Request<'a> {
     pub(crate) form: ResponseForm,
 }
 
-/// The properties of a request that decide the form of its response.
+/// The properties of a request that determine the form of its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseForm {
     /// Whether the response has no body, because the method is HEAD.
@@ -47,8 +47,7 @@ impl ResponseForm {
 }
 
 impl<'a> Request<'a> {
-    /// Checks target, framing and expectation of a head that came over a connection with this
-    /// scheme.
+    /// Checks target, framing and expectation of a head that came over a connection with `scheme`.
     ///
     /// # Errors
     /// The request is ambiguous, or needs a feature that this server does not have.
@@ -57,7 +56,7 @@ impl<'a> Request<'a> {
         if let TargetForm::Absolute(target) = target.form
             && target != scheme
         {
-            // A URI of `https` promises encryption, but the response would be sent in the clear.
+            // A URI with `https` promises encryption, but the response would be sent unencrypted.
             return Err(Fault::NoSite);
         }
         let framing = request_framing(head)?;
@@ -73,13 +72,13 @@ impl<'a> Request<'a> {
         Ok(Request { head, scheme, target, framing, expects_continue, directives, form })
     }
 
-    /// Whether the request announces a body that has bytes, or may have bytes.
+    /// Whether the request announces a body that is not empty, or may not be.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
     }
 
-    /// Appends host and port in the form in which they are forwarded: the host in lower case, the
-    /// port only if it is not the default. Returns false if the request has no host (HTTP/1.0).
+    /// Appends host and port in the form in which they are forwarded: the host in lower case, and
+    /// the port only if it is not the default. Returns false if the request has no host (HTTP/1.0).
     pub(crate) fn write_host(&self, out: &mut Vec<u8>) -> bool {
         let Some(authority) = self.target.authority else {
             return false;
@@ -93,7 +92,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Returns the port, unless it is the default port of the scheme.
+/// Returns the port; `None` if it is the default port of the scheme.
 pub(crate) fn explicit_port(authority: Authority<'_>, scheme: Scheme) -> Option<u16> {
     authority.port.filter(|port| *port != scheme.default_port())
 }
