@@ -12,7 +12,7 @@ use crate::counters::Counter;
 /// The work to do with the selected records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeWork {
-    /// Remove the records or, if `is_soft`, mark them to be validated before use.
+    /// Remove the records or, if `is_soft`, mark them so that they are validated before use.
     Purge { is_soft: bool, counter: Counter },
     /// Count the records and their bytes, and collect some of their keys; remove nothing.
     Weigh,
@@ -27,7 +27,7 @@ pub(super) struct PurgeJob {
 /// The progress or the outcome of a job.
 #[derive(Debug)]
 pub(crate) enum PurgeEvent {
-    /// The job is running. A long job sends this event every `PURGE_PROGRESS_MS` or so.
+    /// The job is running. A long job sends this event about every `PURGE_PROGRESS_MS`.
     Progress(WalkProgress),
     /// The purge is complete.
     Purged(PurgeResult),
@@ -35,7 +35,7 @@ pub(crate) enum PurgeEvent {
     Failed(PurgeError),
 }
 
-/// The reason that a job failed, or stopped before its end.
+/// The reason why a job failed, or stopped before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeError {
     /// The queue is full.
@@ -45,7 +45,7 @@ pub(crate) enum PurgeError {
         purged: u64,
     },
     KeyIndex(KeyIndexDamaged),
-    /// The job panicked: a bug.
+    /// The job panicked, which is a bug.
     Panicked,
     /// The server is stopping.
     Stopping,
@@ -63,7 +63,7 @@ impl fmt::Display for PurgeError {
     }
 }
 
-/// A handle on a queued job. The job continues if the handle is dropped.
+/// A handle to a queued job. The job continues if the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct PurgeHandle {
     pub(super) told: UnboundedReceiver<PurgeEvent>,
@@ -78,7 +78,7 @@ impl PurgeHandle {
     /// Waits for the outcome of a purge.
     ///
     /// # Errors
-    /// [`PurgeError`].
+    /// [`PurgeError`] says why the purge failed.
     pub(crate) async fn purged(mut self) -> Result<PurgeResult, PurgeError> {
         loop {
             match self.next().await {

@@ -1,4 +1,4 @@
-//! A substitute for the purge thread, which runs its jobs on the thread of a simulation.
+//! A substitute for the purge thread. It runs its jobs on the thread of a simulation.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -11,7 +11,7 @@ use super::job::do_job;
 use super::thread::{Purger, QueueDepth};
 use crate::limits::PURGES_QUEUED_MAX;
 
-/// Runs queued jobs when the simulation asks for it.
+/// Runs queued jobs when the simulation requests it.
 pub(crate) struct InlinePurger {
     jobs: Receiver<PurgeJob>,
     queued: Arc<QueueDepth>,

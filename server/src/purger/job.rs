@@ -1,4 +1,4 @@
-//! Running a job of the purge thread: one selection after the other, with reports of its progress.
+//! Runs a job of the purge thread: one selection after the other, with reports of its progress.
 
 use forebay_cache::{
     KeyIndexDamaged, PurgeBusy, PurgeResult, Selection, SelectionSize, StoreWorker, WalkProgress,
@@ -33,7 +33,7 @@ pub(super) fn do_job(store: &StoreWorker, job: &PurgeJob, counters: &CounterSlot
     }
 }
 
-/// Purges every selection, and tries each for up to `tried_ms`. Stops at a selection for which the
+/// Purges every selection; tries each for up to `tried_ms`. Stops at a selection for which the
 /// store stays busy. Returns the sum of the results, and the error if the purge stopped.
 pub(super) fn purge<F>(
     job: &PurgeJob,

@@ -1,5 +1,5 @@
 //! The thread that purges by host, prefix and tags. Such a purge walks over every record that it
-//! removes, which may be the whole cache, so neither a worker nor the control thread runs it. The
+//! removes, which may be the whole cache, so it must not run on a worker or the control thread. The
 //! thread runs one job after the other.
 
 mod handle;

@@ -1,4 +1,4 @@
-//! Queue limits, and jobs that stay busy or panic.
+//! The limits of the queue, and jobs that stay busy or panic.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -21,7 +21,7 @@ use crate::events::Event;
 use crate::key::DamagedKey;
 use crate::limits::{PURGER_NICENESS, PURGES_QUEUED_MAX, PURGES_RESERVED};
 
-/// A handle for queueing jobs of the purge thread.
+/// A handle for queueing jobs for the purge thread.
 #[derive(Clone)]
 pub(crate) struct Purger {
     pub(super) jobs: SyncSender<PurgeJob>,
@@ -54,8 +54,8 @@ impl QueueDepth {
     }
 }
 
-/// The control thread's handle on the purge thread, which ends when this and all [`Purger`]s are
-/// dropped.
+/// The control thread's handle to the purge thread. The thread ends when this and all [`Purger`]s
+/// are dropped.
 pub(crate) struct PurgerThread {
     jobs: SyncSender<PurgeJob>,
     left: Arc<QueueDepth>,
@@ -66,7 +66,7 @@ impl Purger {
     /// Queues a job.
     ///
     /// # Errors
-    /// [`PurgeError::Queue`] or [`PurgeError::Stopping`].
+    /// [`PurgeError::Queue`] if the queue is full, or [`PurgeError::Stopping`].
     pub(crate) fn ask(
         &self,
         selections: Vec<Selection>,
@@ -78,7 +78,7 @@ impl Purger {
     /// Queues a job on behalf of a client. Some queue slots are reserved for operators.
     ///
     /// # Errors
-    /// [`PurgeError::Queue`] or [`PurgeError::Stopping`].
+    /// [`PurgeError::Queue`] if the queue is full for clients, or [`PurgeError::Stopping`].
     pub(crate) fn ask_for_client(
         &self,
         selections: Vec<Selection>,
@@ -147,7 +147,7 @@ impl PurgerThread {
         Ok(PurgerThread { jobs, left, thread })
     }
 
-    /// Returns a handle on the thread.
+    /// Returns a handle for queueing jobs for the thread.
     pub(crate) fn purger(&self) -> Purger {
         Purger { jobs: self.jobs.clone(), left: Arc::clone(&self.left) }
     }
