@@ -1,4 +1,4 @@
-//! The rules of one request, and everything that they can see at a hook.
+//! The rules of one request, and all values that they can see at a hook.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::key::RouteMatch;
 use crate::limits::ORIGIN_LIMITS;
 use crate::worker::Worker;
 
-/// The rules of one request, with their view at a hook.
+/// The rules of one request, and the values that they see at a hook.
 #[derive(Clone, Copy)]
 pub(crate) struct HookContext<'a> {
     pub(crate) worker: &'a Rc<Worker>,
@@ -33,8 +33,8 @@ pub(crate) struct HookContext<'a> {
 }
 
 impl<'a> HookContext<'a> {
-    /// Creates the context of a request, with the rules of its route. A request that is not routed
-    /// yet has the rules of the server.
+    /// Creates the context of a request with the rules of its route. Before routing, a request has
+    /// the rules of the server.
     #[inline]
     pub(crate) fn new(
         worker: &'a Rc<Worker>,
@@ -106,7 +106,7 @@ impl ServerSettings {
     }
 }
 
-/// The server and the connections, as rules can query them.
+/// The server and the connections, in the form in which rules query them.
 struct World<'a>(&'a HookContext<'a>);
 
 impl World<'_> {

@@ -1,4 +1,4 @@
-//! Activity and cost of the rules of a running server, over all workers.
+//! The activity and the cost of the rules of a running server, over all workers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,7 +8,7 @@ use forebay_rules::ast::Hook;
 use super::RuleCount;
 use crate::config::Config;
 
-/// The counts of one rule in its file. Many routes may have the rule.
+/// The counts of one rule in its file. Many routes may use the rule.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleLine {
     pub(crate) file: String,
@@ -17,10 +17,11 @@ pub(crate) struct RuleLine {
     pub(crate) count: RuleCount,
 }
 
-/// The counts of all rules and of the operator `counter`, in one worker or summed over workers.
+/// The counts of all rules, and those of the operator `counter`, in one worker or summed over
+/// workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleReport {
-    /// Rules in the order of the configuration.
+    /// The rules in the order of the configuration.
     pub(crate) rules: Vec<RuleLine>,
     /// Names and values of the operator `counter`, in the order in which the names occur first.
     pub(crate) counters: Vec<(String, u64)>,
@@ -49,7 +50,8 @@ impl RuleReport {
         report
     }
 
-    /// Adds reports up. Each worker has its own counts, and a rule may be part of several sets.
+    /// Returns the sum of reports. Each worker has its own counts, and a rule may be part of
+    /// several sets.
     pub(crate) fn sum(reports: Vec<RuleReport>) -> RuleReport {
         let mut sum = RuleReport::default();
         let (mut rules, mut counters) = (HashMap::new(), HashMap::new());

@@ -9,7 +9,7 @@ use super::HookContext;
 impl HookContext<'_> {
     /// Runs the rules on the head at the end of `text`, which is complete except for its final
     /// empty line. Returns the status after changes by rules, and the body that rules set for a
-    /// response of this server's own.
+    /// synthetic response.
     pub(crate) fn run_on_response(
         &self,
         text: &mut Vec<u8>,

@@ -1,9 +1,9 @@
-//! Activity and cost of each rule, as a worker counts them.
+//! The activity and the cost of each rule, as counted by one worker.
 //!
 //! A worker counts in its own copy of the configuration, which no other thread reads; the control
 //! thread asks the worker for the counts.
 //!
-//! Rules that the program evaluates together are counted together, at the first of them.
+//! Rules that the program evaluates together are counted together, under the first of them.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -19,14 +19,14 @@ use crate::limits::RULE_SAMPLE_EVERY;
 #[derive(Debug, Default)]
 pub(crate) struct RuleCounters(Box<Cells>);
 
-/// In a clone all counts are zero.
+/// In a clone, all counts are zero.
 impl Clone for RuleCounters {
     fn clone(&self) -> RuleCounters {
         RuleCounters::new(self.0.rules.len(), self.0.counters.len())
     }
 }
 
-/// Configurations are compared without their counts.
+/// Configurations are compared without their counts, so all counts are equal.
 impl PartialEq for RuleCounters {
     fn eq(&self, _: &RuleCounters) -> bool {
         true
@@ -34,11 +34,11 @@ impl PartialEq for RuleCounters {
 }
 
 #[derive(Debug, Default)]
-// Aligned, so that the cells share no cache line with memory that other threads write.
+// Aligned, so that the cells do not share a cache line with memory that other threads write.
 #[repr(align(128))]
 struct Cells {
     rules: Box<[HotCounters]>,
-    /// Further counts of the same rules, which most runs do not change.
+    /// Less frequent counts of the same rules, which most runs do not change.
     cold: Box<[ColdCounters]>,
     /// The counters of the operator `counter`.
     counters: Box<[Cell<u64>]>,
@@ -63,17 +63,17 @@ struct ColdCounters {
 /// The counts of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleCount {
-    /// Number of times that the rule was evaluated.
+    /// How often the rule was evaluated.
     pub(crate) runs: u64,
-    /// Number of times that the rule's conditions matched.
+    /// How often the rule's conditions matched.
     pub(crate) matches: u64,
     /// Bytes that the rule wrote into heads.
     pub(crate) bytes: u64,
-    /// Number of times that an operator of the rule failed.
+    /// How often an operator of the rule failed.
     pub(crate) failures: u64,
     /// Number of runs that were timed.
     pub(crate) timed: u64,
-    /// Time of the timed runs, in nanoseconds.
+    /// The total time of the timed runs, in nanoseconds.
     pub(crate) timed_ns: u64,
 }
 
@@ -101,7 +101,7 @@ impl RuleCounters {
         }
     }
 
-    /// Returns the count of a name of the operator `counter`, by its number over all sets.
+    /// Returns the value of one counter of the operator `counter`, by its number over all sets.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.0.counters.get(index).map_or(0, |cell| cell.get())
     }
@@ -124,13 +124,13 @@ impl RuleCount {
         self.timed_ns += other.timed_ns;
     }
 
-    /// Mean time of a run in nanoseconds; `None` if no run was timed.
+    /// Returns the mean time of a run in nanoseconds; `None` if no run was timed.
     pub(crate) fn mean_ns(&self) -> Option<f64> {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    /// Returns the counts of one of `of` rules that are counted together. Each rule has all runs
-    /// and matches, and an even share of bytes and time; the first has all failures.
+    /// Returns the share that each of `of` rules has if they are counted together: all runs and
+    /// matches, and an even part of bytes and time. The first rule has all failures.
     pub(super) fn share(self, of: u32, is_first: bool) -> RuleCount {
         let of = u64::from(of.max(1));
         RuleCount {
@@ -174,7 +174,7 @@ impl<'a> Meter<'a> {
         Meter { cells: &rule_counters.0, first }
     }
 
-    /// Counts a run at this hook; returns whether it is one of those that are timed.
+    /// Counts a run at this hook; returns whether the run is to be timed.
     pub(super) fn samples(&self, hook: Hook) -> bool {
         let runs = &self.cells.runs[hook as usize];
         let is_sampled = runs.get().is_multiple_of(RULE_SAMPLE_EVERY);

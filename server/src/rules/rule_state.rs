@@ -29,7 +29,7 @@ pub(crate) struct RuleProgress {
     outbound: Option<OriginEnds>,
 }
 
-/// Facts that do not change while a request is answered.
+/// Properties of a request that do not change while it is answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestFacts {
     pub(super) client: SocketAddr,
@@ -39,16 +39,17 @@ pub(super) struct RequestFacts {
     pub(super) tls_version: &'static str,
     /// The address that the client connected to; `None` if there are no rules.
     pub(super) local: Option<SocketAddr>,
-    /// Number of this request on its connection, from 1.
+    /// The number of this request on its connection, from 1.
     pub(super) transaction_count: u64,
-    /// The number of this request, which no other request of this process has.
+    /// The number of this request, unique in this process.
     pub(super) number: u64,
-    /// Whether no client made the request: its rules are run to see their effects, and not counted.
+    /// Whether no client sent the request: its rules run only to see their effects, and are not
+    /// counted.
     pub(super) is_inspecting: bool,
 }
 
 impl RuleState {
-    /// Creates the state of a request that no client has made: it is only explained.
+    /// Creates the state of a request that is only explained, and that no client sent.
     pub(crate) fn inspecting(client: IpAddr, scheme: Scheme) -> RuleState {
         RuleState {
             transaction: Cell::default(),
@@ -109,7 +110,7 @@ impl RuleState {
         self.facts.client.ip()
     }
 
-    /// Sets the result of the lookup, as rules see it.
+    /// Sets the result of the lookup that rules see.
     pub(crate) fn set_cache_result(&self, result: CacheResult) {
         self.cache.set(result);
     }

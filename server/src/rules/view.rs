@@ -1,4 +1,4 @@
-//! A client's request as rules see it.
+//! A client's request in the form that rules see.
 
 use forebay_rules::apply::RequestView;
 use forebay_rules::run::Url;
@@ -15,7 +15,7 @@ pub(crate) fn view_of<'a>(request: &Request<'a>, received: &Request<'a>) -> Requ
     }
 }
 
-/// Returns the view of a request that no rules see. Only its fields are used.
+/// Returns a view of a request for code that is not a rule. Only its fields may be used.
 pub(crate) fn view_without_rules<'a>(request: &Request<'a>) -> RequestView<'a> {
     let url = Url::default();
     RequestView { method: b"", url, original: url, fields: request.head.fields() }
