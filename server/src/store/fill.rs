@@ -34,7 +34,7 @@ impl BodyWriter {
         self.fill.is_storing()
     }
 
-    /// Gives up storing the body, because it arrives too slowly. Its readers still get it.
+    /// Stops storing the body, because it arrives too slowly. Its readers still get it.
     pub(crate) fn stop_storing(&mut self) {
         self.fill.stop_storing();
     }
@@ -42,10 +42,10 @@ impl BodyWriter {
     /// Waits until the growing record has room for more bytes.
     ///
     /// # Errors
-    /// The record is not going to be stored, and it has no readers.
+    /// The record will not be stored, and it has no readers.
     pub(crate) async fn room(&mut self) -> Result<(), NoReaders> {
         loop {
-            // The store has no clock with which to notice a slow reader, so it is polled again at
+            // The store has no clock and so cannot notice a slow reader by itself; it is polled at
             // intervals.
             let room = poll_fn(|cx| self.fill.poll_room(cx, clock::monotonic_ms()));
             if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
@@ -59,7 +59,8 @@ impl BodyWriter {
         self.fill.cut_slowest();
     }
 
-    /// Appends a piece and publishes it to readers. [`BodyWriter::room`] has waited for its room.
+    /// Appends a piece and publishes it to readers. Call [`BodyWriter::room`] first, which waits
+    /// for room.
     ///
     /// # Errors
     /// See [`BodyWriter::room`].

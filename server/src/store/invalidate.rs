@@ -1,5 +1,5 @@
-//! Invalidation: an unsafe request removes the stored responses that it has changed (RFC 9111
-//! §4.4).
+//! Invalidation: after an unsafe request, removes the stored responses that the request may have
+//! changed (RFC 9111 §4.4).
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::parse::Request;
 use crate::purger::{PurgeError, PurgeWork};
 use crate::worker::Worker;
 
-/// Host and path of an unsafe request, for the keys that it invalidates.
+/// Host and path of an unsafe request, from which the keys to invalidate are made.
 pub(crate) struct UnsafeTarget {
     host: Option<Vec<u8>>,
     path_query: Vec<u8>,
@@ -45,7 +45,7 @@ impl UnsafeTarget {
     /// of the origin's response, and for the groups that the response names. A response with an
     /// error status invalidates nothing. The caller must not send the response before this ends.
     ///
-    /// `status` and `fields` are from the response as the origin sent it, before rules ran.
+    /// `status` and `fields` belong to the response as the origin sent it, before rules ran.
     // RFC: 9111-4.4-1
     pub(crate) async fn invalidate(
         &self,
@@ -72,8 +72,8 @@ impl UnsafeTarget {
         let _ = ended.await;
     }
 
-    /// Returns the selections of stored responses of the same origin that are in the groups that
-    /// the response names (RFC 9875 §3).
+    /// Returns selections of the stored responses that have the same origin and are in the groups
+    /// that the response names (RFC 9875 §3).
     // RFC: 9875-3-2
     fn groups(&self, worker: &Worker, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Selection> {
         if !route.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
@@ -82,7 +82,7 @@ impl UnsafeTarget {
         let mut groups = invalidated_groups(fields);
         groups.sort_unstable();
         groups.dedup();
-        // A group that is no valid tag is in no stored response.
+        // A group that is not a valid tag cannot be in a stored response.
         groups.retain(|group| TagExpr::any_of([&**group]).is_ok());
         let mut within = Vec::new();
         write_key(&mut within, route, self.host.as_deref().and_then(Authority::parse), b"");
@@ -115,7 +115,7 @@ impl UnsafeTarget {
     }
 }
 
-/// Removes the stored responses for a key; returns false if another purge takes too long.
+/// Removes the stored responses for a key. Returns false if another purge takes too long.
 fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     let dropped = worker.store.try_purge(key, Duration::from_micros(INVALIDATE_WAIT_US_MAX));
     if let Ok(purged) = &dropped {
@@ -124,8 +124,8 @@ fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     dropped.is_ok()
 }
 
-/// Removes the stored responses for `keys` and `groups`. While other purges run, this tries again,
-/// until `INVALIDATE_MS_MAX` is over; other tasks of the worker run in between.
+/// Removes the stored responses for `keys` and `groups`. While other purges run, retries until
+/// `INVALIDATE_MS_MAX` is over; other tasks of the worker run in between.
 async fn drop_patiently(
     worker: Rc<Worker>,
     keys: Vec<Vec<u8>>,
@@ -161,7 +161,7 @@ async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) 
         }
     };
     match asked {
-        // A queued purge will run in any case, but the wait for its end is bounded.
+        // A queued purge will run in any case, but the wait for its end is limited.
         Ok(asked) => {
             let left = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
             if tokio::time::timeout(left, asked.purged()).await.is_err() {

@@ -1,9 +1,9 @@
-//! PURGE requests: a client that may purge removes the stored responses of a URL or, if the request
-//! has tags in the tag fields of a response, the stored responses of the URL's site with one of
-//! these tags.
+//! PURGE requests. A client that is allowed to purge removes the stored responses of a URL. If the
+//! request has tags, in the fields in which responses have them, it removes the stored responses of
+//! the URL's site that have one of these tags instead.
 //!
 //! There is no standard for PURGE. The method, tags in `Surrogate-Key` or `xkey`, and
-//! `Fastly-Soft-Purge: 1` are the usage of other caches.
+//! `Fastly-Soft-Purge: 1` follow the usage of other caches.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -79,8 +79,8 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
 /// Returns the tags to purge by; `None` if the request has no tag field and purges only its URL.
 ///
 /// # Errors
-/// A tag is invalid, there is no tag, or the route does not read one of the tag fields. A purge of
-/// the URL alone would not remove the responses that the client means.
+/// A tag is invalid, there is no tag, or the route does not read one of the tag fields. To purge
+/// only the URL would not remove the responses that the client means.
 fn tags_asked(route: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
     let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
     let fields = request.head.fields();
@@ -101,8 +101,8 @@ fn is_soft(request: &Request<'_>) -> bool {
     fields.any(|field| field.name.eq_ignore_ascii_case(b"fastly-soft-purge") && field.value == b"1")
 }
 
-/// Purges the responses for a key. While other purges run, this tries again, until
-/// `INVALIDATE_MS_MAX` is over; other tasks of the worker run in between.
+/// Purges the responses for a key. While other purges run, retries until `INVALIDATE_MS_MAX` is
+/// over; other tasks of the worker run in between.
 async fn purge_patiently(
     worker: &Worker,
     key: &[u8],

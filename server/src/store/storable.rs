@@ -26,7 +26,7 @@ use crate::key::RouteMatch;
 use crate::lookup::Stale;
 use crate::rules::HookContext;
 
-/// The context that decides, together with the response, whether and how the response is stored.
+/// The context that, together with a response, decides whether and how the response is stored.
 pub(crate) struct StoreContext<'a> {
     pub(crate) hook: HookContext<'a>,
     pub(crate) route: RouteMatch<'a>,
@@ -35,7 +35,7 @@ pub(crate) struct StoreContext<'a> {
     pub(crate) path_query: &'a [u8],
 }
 
-/// The parts of a record that is about to be stored, except its body.
+/// A record that is about to be stored, without its body.
 pub(crate) struct NewRecord {
     head: Vec<u8>,
     tags: RecordTags,
@@ -43,21 +43,21 @@ pub(crate) struct NewRecord {
     times: RecordTimes,
 }
 
-/// A stored head with the changes of a 304.
+/// A stored head after the changes of a 304.
 pub(crate) struct MergedHead {
     pub(crate) head: Vec<u8>,
     /// The new tags; `None` if the tags stay as they are.
     pub(crate) tags: Option<RecordTags>,
     pub(crate) times: RecordTimes,
-    /// Why the head may not be stored; then only the client that asked gets it.
+    /// The reason why the head may not be stored; then only the client of this request gets it.
     pub(crate) refused: Option<NotStored>,
 }
 
-/// The reason that a response is not stored.
+/// The reason why a response is not stored.
 pub(crate) struct NotStored {
-    /// The reason.
+    /// The reason for Cache-Status and for counters.
     pub(crate) detail: Reason,
-    /// Whether the next response for the key probably will not be stored either.
+    /// Whether the next response for the key will probably not be stored either.
     pub(crate) lasts: bool,
 }
 
@@ -65,7 +65,7 @@ impl NewRecord {
     /// Begins to store the record; `body_bytes` is the length of the body, if it is known.
     ///
     /// # Errors
-    /// The store refuses the record. The leader is returned, so that it can tell its followers.
+    /// The store refuses the record. Returns the leader, so that it can tell its followers.
     pub(crate) fn begin(
         self,
         leader: Leader,
@@ -77,10 +77,10 @@ impl NewRecord {
         Ok(fill)
     }
 
-    /// Stores the record without its body, whose fragments are fetched when they are wanted.
+    /// Stores the record without its body, whose fragments are fetched when they are needed.
     ///
     /// # Errors
-    /// The store refuses the record. The leader is returned.
+    /// The store refuses the record. Returns the leader.
     pub(crate) fn begin_partial(self, leader: Leader, body: &LongBody) -> Result<(), Leader> {
         leader.store_partial(&self.head, self.base.as_ref(), body, (self.times, &self.tags))
     }
@@ -91,12 +91,12 @@ impl StoreContext<'_> {
         &self.route.route.settings
     }
 
-    /// Whether the request has a cookie, so that a new response may be for one client.
+    /// Whether the request has a cookie, so that a new response may be meant for one client.
     fn has_cookie(&self) -> bool {
         self.request.fields.contains(FieldId::Cookie)
     }
 
-    /// Returns the header lines of a response that only the client that caused the fetch gets.
+    /// Returns the header lines of a response that only the client that started the fetch gets.
     pub(crate) fn own_lines(&self, block: &FieldBlock) -> FieldBlock {
         let mut own = FieldBlock::new();
         if self.settings().set_cookie == SetCookie::Strip {
@@ -106,7 +106,7 @@ impl StoreContext<'_> {
         own
     }
 
-    /// Returns the cookies of a 304. Only the client whose request was validated gets them.
+    /// Returns the cookies of a 304. Only the client whose request led to the validation gets them.
     pub(crate) fn own_lines_of_304(&self, block: &FieldBlock) -> FieldBlock {
         let mut own = FieldBlock::new();
         let cookies = block.fields().iter().filter(|field| field.id == FieldId::SetCookie);
@@ -125,14 +125,14 @@ impl StoreContext<'_> {
     ) -> Result<NewRecord, NotStored> {
         let length = head.content_length;
         if length.is_some_and(|length| length > self.settings().object_bytes_max) {
-            // The reasons that lie in the response's meaning come first.
+            // Reasons that follow from the meaning of the response take precedence.
             self.new_partial_record(head, timing)?;
             return Err(NotStored::by(FillRefused::TooLarge));
         }
         self.new_partial_record(head, timing)
     }
 
-    /// Makes the record of a response of which only parts are stored, so that its length does not
+    /// Makes the record of a response of which only parts are stored, so its length does not
     /// matter.
     ///
     /// # Errors
@@ -161,8 +161,8 @@ impl StoreContext<'_> {
     }
 
     /// Merges a 304 with the fields of `update` into a stored head (RFC 9111 §4.3.4). Returns
-    /// `None` if the 304 is about another response or changes Vary. A cookie of this request does
-    /// not matter, because the body was not made for it.
+    /// `None` if the 304 refers to another response or changes Vary. Whether this request has a
+    /// cookie does not matter, because the stored body was not made for it.
     pub(crate) fn renewed_head(
         &self,
         stale: &Stale,
@@ -193,7 +193,7 @@ impl StoreContext<'_> {
         Some(MergedHead { head, tags, times, refused: checked.err() })
     }
 
-    /// Shortens the freshness lifetime by the jitter of the route.
+    /// Shortens the freshness lifetime by the route's jitter.
     fn shorten(&self, meta: &mut StoredMeta) {
         let percent = self.settings().freshness_jitter_percent;
         if percent > 0 {
@@ -222,8 +222,9 @@ impl StoreContext<'_> {
     }
 }
 
-/// Lets the next requests for the key collapse again, if this response could be stored. Its request
-/// was passed through because an earlier response for the key could not be stored.
+/// Records that this response could have been stored, so that the next requests for the key
+/// collapse again. Its request was passed through because an earlier response for the key could not
+/// be stored.
 pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
     let settings = context.settings();
     let rules = settings.cache_rules(context.has_cookie());
@@ -234,10 +235,12 @@ pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &Respo
 }
 
 impl NotStored {
-    /// Rules forbid storing. They may depend on the request, so the next response may be stored.
+    /// The reason if rules forbid storing. Rules may depend on the request, so the next response
+    /// may be storable.
     const BY_RULES: NotStored = NotStored { detail: Reason::RuledOut, lasts: false };
 
-    /// The response is an error of the origin, and a stored response may be served in its place.
+    /// The reason if the response is an error of the origin, and a stored response may be served in
+    /// its place.
     pub(crate) const FAILURE: NotStored = NotStored { detail: Reason::OriginFailed, lasts: false };
 
     pub(crate) fn by(refused: FillRefused) -> NotStored {
@@ -247,8 +250,9 @@ impl NotStored {
         }
     }
 
-    /// A reason lasts if the origin states it for a resource that it serves. A reason that depends
-    /// on the request, or an error, must not keep other requests from sharing the next response.
+    /// Returns the reason, with whether it lasts. It lasts if the origin states it for a resource
+    /// that it serves. A reason that depends on the request, or an error, must not keep other
+    /// requests from sharing the next response.
     fn why(why: NotStorable, status: u16) -> NotStored {
         use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
         let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
@@ -276,7 +280,7 @@ fn check(
 }
 
 /// Whether the response varies by a field that was not forwarded as the client sent it. A secondary
-/// key made of the client's fields would then be wrong.
+/// key made from the client's fields would then be wrong.
 fn varies_by_rewritten(block: &FieldBlock, settings: &RouteSettings) -> bool {
     let Vary::Names(names) = vary_names(block.fields()) else { return false };
     let rewritten = |name: &[u8]| {
@@ -289,9 +293,9 @@ fn varies_by_rewritten(block: &FieldBlock, settings: &RouteSettings) -> bool {
     FieldNames::decode(&names).is_none_or(|names| names.iter().any(rewritten))
 }
 
-/// Checks whether header rules let a response be stored. Rules may forbid it. They also prevent it
-/// if they change a request field by which the response varies, because a secondary key made of the
-/// client's fields would then be wrong.
+/// Checks whether header rules permit a response to be stored. Rules may forbid it directly. They
+/// also prevent it if they change a request field by which the response varies, because a secondary
+/// key made from the client's fields would then be wrong.
 fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), NotStored> {
     let HookContext { rules, rule_state, .. } = hook;
     let is_forbidden = rule_state.is_on(HttpControl::ServerNoStore)
@@ -311,10 +315,10 @@ fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), 
     }
 }
 
-/// Returns the header lines that are stored. Targeted fields for this cache alone come first, which
-/// clients do not get, but which apply again when a 304 without them updates the response. Age,
-/// which is computed for each use, tags, and lines that only one client gets are left out. A Date
-/// is added if the origin sent none (RFC 9110 §6.6.1).
+/// Returns the header lines that are stored. Targeted fields that are meant only for this cache
+/// come first: clients do not get them, but they apply again when a 304 without them updates the
+/// response. Age, which is computed for each use, is left out, and so are tags and lines that are
+/// meant for only one client. A Date is added if the origin sent none (RFC 9110 §6.6.1).
 ///
 /// The Cache-Status of caches nearer to the origin is stored, because it precedes our own member in
 /// every hit (RFC 9211 §2).
@@ -338,8 +342,9 @@ fn stored_lines(
     block
 }
 
-/// Records whether the body answers a request with a cookie. Such a response may be for one client;
-/// without a lifetime, it is never used without validation, even if the origin cannot be reached.
+/// Records whether the body answers a request with a cookie. Such a response may be meant for one
+/// client; without an explicit lifetime, it is never used without validation, even if the origin
+/// cannot be reached.
 fn mark_personal(meta: &mut StoredMeta, answers_cookie: bool) {
     meta.answers_cookie = answers_cookie;
     meta.forbids_stale |= answers_cookie && meta.lifetime_s == 0;

@@ -8,11 +8,11 @@ use forebay_http::policy::tags::tags;
 
 use crate::config::RouteSettings;
 
-/// Returns the tags of a response, after changes by rules.
+/// Returns the tags of a response after changes by rules.
 ///
 /// # Errors
-/// The response has more or longer tags than a record can hold. A purge by such a tag would miss
-/// the response.
+/// The response has more tags than a record can hold, or longer ones. A purge by a missing tag
+/// would not remove the response.
 pub(super) fn record_tags(
     fields: Fields<'_>,
     settings: &RouteSettings,
@@ -22,11 +22,12 @@ pub(super) fn record_tags(
 
 /// Returns the tags of a stored response after a 304; `None` if the tags do not change.
 ///
-/// `merged` has the fields of the 304, and the stored fields that the 304 does not replace. If the
-/// setting `tag_fields` has changed, a stored field may have tags that were not read before. They
-/// must be read now, because the new head does not store a field that has become hidden.
+/// `merged` has the fields of the 304, and those stored fields that the 304 does not replace. If
+/// the setting `tag_fields` has changed, a stored field may contain tags that have not been read
+/// before. They must be read now, because a field that clients no longer get is not stored in the
+/// new head.
 ///
-/// The earlier tags are kept beside the new ones, because the body is the same, and a purge by one
+/// The earlier tags are kept in addition to the new ones: the body is the same, and a purge by one
 /// of the earlier tags may be in progress.
 ///
 /// # Errors
