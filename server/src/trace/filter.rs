@@ -1,4 +1,4 @@
-//! The filter of a tracer: a host and the beginning of a path.
+//! The filter of a tracer: a host and the prefix of a path.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::limits::TRACE_FILTER_BYTES_MAX;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TraceFilter {
     host: Option<FilterHost>,
-    /// The text with which path and query begin.
+    /// The prefix of path and query.
     path: String,
 }
 
@@ -23,11 +23,11 @@ struct FilterHost {
     host: String,
     /// The port, unless it is the default port of a scheme.
     port: Option<u16>,
-    /// The scheme as it was written.
+    /// The scheme, as text.
     scheme: Scheme,
 }
 
-/// The reason that a filter is refused, and the argument at fault.
+/// The reason why a filter is refused, and the invalid argument.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilterError {
     pub(crate) argument: &'static str,
@@ -35,7 +35,7 @@ pub(crate) struct FilterError {
 }
 
 impl TraceFilter {
-    /// Creates a filter from the beginning of a URL.
+    /// Creates a filter from the prefix of a URL.
     ///
     /// # Errors
     /// The URL is malformed or too long.
@@ -46,7 +46,7 @@ impl TraceFilter {
         Ok(TraceFilter { host: Some(FilterHost::of(url.authority, url.scheme)), path })
     }
 
-    /// Creates a filter from a host and the beginning of a path.
+    /// Creates a filter from a host and the prefix of a path.
     ///
     /// # Errors
     /// One of them is malformed or too long.
@@ -85,7 +85,7 @@ impl TraceFilter {
     }
 }
 
-/// Describes the selected requests.
+/// Describes the requests that the filter selects.
 impl fmt::Display for TraceFilter {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
@@ -110,8 +110,8 @@ impl FilterHost {
     }
 }
 
-/// Returns the port of an authority, unless it is the default port of a scheme: a filter selects
-/// the requests of both schemes.
+/// Returns the port of an authority; `None` if it is the default port of a scheme, because a filter
+/// selects the requests of both schemes.
 fn port_of(authority: Authority<'_>) -> Option<u16> {
     let defaults = [Scheme::Http.default_port(), Scheme::Https.default_port()];
     authority.port.filter(|port| !defaults.contains(port))

@@ -1,11 +1,11 @@
-//! Traces: the steps of single requests, for operators that attach a tracer (`forebay trace`).
+//! Traces: the steps of single requests, for operators who attach a tracer (`forebay trace`).
 //!
-//! A worker learns about tracers from a command of the control thread. Without a tracer, a request
-//! tests a flag that only its own worker writes, and nothing else. With one, each request that a
-//! filter selects collects its steps in a record. The record is complete when the request and the
-//! fetch that it started have ended; then it goes into the queue of each tracer that selected it.
-//! A record that finds the queue full is dropped and counted, so a tracer that does not read never
-//! delays a worker.
+//! A worker learns about tracers from a command of the control thread. Without a tracer, the only
+//! cost for a request is to test a flag that only its own worker writes. With a tracer, each
+//! request that a filter selects collects its steps in a record. The record is complete when the
+//! request and the fetch that it started have ended; then it goes into the queue of each tracer
+//! that selected it. If the queue is full, the record is dropped and counted, so a tracer that does
+//! not read never delays a worker.
 
 mod filter;
 mod open;

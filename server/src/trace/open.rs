@@ -12,8 +12,9 @@ use super::tracer::Tracer;
 use crate::clock;
 use crate::log::AccessEntry;
 
-/// A handle on the trace of a request; empty if no tracer has selected the request. The request has
-/// a handle, and so has the fetch that it starts. The record is sent when the last one is dropped.
+/// A handle to the trace of a request; empty if no tracer has selected the request. The request has
+/// a handle, and so does the fetch that it starts. The record is sent when the last handle is
+/// dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Option<Rc<OpenTrace>>);
 
@@ -32,7 +33,7 @@ impl Trace {
         trace
     }
 
-    /// Adds a step. Without a tracer this tests an `Option`, and makes no step.
+    /// Adds a step. Without a tracer this only tests an `Option`, and does not create the step.
     #[inline]
     pub(crate) fn step(&self, step: impl FnOnce() -> RequestStep) {
         if let Some(open) = &self.0 {
@@ -40,7 +41,7 @@ impl Trace {
         }
     }
 
-    /// Notes the facts of a response that is complete or broke off.
+    /// Records the result of a response that is complete or broke off.
     pub(crate) fn end(&self, status: u16, body_bytes: u64, cache: (&CacheStatus, &CacheName)) {
         let Some(open) = &self.0 else { return };
         if let Some(record) = &mut *open.record.borrow_mut() {

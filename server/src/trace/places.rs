@@ -1,5 +1,4 @@
-//! The control thread's account of open traces: their number is limited, and they end when the
-//! server stops.
+//! The open traces. The control thread limits their number, and ends them when the server stops.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,10 +7,10 @@ use tokio::sync::watch;
 
 use crate::limits::TRACERS_MAX;
 
-/// The reason that a trace ends although its client reads on.
+/// The reason why a trace ends although its client still reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceEnd {
-    /// The client has got as many requests as it wanted.
+    /// The client has received as many requests as it asked for.
     Limit,
     /// The server stops.
     Stopping,
@@ -30,13 +29,13 @@ impl TraceEnd {
     }
 }
 
-/// The places for traces.
+/// The limited places for open traces.
 pub(crate) struct TracePlaces {
     open_count: Rc<Cell<usize>>,
     end: watch::Sender<Option<TraceEnd>>,
 }
 
-/// The place of one trace. Dropping it gives it back.
+/// The place of one trace. Dropping it frees the place.
 pub(crate) struct TracePlace {
     open_count: Rc<Cell<usize>>,
     end: watch::Receiver<Option<TraceEnd>>,
@@ -58,12 +57,12 @@ impl TracePlaces {
         Some(TracePlace { open_count: Rc::clone(&self.open_count), end: self.end.subscribe() })
     }
 
-    /// The number of open traces.
+    /// Returns the number of open traces.
     pub(crate) fn open_count(&self) -> usize {
         self.open_count.get()
     }
 
-    /// Ends all traces, and those that begin later.
+    /// Ends all traces, including those that begin later.
     pub(crate) fn end_all(&self, why: TraceEnd) {
         self.end.send_replace(Some(why));
     }

@@ -14,7 +14,7 @@ use crate::terminal::escaped_json;
 pub(crate) struct TraceRecord {
     pub(super) entry: AccessEntry,
     steps: Vec<TimedStep>,
-    /// Steps that were left out, because there were too many.
+    /// The number of steps that were left out because there were too many.
     left_out_count: u64,
 }
 
@@ -30,7 +30,7 @@ impl TraceRecord {
         TraceRecord { entry, steps: Vec::new(), left_out_count: 0 }
     }
 
-    /// Adds a step. The end is added to any number of steps.
+    /// Adds a step, unless there are too many; the last step is always added.
     pub(super) fn add(&mut self, now_us: u64, step: RequestStep) {
         if self.steps.len() >= TRACE_STEPS_MAX && !matches!(step, RequestStep::End) {
             self.left_out_count += 1;
@@ -40,7 +40,7 @@ impl TraceRecord {
         self.steps.push(TimedStep { after_us, step });
     }
 
-    /// Returns the record as a line of JSON: the members of the access log, and the steps.
+    /// Returns the record as a line of JSON: the members of the access log entry, and the steps.
     pub(crate) fn to_json_line(&self) -> String {
         let mut value = self.entry.to_json();
         let steps = self.steps.iter().map(|timed| {
@@ -55,7 +55,8 @@ impl TraceRecord {
         escaped_json(&value.to_string()) + "\n"
     }
 
-    /// Returns the record as text: the time and the client, a line for each step, an empty line.
+    /// Returns the record as text: a line with the time and the client, a line for each step, and
+    /// an empty line.
     pub(crate) fn to_text(&self) -> String {
         let entry = self.entry.to_json();
         let picked =
@@ -80,12 +81,12 @@ impl TraceRecord {
     }
 }
 
-/// The members of the access log that the first and the last step show as text.
+/// The members of the access log entry that the first step and, below, the last step show as text.
 const REQUEST_FACTS: &[&str] = &["method", "host", "target", "version"];
 const RESPONSE_FACTS: &[&str] = &["status", "body_bytes", "cache"];
 
-/// Writes `name=value`. A value with other characters than those of a URL is quoted as in JSON, so
-/// no text from outside can forge a fact or a line.
+/// Writes `name=value`. A value with characters that a URL cannot have is quoted as in JSON, so
+/// that text from outside cannot forge a fact or a line.
 fn write_fact(text: &mut String, (name, value): &Fact) {
     let value = match value {
         Value::String(value) if is_plain(value) => value.clone(),

@@ -1,17 +1,17 @@
-//! The steps of a traced request, and their facts as names and values.
+//! The steps of a traced request, and their facts as pairs of name and value.
 
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
 use forebay_http::policy::reason::Detail;
 use serde_json::{Value, json};
 
-/// A step of a request. The words are those of Cache-Status where it has a word.
+/// A step of a request. Words are taken from Cache-Status where it has one.
 #[derive(Debug)]
 pub(crate) enum RequestStep {
-    /// The head of the request is whole.
+    /// The head of the request is complete.
     Request,
     /// The site and the route are known.
     Route { site: String, path_prefix: String },
-    /// The key is known, here as the URL that it was made of.
+    /// The key is known; `url` is the URL from which it was made.
     Key { url: String },
     /// The cache was looked up.
     Lookup(CacheStatus),
@@ -21,15 +21,16 @@ pub(crate) enum RequestStep {
     Wait,
     /// The request goes to the origin on this connection.
     Connection { is_new: bool },
-    /// The head of the origin's response is whole, so many microseconds after the request was sent.
+    /// The head of the origin's response is complete, `took_us` microseconds after the request was
+    /// sent.
     Origin { status: u16, took_us: u64 },
     /// The exchange with the origin failed.
     OriginFailed { fault: &'static str },
-    /// The response of the origin is stored or not.
+    /// Whether the origin's response is stored.
     Store(StoreStep),
     /// A stale response is served in place of an error of the origin.
     Stale(CacheStatus),
-    /// The response to the client begins, from this source.
+    /// The response to the client begins; `source` says where it comes from.
     Response { source: &'static str },
     /// There is no response, or it broke off.
     Fault { fault: &'static str },
@@ -37,7 +38,7 @@ pub(crate) enum RequestStep {
     End,
 }
 
-/// The part of a request in a fetch that other requests may share.
+/// How a request takes part in a fetch that other requests may share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FetchStep {
     /// The request leads a fetch.
@@ -50,14 +51,14 @@ pub(crate) enum FetchStep {
     NotUsed(Detail),
     /// The request waited for a fetch that failed.
     Failed,
-    /// The request waited for a fetch, and begins again: the fetch is of another variant, began
-    /// too early, or brought a response to a cookie that may not be stored.
+    /// The request waited for a fetch, and begins again: the fetch was for another variant, began
+    /// too early, or brought a response to a request with a cookie that may not be stored.
     Again,
-    /// Another request has stored the response since the lookup.
+    /// Another request has stored the response since this request's lookup.
     Found,
-    /// An earlier response for the key was not stored, so the request asks the origin alone.
+    /// An earlier response for the key was not stored, so the request goes to the origin by itself.
     Declined(Detail),
-    /// The request asks the origin alone.
+    /// The request goes to the origin by itself.
     Alone,
     /// A fetch in the background validates the stored response.
     Background,
@@ -67,16 +68,16 @@ pub(crate) enum FetchStep {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StoreStep {
     Stored,
-    /// The origin has confirmed the stored response, which has the new head.
+    /// The origin has confirmed the stored response, which now has the new head.
     Renewed,
     NotStored(Detail),
-    /// The body was too long or too slow, or found no room while it arrived.
+    /// The body was too long or too slow, or there was no room for it while it arrived.
     GivenUp,
-    /// The body was not whole.
+    /// The body was incomplete.
     BrokenOff,
 }
 
-/// A fact of a step.
+/// A fact of a step: a name and a value.
 pub(super) type Fact = (&'static str, Value);
 
 impl RequestStep {
@@ -98,7 +99,7 @@ impl RequestStep {
         }
     }
 
-    /// Returns the facts of the step. Those of the request and of its end are in the record.
+    /// Returns the facts of the step. Those of the first and the last step are in the record.
     pub(super) fn facts(&self) -> Vec<Fact> {
         match self {
             RequestStep::Request | RequestStep::Wait | RequestStep::End => Vec::new(),

@@ -1,4 +1,4 @@
-//! Tracers: the worker's side, which sends records, and the control thread's, which reads them.
+//! Tracers: the workers' end, which sends records, and the control thread's end, which reads them.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use crate::clock;
 use crate::limits::TRACE_QUEUE_MAX;
 use crate::log::AccessEntry;
 
-/// A tracer, as workers know it.
+/// The workers' end of a tracer.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     filter: TraceFilter,
     records: mpsc::Sender<Arc<TraceRecord>>,
-    /// Records that found the queue full, and are not reported yet.
+    /// The number of records that were dropped because the queue was full, and are not reported
+    /// yet.
     lost: Arc<AtomicU64>,
 }
 
-/// The control thread's end of a tracer. Dropping it detaches the tracer: a worker forgets it at
+/// The control thread's end of a tracer. Dropping it detaches the tracer; each worker forgets it at
 /// the next request.
 #[derive(Debug)]
 pub(crate) struct TraceReader {
@@ -74,11 +75,11 @@ impl TraceReader {
 /// The tracers of one worker.
 #[derive(Default)]
 pub(crate) struct WorkerTracers {
-    /// Whether the list has an entry. Only the worker's own thread reads and writes it, so a
-    /// request of a worker without tracers reads one plain byte of its own memory: no atomic
-    /// access, no lock, no allocation.
+    /// Whether the list has an entry. Only the worker's own thread reads and writes this flag, so
+    /// without tracers a request reads one plain byte of its worker's memory: no atomic access, no
+    /// lock, no allocation.
     is_on: Cell<bool>,
-    /// The time since which the worker has tracers without a break.
+    /// The time since which the worker has had tracers without a break.
     since_us: Cell<u64>,
     list: RefCell<Vec<Arc<Tracer>>>,
 }
@@ -99,8 +100,8 @@ impl WorkerTracers {
         }
     }
 
-    /// Begins the trace of a request whose head has been parsed; an empty one if no tracer selects
-    /// the request.
+    /// Begins the trace of a request whose head has been parsed; returns an empty trace if no
+    /// tracer selects the request.
     #[inline]
     pub(crate) fn begin(&self, client: &Client, head: RequestHead<'_>) -> Trace {
         match self.is_on.get() {
@@ -121,7 +122,7 @@ impl WorkerTracers {
         }
         let mut entry = AccessEntry::begin(head, client);
         entry.shorten();
-        // An older time is that of an earlier request, while no tracer was attached.
+        // An older time belongs to an earlier request, which arrived while no tracer was attached.
         if arrived_us >= self.since_us.get() {
             entry.begin_at(arrived_us);
         }
@@ -135,24 +136,26 @@ impl WorkerTracers {
     }
 }
 
-/// The times at which bytes of a connection's requests arrived, while its worker has a tracer.
+/// The times at which bytes of a connection's requests arrived, recorded while its worker has a
+/// tracer.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalTimes {
-    /// The arrival of the first byte of the next request, if more of its head was waited for.
+    /// The time at which the first byte of the next request arrived, if its head came in several
+    /// reads.
     first_us: Cell<Option<u64>>,
     previous_us: Cell<u64>,
     last_us: Cell<u64>,
 }
 
 impl ArrivalTimes {
-    /// Notes that bytes have arrived.
+    /// Records that bytes have arrived.
     #[cold]
     pub(crate) fn note_read(&self) {
         self.previous_us.set(self.last_us.replace(clock::monotonic_us()));
     }
 
-    /// Notes that the bytes belong to the head of the next request. If they are not the first ones,
-    /// the head began in the read before.
+    /// Records that the bytes of the last read belong to the head of the next request. If they are
+    /// not its first bytes, the head began in the previous read.
     pub(crate) fn note_head(&self, is_first: bool) {
         if self.first_us.get().is_none() {
             let first = if is_first { &self.last_us } else { &self.previous_us };
@@ -160,7 +163,7 @@ impl ArrivalTimes {
         }
     }
 
-    /// Returns the time at which the first byte of the present request arrived.
+    /// Returns the time at which the first byte of the current request arrived.
     fn take_first(&self) -> u64 {
         self.first_us.take().unwrap_or(self.last_us.get())
     }
