@@ -1,4 +1,4 @@
-//! The checks of each response: whether it answers its request, and whether it may be served.
+//! The checks of each response: whether it answers its request, and whether the cache may serve it.
 
 use forebay_testkit::Response;
 
@@ -75,8 +75,8 @@ pub(super) fn is_hit(response: &Response) -> bool {
     response.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
 
-/// Checks that no part of the response is for another client: neither a cookie nor a page that the
-/// origin made for a cookie.
+/// Checks that no part of the response is meant for another client: neither a cookie, nor a page
+/// that the origin made for a cookie.
 fn check_owner(
     run: &Run,
     ask: &Ask,
@@ -98,7 +98,7 @@ fn check_owner(
 }
 
 /// Returns the facts by which the oracle judges a response. A stale response that is served because
-/// the origin fails needs a failure.
+/// the origin fails requires a failure of the origin.
 fn usage<'a>(
     run: &Run,
     ask: &Ask,
@@ -124,8 +124,8 @@ fn usage<'a>(
     }
 }
 
-/// Checks a 416 (RFC 9110 §15.5.17): the range is outside the content, and a version of that length
-/// may be served.
+/// Checks a 416 (RFC 9110 §15.5.17): the range must be outside the content, and a version of that
+/// length must be permitted.
 fn check_unsatisfiable(
     run: &Run,
     ask: &Ask,

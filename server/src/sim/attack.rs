@@ -1,4 +1,4 @@
-//! Hostile clients of one network or of several. They end by themselves, and nothing that they do
+//! Hostile clients of one network or of several. They stop by themselves, and nothing that they do
 //! excuses the failure of another client's request.
 
 use std::net::SocketAddr;
@@ -14,116 +14,117 @@ use super::run::Run;
 use super::wire::WireEnd;
 use super::{beside, poison};
 
-/// Number of hostile clients in an attack: so many that a client that waits behind all of them for
-/// a connection to the origin gets none in time.
+/// Number of hostile clients in an attack: so many that a client that had to wait behind all of
+/// them for a connection to the origin would not get one in time.
 const CLIENT_COUNT: u64 = 300;
 
 /// The largest number of connections of a worker: enough for the clients of an attack and of all
 /// other acts.
 pub(super) const CONNECTIONS_MAX: u64 = 450;
 
-/// Number of hostile clients with idle connections: more than a worker takes.
+/// Number of hostile clients with idle connections: more than a worker accepts.
 const IDLE_COUNT: u64 = CONNECTIONS_MAX + 150;
 
-/// Number of clients that ask for [`OWN`] or for [`UNSTORABLE`]: few enough for all of them to have
-/// a connection to the origin at once.
+/// Number of clients that request [`OWN`] or [`UNSTORABLE`]: few enough for all of them to have a
+/// connection to the origin at once.
 const OWN_COUNT: u64 = 40;
 
-/// The largest number of fetches of a network that go on although their clients have left.
+/// The largest number of fetches that one network may have in progress after their clients have
+/// left.
 pub(super) const ABANDONED_MAX: usize = 8;
 
 /// The largest number of connections to the origin in a run with an attack.
 pub(super) const ORIGIN_CONNECTIONS: u32 = 64;
 
-/// The largest time that a request waits for such a connection. Slow clients give way after about a
-/// second.
+/// The longest time that a request waits for such a connection. Slow clients lose theirs after
+/// about a second.
 pub(super) const ORIGIN_WAIT_MS: u64 = 4_000;
 
 /// How long an attack lasts, unless the server ends the connections earlier.
 pub(super) const ATTACK_MS: u64 = 15_000;
 
-/// The beginning of the targets that only hostile clients ask for. The origin answers them late,
-/// and its answers must not be stored.
+/// The prefix of the targets that only hostile clients request. The origin answers them late, and
+/// its answers must not be stored.
 pub(super) const TARGET: &str = "/attack";
 
-/// The route below [`TARGET`] whose responses must not be stored, although the origin allows it.
+/// The route below [`TARGET`] whose responses must not be stored, although the origin permits it.
 pub(super) const CLOSED: &str = "/attack/closed";
 
-/// Spellings of a path in [`CLOSED`], each of which some origin reads as that path.
+/// Spellings of a path in [`CLOSED`], each of which some origin resolves to that path.
 pub(super) const CLOSED_SPELLINGS: &[&str] =
     &["/attack//closed", "/attack/%63losed", "/attack/x/..%2fclosed", "/attack/closed;x", CLOSED];
 
-/// The route below [`TARGET`] that permits content of GET, which the origin takes for the next
+/// The route below [`TARGET`] that permits content of GET, which the origin parses as the next
 /// request.
 pub(super) const UNREAD: &str = "/attack/unread";
 
-/// The targets below [`TARGET`] whose responses are long, and whose clients leave.
+/// The prefix of the targets whose responses are long, and whose clients leave.
 pub(super) const ABANDONED: &str = "/attack/abandoned";
 
-/// A site that only hostile clients use, the targets of their invalidations, and its long pages,
-/// which the origin drips.
+/// A site that only hostile clients use; then the targets of their invalidations, and its long
+/// pages, which the origin sends slowly.
 pub(super) const BUSY_HOST: &str = "busy.test";
 pub(super) const POSTED: &str = "/attack/posted";
 pub(super) const DRIPPED: &str = "/attack/dripped";
 
-/// A site without invalidations, and a page of it.
+/// A site without invalidations, and one of its pages.
 pub(super) const QUIET_HOST: &str = "quiet.test";
 pub(super) const QUIET: &str = "/attack/quiet";
 
 /// Pages of the quiet site: one that the origin sends late to requests with Authorization, one that
-/// cannot be stored, one to which it never responds, and one with variants.
+/// cannot be stored, one to which the origin never responds, and one with variants.
 pub(super) const OWN: &str = "/attack/own";
 pub(super) const UNSTORABLE: &str = "/attack/unstorable";
 pub(super) const FAILING: &str = "/attack/failing";
 pub(super) const VARIED: &str = "/attack/varied";
 
-/// How late the origin answers these requests.
+/// The delay after which the origin answers these requests, in milliseconds.
 pub(super) const LATE_MS: u64 = 2_000;
 
-/// How long the clients wait that leave.
+/// How long clients wait before they leave, in milliseconds.
 const LEAVE_MS: u64 = 200;
 
 /// Number of pipelined requests of a client that reads nothing.
 const PIPELINED_COUNT: usize = 200;
 
-/// The doings of all hostile clients of an attack.
+/// What the hostile clients of an attack do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
-    /// Heads that never end, a byte now and then.
+    /// Send heads that never end, one byte now and then.
     Heads,
-    /// Uploads that drip.
+    /// Send uploads slowly.
     Uploads,
-    /// Uploads whose clients wait for a 100, and send nothing after it.
+    /// Begin uploads, wait for a 100, and send nothing after it.
     Continues,
-    /// Pipelined requests for a URL, whose responses are not read.
+    /// Send pipelined requests for a URL, and do not read the responses.
     Pipelines { url: usize },
-    /// Requests that the origin answers late, one after the other.
+    /// Send requests that the origin answers late, one after the other.
     Misses,
-    /// Requests with Authorization for a URL; the origin answers them late.
+    /// Send requests with Authorization for a URL; the origin answers them late.
     Authorized { url: usize },
-    /// Requests for spellings of a path that hide its route.
+    /// Request spellings of a path that hide its route.
     Paths,
-    /// Uploads whose first chunk has a size of 2^63 bytes, or one that no body may have.
+    /// Send uploads whose first chunk has a size of 2^63 bytes, or one that exceeds every limit.
     Chunks,
-    /// Idle connections, more than a worker takes.
+    /// Keep connections idle, more than a worker accepts.
     Idle,
-    /// Requests for long responses, whose clients leave.
+    /// Request long responses, and leave.
     Abandons,
-    /// Requests for a URL with fields that are not in the key.
+    /// Request a URL with fields that are not in the key.
     Fields { url: usize },
-    /// Content of methods that give it no meaning.
+    /// Send content with methods that give it no meaning.
     Contents,
-    /// Requests that invalidate pages of one site.
+    /// Invalidate pages of one site.
     Purges,
-    /// Requests for long pages of one site, which its origin drips.
+    /// Request long pages of one site, which its origin sends slowly.
     Drips,
-    /// Requests with Authorization for a page that other clients get at once.
+    /// Send requests with Authorization for a page that other clients get at once.
     Own,
-    /// Requests for a page that cannot be stored, which the origin sends late.
+    /// Request a page that cannot be stored, and that the origin sends late.
     Unstorable,
-    /// Requests for a page whose origin fails.
+    /// Request a page whose origin fails.
     Failures,
-    /// Requests for variants of a page, one of which another client uses.
+    /// Request variants of a page, one of which another client uses.
     Variants,
 }
 
@@ -160,7 +161,7 @@ impl Attack {
     }
 }
 
-/// Starts the hostile clients of an act, spread evenly over so many networks.
+/// Starts the hostile clients of an act, spread evenly over `network_count` networks.
 pub(super) fn start(
     run: &Rc<Run>,
     act: u64,
@@ -170,7 +171,7 @@ pub(super) fn start(
     (0..attack.client_count()).map(move |number| {
         let network = (number % network_count) as u8;
         let from = SocketAddr::from(([10, 9, network, 1], 40_000 + number as u16));
-        // Numbers of acts are far smaller.
+        // The numbers of acts are far smaller than 2^32.
         let end = run.connect(worker, from, (act + 1) << 32 | number);
         let run = Rc::clone(run);
         tokio::task::spawn_local(async move {
@@ -193,7 +194,8 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
                 "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n"
             );
             write(end, head.as_bytes()).await?;
-            // More than the part that is read before a connection to the origin is taken.
+            // This is more than the part that is read before the request takes a connection to the
+            // origin.
             write(end, &vec![b'x'; 70_000]).await?;
             drip(end, &[b'x'; 100]).await
         }
@@ -265,7 +267,7 @@ pub(super) async fn write(end: &WireEnd, bytes: &[u8]) -> Option<()> {
     end.write(bytes).await.ok()
 }
 
-/// Sends a few bytes a second.
+/// Sends the bytes slowly, a few per second.
 async fn drip(end: &WireEnd, bytes: &[u8]) -> Option<()> {
     for piece in bytes.chunks(2) {
         write(end, piece).await?;
@@ -281,7 +283,7 @@ async fn read(run: &Run, end: &WireEnd) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads until a head has arrived whole, and perhaps a part of its body.
+/// Reads until a whole head has arrived, perhaps with a part of its body.
 pub(super) async fn read_head(run: &Run, end: &WireEnd) -> Option<String> {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -21,16 +21,16 @@ const PIECES: (usize, u64) = (10, 300);
 /// limit.
 const ABANDONED_MS: u64 = 1_000;
 
-/// Length of a response for [`DRIPPED`]: so long that a few of them fill the memory for responses
-/// that arrive.
+/// Length of a response for [`DRIPPED`]: so long that a few of them fill the memory for arriving
+/// responses.
 const DRIPPED_BYTES: usize = 230_000;
 
-/// Length of the response for [`QUIET`]: so long that there is no room for it beside [`DRIPPED`] if
-/// the responses of that site may take all of the room.
+/// Length of the response for [`QUIET`]: so long that there would be no room for it beside
+/// [`DRIPPED`] if the responses of that site were allowed to take all of the room.
 const QUIET_BYTES: usize = 60_000;
 
-/// The largest number of requests for [`FAILING`] that the origin gets: three that others wait for,
-/// and a few that go by themselves.
+/// The largest number of requests for [`FAILING`] that the origin may receive: three on which
+/// others wait, and a few that go by themselves.
 const FAILING_MAX: u64 = 12;
 
 /// Whether only a hostile client asks for the target.
@@ -38,8 +38,8 @@ pub(super) fn is_hostile(request: &Request) -> bool {
     request.target.starts_with(TARGET)
 }
 
-/// Returns the number of bytes of a request that the origin takes for the next request on the
-/// connection: it does not know content of GET and other methods below [`UNREAD`].
+/// Returns the number of bytes of a request that the origin parses as the next request on the
+/// connection: below [`UNREAD`], it does not expect content of GET and some other methods.
 pub(super) fn unread_bytes(run: &Run, request: &Request) -> usize {
     if !request.target.starts_with(UNREAD) {
         return 0;
@@ -49,7 +49,7 @@ pub(super) fn unread_bytes(run: &Run, request: &Request) -> usize {
 }
 
 /// Responds to a request for a hostile target, and delays the response to another request that a
-/// hostile client may have sent. Returns whether the request now has its response.
+/// hostile client may have sent. Returns whether the response has been sent.
 pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool> {
     let (target, is_hostile) = (&request.target, is_hostile(request));
     if target.starts_with(ABANDONED) {
@@ -81,8 +81,8 @@ pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::
     Ok(is_hostile)
 }
 
-/// Sends a response that its client does not wait for, and checks that the server has few of them
-/// from one network.
+/// Sends a response whose client does not wait for it, and checks that the server has only few of
+/// them from one network.
 async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<()> {
     let network = request.head.field("x-forwarded-for").unwrap_or_default();
     let _sending = run.attacked.begin(network, run.now_ms());
@@ -100,7 +100,7 @@ async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<
     Ok(())
 }
 
-/// Sends a long response, a byte now and then, until the server ends the connection.
+/// Sends a long response slowly, until the server ends the connection.
 async fn drip(end: &WireEnd) -> io::Result<bool> {
     let head =
         format!("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: {DRIPPED_BYTES}");
@@ -118,7 +118,7 @@ pub(super) struct AttackedLog {
     /// The responses for [`ABANDONED`] that the origin is sending: the network of each client, and
     /// the time at which the response began.
     abandoned: RefCell<Vec<(String, u64)>>,
-    /// Number of requests for [`FAILING`].
+    /// The number of requests for [`FAILING`].
     failed_count: Cell<u64>,
 }
 
@@ -145,7 +145,8 @@ impl AttackedLog {
         SlowResponseGuard { log: self, entry }
     }
 
-    /// Number of responses for a network that the server should have stopped if they are too many.
+    /// Returns the number of responses for a network that are so old that the server should have
+    /// stopped them, if there are too many.
     fn count_old(&self, network: &str, now_ms: u64) -> usize {
         let is_old = |began_ms: &u64| began_ms + ABANDONED_MS <= now_ms;
         let entries = self.abandoned.borrow();

@@ -1,5 +1,5 @@
-//! Hostile clients that hold up another client, or lose its page. In each of these attacks some
-//! clients are well-behaved, and check that they are served as if they were alone.
+//! Hostile clients that delay another client, or cause its page to be lost. In each of these
+//! attacks some clients are well-behaved, and check that they are served as if they were alone.
 
 use std::time::Duration;
 
@@ -16,23 +16,23 @@ use super::run::Run;
 use super::scenario::{Act, ActKind};
 use super::wire::WireEnd;
 
-/// The time after which most hostile clients begin. The well-behaved one begins before them.
+/// The time after which most hostile clients begin. The well-behaved client begins before them.
 const BEGIN_MS: u64 = 500;
 
-/// The time within which a client gets a page that the origin sends at once to those who have no
-/// Authorization: shorter than the origin takes for the others.
+/// The time within which a client without Authorization must get a page that the origin sends to
+/// such clients at once. It is shorter than the time that the origin takes for the others.
 const OWN_MS_MAX: u64 = 1_000;
 
-/// Number of requests of each client for a page that cannot be stored.
+/// Number of requests that each client sends for a page that cannot be stored.
 const UNSTORABLE_REQUESTS: u32 = 4;
 
-/// How long after the requests with Authorization the others begin.
+/// The time between the requests with Authorization and the start of the other clients.
 const OWN_PAUSE_MS: u64 = 50;
 
-/// The time between two uses of a variant, and the number of its uses.
+/// The time between two uses of a variant in milliseconds, and the number of uses.
 const USES: (u64, u64) = (400, 25);
 
-/// The time between the requests of two clients for variants of their own.
+/// The time between the first requests of two clients, each for its own variants.
 const VARIANT_PAUSE_MS: u64 = 20;
 
 /// The time that a purge may take.
@@ -51,8 +51,8 @@ pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> 
     read_to_end(run, end).await
 }
 
-/// Asks for long pages of one site, which its origin drips, while the first client fetches a page
-/// of another site.
+/// Requests long pages of one site, which its origin sends slowly, while the first client fetches a
+/// page of another site.
 pub(super) async fn drips(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if number == 0 {
         return fetch_quiet(run, end, STORED_BESIDE_DRIPS).await;
@@ -77,8 +77,8 @@ async fn fetch_quiet(run: &Run, end: &WireEnd, path: &'static str) -> Option<()>
     Some(())
 }
 
-/// Asks for a page that the origin makes late for requests with Authorization; every fourth client
-/// has none.
+/// Requests a page that the origin sends late if the request has Authorization; every fourth client
+/// sends none.
 pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if !number.is_multiple_of(4) {
         let field = format!("Authorization: {number}\r\n");
@@ -98,8 +98,8 @@ pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     }
 }
 
-/// Asks for a page that cannot be stored several times. Once one response has arrived, requests for
-/// it do not wait for one another.
+/// Requests a page that cannot be stored several times. Once one response has arrived, further
+/// requests for the page must not wait for one another.
 pub(super) async fn unstorable(run: &Run, end: &WireEnd) -> Option<()> {
     let request = get(QUIET_HOST, UNSTORABLE, "");
     for number in 0..UNSTORABLE_REQUESTS {
@@ -118,13 +118,14 @@ pub(super) async fn unstorable(run: &Run, end: &WireEnd) -> Option<()> {
     Some(())
 }
 
-/// Asks for a page whose origin ends the connection after a while. The origin counts the requests.
+/// Requests a page whose origin closes the connection after a while. The origin counts the
+/// requests.
 pub(super) async fn failures(run: &Run, end: &WireEnd) -> Option<()> {
     write(end, get(QUIET_HOST, FAILING, "").as_bytes()).await?;
     read_to_end(run, end).await
 }
 
-/// Asks for many variants of a page, while the first client uses one of them again and again.
+/// Requests many variants of a page, while the first client uses one of them again and again.
 pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let request = get(QUIET_HOST, VARIED, &format!("X-Kind: {number}\r\n"));
     if number > 0 {
@@ -133,7 +134,7 @@ pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()
         return read_to_end(run, end).await;
     }
     let (began_ms, reclaimed, (pause_ms, use_count)) = (run.now_ms(), run.ledger().reclaimed, USES);
-    // A variant without a hit has no more uses than those of the others.
+    // A variant without a hit has no more uses than the variants of other clients.
     let mut is_used = false;
     for _ in 0..use_count {
         write(end, request.as_bytes()).await?;
@@ -163,8 +164,9 @@ fn is_purged_since(run: &Run, began_ms: u64) -> bool {
     run.scenario.acts.iter().any(is_purge)
 }
 
-/// Whether a request that began at `began_ms`, and has not ended, met with a refused connection to
-/// the origin, or with a worker that restarted or did not accept its connection.
+/// Whether a request that began at `began_ms`, and has not ended, may have been disturbed by a
+/// refused connection to the origin, or by a worker that restarted or did not accept its
+/// connection.
 fn is_disturbed(run: &Run, began_ms: u64) -> bool {
     let is_during = |act: &Act| {
         let ms = match act.kind {

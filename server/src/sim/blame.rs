@@ -2,29 +2,29 @@
 
 use std::cell::RefCell;
 
-/// How long a disturbance has consequences after its end, because bytes are still in transit and
-/// the server gives up responses that broke off.
+/// How long a disturbance has consequences after its end: bytes are still in transit, and the
+/// server still gives up responses that broke off.
 const ECHO_MS: u64 = 1_000;
 
 /// How long a response that broke off at the origin has consequences. A fetch that waits for a
-/// paused client reads the end of the response only when the client continues; no client pauses
-/// longer than this.
+/// paused client reads the end of the response only when the client continues, and clients pause
+/// for less than this time.
 const FETCH_ECHO_MS: u64 = 13_000;
 
-/// How long the server takes the origin to be down after it has refused a connection, with the time
-/// of a probe.
+/// How long the server considers the origin down after a refused connection, including the time of
+/// a probe.
 const DOWN_ECHO_MS: u64 = 4_000;
 
-/// The requests that a disturbance can make fail.
+/// The set of requests that a disturbance may cause to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Requests for this URL: the origin answered a request for it with a fault.
     Url(usize),
     /// All requests that need the origin: the origin refused a connection.
     Origin,
-    /// Requests that the server does not repeat: a pooled connection to the origin died.
+    /// Requests that the server does not repeat: a pooled connection to the origin broke.
     Unsafe,
-    /// Requests to a worker, which was restarted.
+    /// Requests to a worker: the worker was restarted.
     Worker(usize),
 }
 
@@ -45,7 +45,7 @@ pub(super) struct FailedRequest {
     pub(super) url: usize,
     pub(super) worker: usize,
     pub(super) is_unsafe: bool,
-    /// Whether a part of the response arrived, so that no other request could replace it.
+    /// Whether a part of the response arrived, so that the server could not repeat the request.
     pub(super) has_begun: bool,
     pub(super) began_ms: u64,
 }
@@ -56,7 +56,7 @@ impl BlameLog {
         self.end(self.begin(scope), now_ms);
     }
 
-    /// Records a disturbance that lasts until [`BlameLog::end`] is called with the returned number.
+    /// Records a disturbance that lasts until [`BlameLog::end`] is called with the returned index.
     pub(super) fn begin(&self, scope: Scope) -> usize {
         let mut entries = self.0.borrow_mut();
         entries.push(Disturbance { scope, ended_ms: u64::MAX });
@@ -67,21 +67,21 @@ impl BlameLog {
         self.0.borrow_mut()[number].ended_ms = now_ms;
     }
 
-    /// Whether the origin has refused a connection during a request, or so short a time before it
-    /// that the server may still take the origin to be down.
+    /// Whether the origin refused a connection during a request, or so shortly before it that the
+    /// server may still consider the origin down.
     pub(super) fn was_unreachable(&self, began_ms: u64) -> bool {
         let is_near = |it: &Disturbance| it.ended_ms.saturating_add(DOWN_ECHO_MS) >= began_ms;
         self.0.borrow().iter().any(|it| it.scope == Scope::Origin && is_near(it))
     }
 
-    /// Whether the origin has answered a request for the URL with a fault during a request, or a
-    /// short time before it.
+    /// Whether the origin answered a request for the URL with a fault, during a request or a short
+    /// time before it.
     pub(super) fn was_faulty(&self, url: usize, began_ms: u64) -> bool {
         let is_near = |it: &Disturbance| it.ended_ms.saturating_add(FETCH_ECHO_MS) >= began_ms;
         self.0.borrow().iter().any(|it| it.scope == Scope::Url(url) && is_near(it))
     }
 
-    /// Whether a worker has been restarted during a request.
+    /// Whether a worker was restarted during a request.
     pub(super) fn was_restarted(&self, worker: usize, began_ms: u64) -> bool {
         let is_restart =
             |it: &Disturbance| it.scope == Scope::Worker(worker) && it.ended_ms >= began_ms;
@@ -89,13 +89,14 @@ impl BlameLog {
     }
 
     /// Whether a disturbance explains the failure. A collapsed request gets the response of an
-    /// earlier one, whose disturbance lasts while the origin answers it.
+    /// earlier request, whose disturbance lasts while the origin answers that request.
     pub(super) fn excuses(&self, failed: &FailedRequest) -> bool {
         let concerns = |scope| match scope {
             Scope::Url(url) => url == failed.url,
             Scope::Origin => true,
             Scope::Unsafe => failed.is_unsafe,
-            // The request may have followed a fetch of that worker, whose response then breaks off.
+            // The request may have followed a fetch of the restarted worker, whose response then
+            // breaks off.
             Scope::Worker(worker) => worker == failed.worker || failed.has_begun,
         };
         let during = |it: &Disturbance| {

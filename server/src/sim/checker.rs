@@ -1,4 +1,4 @@
-//! Checks of the server's state: of its memory during a run, and of workers and store at rest.
+//! Checks of the server's state: its memory during a run, and its workers and store at rest.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::worker::Worker;
 /// Time between two samples of the store's sums.
 const SAMPLE_MS: u64 = 50;
 
-/// Number of handles on a worker at rest. The simulation and the worker's command loop have one
-/// each; each of its other four loops has two: making room in the store, sweeping, flushing the
-/// access log, accepting.
+/// Number of handles to a worker at rest. The simulation and the worker's command loop have one
+/// each; each of the worker's other four loops (making room in the store, sweeping, flushing the
+/// access log, accepting) has two.
 const HANDLES_AT_REST: usize = 2 + 2 * 4;
 
 /// The budget of a worker for output that waits for clients.
 pub(super) const OUTPUT_BYTES: u64 = 1 << 20;
 
-/// The largest output that a connection queues beyond this budget: a response, mostly a short one.
+/// The most output that a connection queues beyond this budget: one response, usually a short one.
 const OUTPUT_BEYOND_BYTES: u64 = 8 << 10;
 
 /// The budgets of a server's memory.

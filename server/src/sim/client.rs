@@ -19,10 +19,11 @@ use super::scenario::{Act, ActKind, Ask, BreakOff, Reading};
 use super::wire::WireEnd;
 use super::world::{Content, URL_COUNT, kind_of, post_body, tag_of};
 
-/// Time within which the server must end the connection of a client that stops within a head.
+/// Time within which the server must close the connection of a client that stops in the middle of a
+/// head.
 const SILENCE_MS_MAX: u64 = 15_000;
 
-/// How long a client may be silent between two requests without losing its connection.
+/// How long a client may be idle between two requests without losing its connection.
 const IDLE_MS: u64 = 900;
 
 /// How long a client may pause without being too slow: a little less than `body_grace_ms`.
@@ -68,23 +69,23 @@ struct Responses<'a> {
     run: &'a Run,
     end: &'a WireEnd,
     input: Vec<u8>,
-    /// Number of responses that have arrived.
+    /// The number of responses that have arrived.
     count: usize,
     has_ended: bool,
-    /// Whether a reset ended the connection. It may have cut the last response, which then is not
-    /// whole, even if only the end of the connection could tell.
+    /// Whether a reset ended the connection. It may have cut off the last response, which is then
+    /// incomplete, even if only the end of the connection would mark its end.
     is_reset: bool,
     reading: Reading,
     read_bytes: usize,
-    /// Total time for which the client has paused.
+    /// The total time for which the client has paused.
     paused_ms: u64,
-    /// The time at which the current request must have ended.
+    /// The time by which the current request must have ended.
     deadline: Instant,
     /// The value of [`Run::pressure`] when the connection was opened.
     pressure: u64,
 }
 
-/// The reason that there is no response.
+/// The reason why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoResponse {
     /// The server ended the connection.
@@ -110,7 +111,7 @@ impl<'a> Responses<'a> {
         }
     }
 
-    /// Returns the next final response: whole, or the part of it that arrived.
+    /// Returns the next final response: the whole response, or the part of it that arrived.
     async fn next(&mut self, method: &str) -> Result<Response, NoResponse> {
         loop {
             let is_closed = self.has_ended && !self.is_reset;
@@ -169,8 +170,8 @@ impl<'a> Responses<'a> {
         }
     }
 
-    /// Checks that no byte follows the last response, neither an unexpected body nor a response
-    /// without a request.
+    /// Checks that no byte follows the last response, neither an unexpected body nor an unrequested
+    /// response.
     async fn expect_end(&mut self) {
         self.deadline = deadline();
         while self.input.is_empty() && !self.has_ended {
@@ -194,11 +195,11 @@ fn deadline() -> Instant {
 pub(super) struct SentRequest {
     pub(super) event: u64,
     pub(super) began_ms: u64,
-    /// The version that the client claims to have, in `If-None-Match`.
+    /// The version in the request's `If-None-Match`, which the client claims to have.
     pub(super) has: Option<Content>,
     /// The cookie in the request, which no other client sends.
     pub(super) cookie: Option<String>,
-    /// The reuse of a stored response that RFC 9111 permits.
+    /// The reuse of a stored response that RFC 9111 permits for this request.
     pub(super) reuse: Option<PermittedReuse>,
 }
 
@@ -225,7 +226,7 @@ impl Session<'_> {
     }
 
     /// Sends requests, and reads their responses at the same time. Returns whether the connection
-    /// takes further requests.
+    /// can take further requests.
     async fn batch(&self, asks: &[Ask], responses: &mut Responses<'_>) -> bool {
         let sent = RefCell::new(Vec::new());
         responses.deadline = deadline();
@@ -255,7 +256,7 @@ impl Session<'_> {
         true
     }
 
-    /// Reads a response for each request; returns whether the connection takes further requests.
+    /// Reads a response to each request; returns whether the connection can take further requests.
     async fn answers(
         &self,
         asks: &[Ask],
@@ -268,7 +269,7 @@ impl Session<'_> {
             responses.deadline = deadline();
             let answer = responses.next(ask.method()).await;
             let Some(mut asked) = sent.borrow().get(index).cloned() else {
-                // The server may end a connection that was silent.
+                // The server may close a connection that was silent.
                 if answer.is_ok() {
                     self.run.fail("a response came before its request".into());
                 }
@@ -285,21 +286,22 @@ impl Session<'_> {
                 }
                 Ok(response) => response,
             };
-            // A worker that dies cannot reset its connections, so its clients see a normal end.
+            // A worker that is killed cannot reset its connections, so its clients see a normal
+            // end.
             if response.ends_with_connection {
                 response.is_whole &= !self.run.blame.was_restarted(self.worker, asked.began_ms);
             }
             let is_error = matches!(response.status, 404 | 502..=504);
             if response.status == 404 && is_hit(&response) {
                 self.run.paths.count(STORED_ERROR);
-                // A clock that is set back prolongs the life of the error.
+                // If the clock is set back, the error stays fresh for longer.
                 let stepped_ms = self.run.world.borrow().stepped_ms;
                 asked.began_ms = asked.began_ms.saturating_sub(stepped_ms);
             }
             if !is_broken_off {
                 missed::note(self.run, ask, &asked, &response);
             }
-            // A pipelined request may have been looked up only now.
+            // A pipelined request may be looked up only at this moment.
             if let (Some(next), Some(ask)) =
                 (sent.borrow_mut().get_mut(index + 1), asks.get(index + 1))
             {
@@ -328,7 +330,7 @@ impl Session<'_> {
         true
     }
 
-    /// Whether the server may end the connection between two requests: because the client paused
+    /// Whether the server may close the connection between two requests: because the client paused
     /// for too long, or because another connection needed its place.
     fn may_end_idle(&self, responses: &Responses<'_>) -> bool {
         let may_be_displaced = responses.count > 0 && self.run.pressure() > responses.pressure;
@@ -342,9 +344,9 @@ impl Session<'_> {
         responses.paused_ms >= GRACE_MS || self.run.pressure() > responses.pressure
     }
 
-    /// Looks for a disturbance that excuses a failed request. A disturbance of a later request
-    /// excuses it too, because the reset that ends a broken response may also lose earlier
-    /// responses that the client has not read yet.
+    /// Looks for a disturbance that excuses a failed request. A disturbance of a later request also
+    /// excuses it, because the reset that ends a broken response may destroy earlier responses that
+    /// the client has not read yet.
     fn blame(&self, asks: &[Ask], asked: &SentRequest, has_begun: bool, why: &str) {
         let failed = asks.iter().map(|ask| FailedRequest {
             url: ask.url,
@@ -356,7 +358,7 @@ impl Session<'_> {
         self.run.blame(failed, why);
     }
 
-    /// Sends a request; returns whether the connection takes another request.
+    /// Sends a request; returns whether the connection can take another request.
     async fn send(&self, ask: &Ask, sent: &RefCell<Vec<SentRequest>>) -> bool {
         let run = self.run;
         let kind = kind_of(ask.url);
@@ -451,7 +453,7 @@ impl Session<'_> {
         head += "\r\n";
         let mut responses = Responses::new(run, self.end, Reading::Eager);
         let answer = match timeout_at(responses.deadline, self.end.write(head.as_bytes())).await {
-            // If the connection does not take the request, there is no response either.
+            // If the connection does not accept the request, there is no response either.
             Ok(_) => responses.next("PURGE").await,
             Err(_) => return run.fail("a purge was not taken".into()),
         };

@@ -1,10 +1,10 @@
-//! A cache with unlimited room, as RFC 9111 permits it: it stores each response that may be stored,
-//! and knows which requests it could answer. It is made from the RFC's text, reads fields as text,
-//! and shares no policy with the server.
+//! A cache with unlimited room that does all that RFC 9111 permits: it stores each response that
+//! may be stored, and knows which requests it could answer. It is written from the text of the RFC,
+//! reads fields as text, and shares no policy code with the server.
 //!
-//! It stores responses to GET that arrived whole, and the parts in responses with status 206; parts
-//! with the same strong entity tag are combined (§3.4). Purges are not in the RFC: it forgets what
-//! they purge.
+//! It stores responses to GET that arrived completely, and the parts in responses with status 206;
+//! parts with the same strong entity tag are combined (§3.4). Purges are not in the RFC: the cache
+//! forgets the purged responses.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::reply::{OriginReply, url_of};
 use super::scenario::Ask;
 use super::wire::Arrival;
 
-/// How long after an invalidation a response may still be removed by it, because the server
+/// How long after an invalidation the server may still remove a response because of it, since it
 /// invalidates in steps.
 const INVALIDATION_STEPS: Duration = Duration::from_millis(50);
 
@@ -28,7 +28,7 @@ const HEURISTIC_STATUSES: &[u16] = &[200, 203, 204, 300, 301, 308, 404, 405, 410
 /// The share of the time since `Last-Modified` that is typical for a heuristic (§4.2.2).
 const HEURISTIC_DIVISOR: u32 = 10;
 
-/// Where the lifetime of a response is from.
+/// The source of a response's lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdealLifetime {
     Explicit,
@@ -39,13 +39,14 @@ pub(super) enum IdealLifetime {
 #[derive(Clone, Debug)]
 pub(super) struct IdealReply {
     url: usize,
-    /// Numbers the responses and invalidations of a run.
+    /// The number of the event that brought the response. Responses and invalidations share one
+    /// sequence in a run.
     pub(super) event: u64,
     pub(super) status: u16,
-    /// The beginning of the exchange, from which the age is counted (§4.2.3).
+    /// The beginning of the exchange, from which the response's age is counted (§4.2.3).
     pub(super) start: FetchStart,
     pub(super) replied: Instant,
-    /// The beginning of the exchange for the first of the parts.
+    /// The beginning of the exchange for the first of the combined parts.
     pub(super) first_start: FetchStart,
     /// Whether the request had a cookie.
     pub(super) has_cookie: bool,
@@ -57,12 +58,13 @@ pub(super) struct IdealReply {
     stale_if_error: Duration,
     must_revalidate: bool,
     tag: Option<String>,
-    /// The fields in Vary, with their values in the request.
+    /// The fields that Vary names, with their values in the request.
     varied: Vec<(String, Option<String>)>,
-    /// The stored parts of the body, each with its first byte and the one after its last.
+    /// The stored parts of the body: for each, the offset of its first byte and the offset after
+    /// its last.
     parts: Vec<(usize, usize)>,
     body_bytes: usize,
-    /// The times at which the response, and those that it updates, arrived at the server.
+    /// The times at which the response, and the responses that updated it, arrived at the server.
     arrivals: Vec<Arrival>,
     pub(super) is_soft_purged: bool,
 }
@@ -75,18 +77,18 @@ pub(super) enum IdealUse {
     Invalidate(PendingRemoval),
 }
 
-/// A removal of all responses of a URL that is under way.
+/// A removal of all responses of a URL, in progress or completed.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRemoval {
     event: u64,
     is_soft: bool,
-    /// The time of its end, once it has ended.
+    /// The time at which the removal ended; empty while it is in progress.
     ended: Arrival,
 }
 
 impl PendingRemoval {
-    /// Whether the removal concerns a response that was sent at this time. While the removal is
-    /// under way, it concerns all of them.
+    /// Whether the removal applies to a response, by the time at which it was sent. While the
+    /// removal is in progress, it applies to all responses.
     fn concerns(&self, reply: &IdealReply) -> bool {
         let is_later = |ended: Instant| reply.replied > ended + INVALIDATION_STEPS;
         reply.event < self.event || !self.ended.get().is_some_and(is_later)
@@ -97,17 +99,18 @@ impl PendingRemoval {
     }
 }
 
-/// The reuse of a stored response without the origin that the RFC permits at some moment.
+/// A reuse of a stored response, without asking the origin, that the RFC permits at some moment.
 #[derive(Clone, Debug)]
 pub(super) struct PermittedReuse {
     pub(super) reply: Box<IdealReply>,
-    /// The time for which the response is still fresh.
+    /// The remaining time for which the response is fresh.
     pub(super) fresh: Duration,
-    /// The time for which it has been stale.
+    /// The time for which the response has been stale.
     pub(super) stale: Duration,
-    /// Whether the response has arrived at this very moment, so that it may not be stored yet.
+    /// Whether the response has arrived at this very moment, so that the server may not have stored
+    /// it yet.
     pub(super) is_new: bool,
-    /// Whether a later response has arrived that does not answer the request.
+    /// Whether a later response has arrived, which does not answer the request.
     pub(super) is_replaced: bool,
 }
 
@@ -116,7 +119,7 @@ pub(super) struct PermittedReuse {
 pub(super) enum Permission {
     /// The response is fresh (§4.2).
     Fresh,
-    /// The response is fresh, by a heuristic (§4.2.2).
+    /// The response is fresh, according to a heuristic (§4.2.2).
     FreshByHeuristic,
     /// The response may be used while it is validated (RFC 5861 §3).
     StaleWhileRevalidate,
@@ -127,7 +130,7 @@ pub(super) enum Permission {
 }
 
 impl PermittedReuse {
-    /// Returns the permission, and the time for which it lasts; `None` if there is none after all,
+    /// Returns the permission, and the time for which it lasts; `None` if reuse is not permitted,
     /// because the origin did not fail.
     pub(super) fn permission(
         &self,
@@ -180,7 +183,8 @@ impl IdealCache {
         removal
     }
 
-    /// Reads a response of the origin that is about to be sent. The cache may do nothing with it.
+    /// Interprets a response that the origin is about to send. Returns `None` if the cache ignores
+    /// it.
     pub(super) fn reply(
         &self,
         request: &Request,
@@ -190,7 +194,7 @@ impl IdealCache {
         let url = url_of(request)?;
         let fields = ReplyFields(&answer.head);
         let status = fields.status();
-        // §4.4: a non-error response to an unsafe method.
+        // §4.4: a response without an error to an unsafe method invalidates.
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
             return (status < 400).then(|| IdealUse::Invalidate(self.remove(url, false)));
         }
@@ -200,7 +204,7 @@ impl IdealCache {
         Some(IdealUse::Store(Box::new(reply)))
     }
 
-    /// Stores a response that is whole at `arrival`, or updates those that it confirms.
+    /// Stores a response that is complete at `arrival`, or updates the responses that it confirms.
     pub(super) fn take(&self, method: &str, replied: Option<IdealUse>, arrival: Arrival) {
         match replied {
             None => {}
@@ -219,7 +223,7 @@ impl IdealCache {
                 let confirmed = |old: &&IdealReply| {
                     reply.tag.is_some() && old.tag == reply.tag && old.varied == reply.varied
                 };
-                // §3.4, §4.3.4, §4.3.5: the last response with the same tag.
+                // §3.4, §4.3.4, §4.3.5: the latest response with the same entity tag.
                 match stored.iter().rfind(confirmed) {
                     Some(old) if is_update || reply.status == 206 => {
                         reply.parts.extend(&old.parts);
@@ -236,8 +240,8 @@ impl IdealCache {
         }
     }
 
-    /// Returns the reuse that §4 permits for a request at this moment; the request's own no-cache
-    /// is only a wish of the client.
+    /// Returns the reuse that §4 permits for a request at this moment. The request's own no-cache
+    /// is ignored, because it does not forbid the reuse to the server.
     pub(super) fn permitted(&self, ask: &Ask) -> Option<PermittedReuse> {
         let now = Instant::now();
         let stored = self.stored.borrow();
@@ -251,7 +255,7 @@ impl IdealCache {
         let is_left = |reply: &&IdealReply| {
             !removals.iter().any(|removal| !removal.is_soft && removal.concerns(reply))
         };
-        // §4: the most recent of the suitable ones.
+        // §4: the most recent of the suitable responses.
         let mut reply = usable.filter(is_left).max_by_key(|reply| reply.event)?.clone();
         reply.is_soft_purged = removals.iter().any(|removal| removal.concerns(&reply));
         let age = now - reply.start.at;
@@ -265,8 +269,8 @@ impl IdealCache {
 }
 
 impl IdealReply {
-    /// Whether the fields of a request have the values that the response varies by (§4.1). A client
-    /// states one language in several ways, which mean the same.
+    /// Whether a request has the values of the fields by which the response varies (§4.1). A client
+    /// expresses one language in several equivalent ways.
     fn matches(&self, ask: &Ask) -> bool {
         self.varied.iter().all(|(name, value)| match name.as_str() {
             "accept-language" => value.as_deref().unwrap_or_default() == ask.language,
@@ -305,8 +309,8 @@ impl ReplyFields<'_> {
         lines.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Returns the directives: those of CDN-Cache-Control if it is a Dictionary (RFC 9213 §2.2),
-    /// otherwise those of Cache-Control.
+    /// Returns the directives of CDN-Cache-Control if it is a Dictionary (RFC 9213 §2.2), otherwise
+    /// those of Cache-Control.
     fn directives(&self) -> &str {
         let is_member = |member: &str| {
             let (_, value) = member.trim().split_once('=').unwrap_or(("", "0"));
@@ -327,7 +331,7 @@ impl ReplyFields<'_> {
         values.next()?.parse().ok().map(Duration::from_secs)
     }
 
-    /// Returns the lifetime for a shared cache (§4.2.1), or by a heuristic (§4.2.2).
+    /// Returns the lifetime for a shared cache (§4.2.1), or the heuristic lifetime (§4.2.2).
     fn lifetime(&self) -> Option<(IdealLifetime, Duration)> {
         let explicit = self.seconds("s-maxage").or(self.seconds("max-age"));
         if let Some(lifetime) = explicit {
@@ -341,8 +345,8 @@ impl ReplyFields<'_> {
         Some((IdealLifetime::Heuristic, since / HEURISTIC_DIVISOR))
     }
 
-    /// Returns the response if a shared cache may store it and use it without validation (§3,
-    /// §3.5).
+    /// Returns the stored form of the response if a shared cache may store it and use it without
+    /// validation (§3, §3.5).
     fn storable(&self, request: &Request, body_bytes: usize) -> Option<IdealReply> {
         let forbids = ["no-store", "private", "no-cache"];
         if forbids.iter().any(|directive| self.has(directive)) {
@@ -390,7 +394,7 @@ impl ReplyFields<'_> {
         })
     }
 
-    /// Returns the part of the body that the response has, and the length of the whole body.
+    /// Returns the part of the body that is in the response, and the length of the whole body.
     fn part(&self, method: &str, body_bytes: usize) -> Option<(Vec<(usize, usize)>, usize)> {
         if self.status() == 206 {
             let range = self.field("Content-Range")?.strip_prefix("bytes ")?;

@@ -1,6 +1,6 @@
-//! The listing of the requests that a stored response could have answered, as RFC 9111 permits it,
-//! but that went to the origin or failed. Each of them must have a reason of the server that its
-//! documentation has. Events of the run tell the cause of most.
+//! The list of requests that a stored response could have answered according to RFC 9111, but that
+//! went to the origin or failed. For each of them the server must give a reason that its
+//! documentation explains. Events of the run explain most of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,29 +18,29 @@ use super::world::{ERROR_S, ROUNDING_MS, STALE_IF_UNREACHABLE_S, kind_of};
 /// The page that explains the words of Cache-Status.
 const DOCUMENTED: &str = include_str!("../../../docs/why-a-miss.md");
 
-/// The details that are about another response, or the fetch of another request. The word of a
+/// The details that refer to another response, or to the fetch of another request. The word of a
 /// second detail may follow.
 const ABOUT_OTHERS: &[&str] =
     &["declined", "leader-failed", "not-followed", "not-reusable", "not-shared", "not-storable"];
 
-/// A row of the listing.
+/// A row of the list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MissedReuse {
-    /// The values of `fwd` and `detail` in Cache-Status; without details that say why the new
+    /// The values of `fwd` and `detail` in Cache-Status, but without details that say why the new
     /// response is not stored.
     pub(super) reason: String,
     pub(super) permission: Permission,
-    /// Why the response was not used.
+    /// The explanation, from the events of the run, why the stored response was not used.
     pub(super) cause: String,
 }
 
-/// Number of requests for each row.
+/// The number of requests in each row.
 pub(super) type MissedCounts = BTreeMap<MissedReuse, u64>;
 
-/// Counts of the store and of fetches, whose changes explain why a response is not stored.
+/// Counters of the store and of fetches. Their changes explain why a response is not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StoreLedger {
-    /// Responses that made room for others.
+    /// Responses that were evicted.
     pub(super) evicted: u64,
     /// Segments whose responses were removed.
     pub(super) reclaimed: u64,
@@ -57,8 +57,8 @@ pub(super) struct FetchStart {
     pub(super) ledger: StoreLedger,
 }
 
-/// Lists a request if a stored response could have answered it. The run fails if the server gives
-/// no documented reason.
+/// Adds a request to the list if a stored response could have answered it. The run fails if the
+/// server gives no documented reason.
 pub(super) fn note(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
     if ask.post.is_some() {
         return;
@@ -87,8 +87,8 @@ pub(super) fn note(run: &Run, ask: &Ask, asked: &SentRequest, response: &Respons
     *run.missed.borrow_mut().entry(row).or_default() += 1;
 }
 
-/// Notes the outcome of an exchange with the origin: the word for which it was not
-/// stored, or an empty text.
+/// Records the outcome of an exchange with the origin: the word for the reason why the response was
+/// not stored, or an empty text.
 fn note_exchange(run: &Run, response: &Response, member: &str) {
     let exchange = response.field("x-exchange").and_then(|number| number.parse().ok());
     let (Some(exchange), false) = (exchange, member.contains("; collapsed")) else {
@@ -99,7 +99,7 @@ fn note_exchange(run: &Run, response: &Response, member: &str) {
     run.exchanges.borrow_mut().insert(exchange, word.unwrap_or_default().to_owned());
 }
 
-/// Returns the server's reason in a member of Cache-Status; `None` if a word of it is not
+/// Returns the reason that a member of Cache-Status gives; `None` if one of its words is not
 /// documented.
 fn reason_of(member: &str) -> Option<String> {
     let value = |name: &str| {
@@ -127,12 +127,12 @@ struct MissedRequest<'a> {
     ask: &'a Ask,
     reuse: &'a PermittedReuse,
     permission: Permission,
-    /// The time for which the permission lasted.
+    /// The remaining time of the permission.
     left: Duration,
 }
 
 impl MissedRequest<'_> {
-    /// Returns why the response was not used; `None` if nothing explains it.
+    /// Returns the explanation why the response was not used; `None` if no event explains it.
     fn cause(&self, reason: &str) -> Option<String> {
         let reply = &self.reuse.reply;
         if let Some((_, detail)) = reason.split_once("; ") {
@@ -154,7 +154,7 @@ impl MissedRequest<'_> {
         self.cause_of_lost(reply).map(str::to_owned)
     }
 
-    /// Returns why a response that is stored was not used.
+    /// Returns the explanation why a response was not used although it is stored.
     fn cause_of_found(&self, reply: &IdealReply) -> Option<&'static str> {
         let MissedRequest { run, ask, reuse, permission, left } = *self;
         let age = Instant::now() - reply.start.at;
@@ -183,7 +183,7 @@ impl MissedRequest<'_> {
         ])
     }
 
-    /// Returns why a response is not stored, or not any more.
+    /// Returns the explanation why a response is not stored, or no longer stored.
     fn cause_of_lost(&self, reply: &IdealReply) -> Option<&'static str> {
         let MissedRequest { run, ask, .. } = *self;
         let (before, now) = (reply.first_start.ledger, run.ledger());

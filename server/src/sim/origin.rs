@@ -28,7 +28,8 @@ enum OriginFault {
         is_reset: bool,
     },
     Error,
-    /// A 404 that was last modified long ago, so that a heuristic could keep it fresh for long.
+    /// The response is a 404 with a `Last-Modified` long ago, so that a heuristic could keep it
+    /// fresh for long.
     Missing,
     /// The connection ends after this many bytes of the body.
     Short {
@@ -44,19 +45,19 @@ enum OriginFault {
     Drip {
         ms: u64,
     },
-    /// The bytes are no response.
+    /// The bytes are not a response.
     Garbage,
-    /// A second response follows, for which there is no request.
+    /// A second, unrequested response follows.
     Unasked,
-    /// Bytes that are no response follow the body.
+    /// Bytes that are not a response follow the body.
     TooLong,
     /// An interim response precedes the final response.
     Interim,
     /// A chunk of a chunked body has no valid size.
     BadChunk,
-    /// A 304 without a condition.
+    /// The response is a 304, although the request has no condition.
     UnaskedNotModified,
-    /// A 206 without a range.
+    /// The response is a 206, although the request has no range.
     UnaskedPart,
     /// The connection is reset some time after the response.
     IdleReset(u64),
@@ -64,7 +65,8 @@ enum OriginFault {
     EarlyAnswer,
     /// The connection ends in the middle of the body of a POST.
     EarlyClose,
-    /// The body ends with the connection; or a reset cuts it after this many bytes.
+    /// The end of the connection marks the end of the body; or a reset cuts the body after this
+    /// many bytes.
     Unframed {
         cut: Option<usize>,
     },
@@ -109,12 +111,12 @@ impl OriginFault {
     /// Whether a request may fail because of the fault.
     fn is_harmful(self) -> bool {
         use OriginFault::{EarlyAnswer, Interim, None, Unframed};
-        // A reset after the response is harmful: it loses the part that was not read yet.
+        // A reset after the response is harmful: it destroys the part that has not been read yet.
         !matches!(self, None | Interim | EarlyAnswer | Unframed { cut: Option::None })
     }
 }
 
-/// The time between the last bytes of a response that is cut and the reset.
+/// The time between the last bytes of a response that is cut off and the reset.
 const UNREAD_MS: u64 = 20;
 
 /// Accepts connections until the task is aborted.
@@ -124,8 +126,8 @@ pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
         let run = Rc::clone(&run);
         tokio::task::spawn_local(async move {
             let _watch = OriginTaskGuard(Rc::clone(&run));
-            // One side has ended the connection. A request that the server sends on it at this
-            // moment is lost.
+            // An error means that one side has closed the connection. A request that the server
+            // sends on it at this moment is lost.
             let _ = connection(&run, end).await;
             run.blame.note(Scope::Unsafe, run.now_ms());
         });
@@ -155,7 +157,7 @@ impl<'a> InProgress<'a> {
         let url = url_of(request);
         run.arriving.borrow_mut().extend(url);
         let scope = match fault {
-            // Bytes that arrive after the next request look like the response to it.
+            // Bytes that arrive after the next request was sent look like the response to it.
             OriginFault::Unasked | OriginFault::TooLong => Some(Scope::Origin),
             _ => url.filter(|_| fault.is_harmful()).map(Scope::Url),
         };
@@ -200,7 +202,7 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
             if !respond(run, &end, (&request, start), fault, rng.clone()).await? {
                 return Ok(());
             }
-            // After an early response, the origin may end the connection.
+            // After an early response, the origin may close the connection.
             if rng.percent(30) {
                 return Ok(());
             }
@@ -223,8 +225,8 @@ async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the next request. Returns it as soon as its head has arrived or, if `is_whole`, when
-/// all of it has; also returns its size if all of it has arrived.
+/// Waits for the next request. Returns it as soon as its head has arrived, or with `is_whole` when
+/// all of it has arrived. Also returns the request's size if all of it has arrived.
 async fn receive(
     run: &Run,
     end: &WireEnd,
@@ -250,7 +252,7 @@ async fn receive(
     }
 }
 
-/// Checks that a whole request is byte for byte as a client sent it.
+/// Checks that a whole request is byte for byte the one that a client sent.
 fn check_request(run: &Run, request: &Request) {
     if !request.faults.is_empty() {
         run.fail(format!("the origin got {:?}", request.faults));
@@ -271,8 +273,7 @@ fn check_request(run: &Run, request: &Request) {
     }
 }
 
-/// Sends the response to a request, and returns whether the connection
-/// takes another request.
+/// Sends the response to a request. Returns whether the connection can take another request.
 async fn respond(
     run: &Run,
     end: &WireEnd,
@@ -314,7 +315,7 @@ async fn respond(
         let sizes = ["zz", "", "-1", "8000000000000000", "ffffffffffffffffff", "3 3"];
         let size = rng.pick(&sizes);
         end.write(format!("{size}\r\n").as_bytes()).await?;
-        // A server may take 2^63 for a size, and pass on the bytes behind it.
+        // A server might accept 2^63 as a size, and pass on the bytes that follow.
         let is_size = size.starts_with('8');
         end.write(if is_size { &answer.body[2..5] } else { b"abc\r\n" }).await?;
         return Ok(false);
@@ -335,8 +336,8 @@ async fn respond(
     Ok(is_whole)
 }
 
-/// Sends what a fault puts in the place of the response or before it. If it takes the place of the
-/// response, returns whether the connection takes another request.
+/// Sends the bytes that a fault puts in place of the response or before it. If they take its place,
+/// returns whether the connection can take another request.
 async fn respond_instead(
     end: &WireEnd,
     request: &Request,
@@ -382,8 +383,8 @@ async fn respond_instead(
     Ok(None)
 }
 
-/// Sends a response whose body ends with the connection, or is cut by a reset after `cut` bytes.
-/// Returns false: the connection takes no other request.
+/// Sends a response whose body ends with the connection, or is cut off by a reset after `cut`
+/// bytes. Returns false: the connection cannot take another request.
 async fn send_unframed(
     run: &Run,
     end: &WireEnd,
@@ -395,7 +396,7 @@ async fn send_unframed(
     end.write(&answer.body[..bytes]).await?;
     if cut.is_some() {
         run.paths.count(CUT_UNFRAMED);
-        // A reset takes the bytes away that are not read yet.
+        // A reset destroys the bytes that have not been read yet.
         sleep(Duration::from_millis(UNREAD_MS)).await;
         end.reset();
     }

@@ -1,4 +1,4 @@
-//! The paths through the server that a run counts. Some seed must take each of them.
+//! The paths through the server whose uses a run counts. Some seed must take each of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

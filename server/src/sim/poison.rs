@@ -1,5 +1,5 @@
-//! Hostile clients that want a response of their own making stored, or taken for that of another
-//! request.
+//! Hostile clients that try to have a response of their own making stored, or taken for the
+//! response to another request.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::run::Run;
 use super::wire::WireEnd;
 use super::world::LANGUAGES;
 
-/// The time between the requests of two clients that want a page of their making stored, since the
-/// page is not always fetched.
+/// The time between the requests of two clients that try to have their page stored. They try
+/// several times, because the page is not always fetched.
 const FIELD_PAUSE_MS: u64 = 40;
 
-/// Asks for spellings of a path that hide its route.
+/// Requests spellings of a path that hide its route.
 pub(super) async fn paths(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let spelling = CLOSED_SPELLINGS[number as usize % CLOSED_SPELLINGS.len()];
     let head = format!("GET {spelling}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -28,7 +28,7 @@ pub(super) async fn paths(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     Some(())
 }
 
-/// Asks for a URL with a field that is not in the key, and that the origin puts into the body.
+/// Requests a URL with a field that is not in the key, and that the origin copies into the body.
 pub(super) async fn fields(run: &Run, end: &WireEnd, url: usize, number: u64) -> Option<()> {
     sleep(Duration::from_millis(number * FIELD_PAUSE_MS)).await;
     let name = REFLECTED[number as usize % REFLECTED.len()];

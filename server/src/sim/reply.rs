@@ -10,8 +10,8 @@ use super::wire::WireEnd;
 use super::world::{Content, HEURISTIC_PERCENT, LANGUAGES, URL_COUNT, UrlKind, kind_of, tag_of};
 use crate::clock;
 
-/// Fields that the cache does not put into the key. The origin begins its body with the value of
-/// one that it gets, as if it made links from it.
+/// Fields that are not part of the cache's key. If a request has one of them, the origin begins its
+/// body with the field's value, as if it made links from it.
 pub(super) const REFLECTED: &[&str] = &[
     "X-Forwarded-Host",
     "X_Forwarded_Host",
@@ -40,13 +40,13 @@ impl OriginReply {
         end.write(piece).await
     }
 
-    /// Adds the number of the exchange, by which a client's response tells what became of it.
+    /// Adds the number of the exchange, by which the response of a client can be traced back to it.
     pub(super) fn number(&mut self, exchange: u64) {
         let line_bytes = self.head.find("\r\n").map_or(0, |at| at + 2);
         self.head.insert_str(line_bytes, &format!("X-Exchange: {exchange}\r\n"));
     }
 
-    /// Removes the framing, so that the body ends with the connection.
+    /// Removes the framing, so that the end of the connection marks the end of the body.
     pub(super) fn unframe(&mut self) {
         let is_framing = |line: &&str| {
             line.starts_with("Content-Length") || line.starts_with("Transfer-Encoding")
@@ -55,7 +55,7 @@ impl OriginReply {
         self.is_chunked = false;
     }
 
-    /// Returns an error without a lifetime, which a heuristic could keep fresh for long.
+    /// Returns an error response without a lifetime, which a heuristic could keep fresh for long.
     pub(super) fn missing() -> OriginReply {
         let head = format!("HTTP/1.1 404 x\r\n{}", last_modified(100_000_000))
             + "Cache-Control: stale-if-error=0\r\nContent-Length: 0\r\n\r\n";
@@ -129,8 +129,8 @@ impl OriginReply {
     }
 }
 
-/// Returns the fields that forbid storing, or give a lifetime and the limits of staleness. For some
-/// URLs they are targeted, beside a Cache-Control that says something else.
+/// Returns the fields that forbid storing, or that set a lifetime and the limits of staleness. For
+/// some URLs they are targeted, beside a Cache-Control that contradicts them.
 fn freshness(url: usize) -> String {
     let UrlKind { fresh_s, stale_s, is_heuristic, .. } = kind_of(url);
     if *is_heuristic {
@@ -150,13 +150,13 @@ fn freshness(url: usize) -> String {
     }
 }
 
-/// Returns a `Last-Modified` of so many seconds ago.
+/// Returns a `Last-Modified` field of `ago_s` seconds ago.
 fn last_modified(ago_s: u64) -> String {
     let date = write_date(clock::unix_seconds() - ago_s);
     format!("Last-Modified: {}\r\n", String::from_utf8_lossy(&date))
 }
 
-/// Parses a range, in the only form that the cache requests.
+/// Parses a range, but only in the form that the cache sends.
 fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let last: usize = if last.is_empty() { length.checked_sub(1)? } else { last.parse().ok()? };
@@ -175,7 +175,7 @@ pub(super) fn url_of(request: &Request) -> Option<usize> {
     (url < URL_COUNT && (is_normal || request.method == "POST")).then_some(url)
 }
 
-/// Whether a Cookie field has only the cookie of one client, which the settings keep.
+/// Whether a Cookie field has only one client's own cookie, which the settings keep.
 fn is_own(cookie: &str) -> bool {
     cookie.starts_with("client=") && !cookie.contains(';')
 }

@@ -1,7 +1,7 @@
 //! Pseudo-random numbers from a seed: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom
 //! number generators, 2014).
 
-/// A generator of numbers. A copy of it continues with the same numbers.
+/// A generator of pseudo-random numbers. A copy continues with the same numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Rng(u64);
 

@@ -28,11 +28,11 @@ const UNIX_SECONDS: u64 = 1_800_000_000;
 /// Time after the last act and the last client within which the server must come to rest.
 const REST_MS: u64 = 20_000;
 
-/// Largest time of a request, from its first byte to the last byte of its response, if the client
-/// reads without pauses.
+/// The longest time of a request, from its first byte to the last byte of its response, if the
+/// client reads without pauses.
 pub(super) const REQUEST_MS_MAX: u64 = 40_000;
 
-/// Largest virtual time of a run.
+/// The longest virtual time of a run.
 const RUN_MS_MAX: u64 = 600_000;
 
 /// The result of a run.
@@ -43,12 +43,13 @@ pub(super) struct Outcome {
     /// A hash of all events and bytes that the run traced, with their times.
     pub(super) trace: u64,
     pub(super) answered: u64,
-    /// Responses with an error of the server or of the origin, and connections without a response.
+    /// The number of responses with an error of the server or of the origin, and of connections
+    /// without a response.
     pub(super) failed: u64,
     pub(super) paths: PathCounts,
-    /// Number of requests for GET and HEAD.
+    /// The number of GET and HEAD requests.
     pub(super) requested: u64,
-    /// Those of them that a stored response could have answered.
+    /// The requests among them that a stored response could have answered.
     pub(super) missed: MissedCounts,
 }
 
@@ -66,17 +67,16 @@ pub(super) struct Run {
     pub(super) arriving: RefCell<Vec<usize>>,
     pub(super) paths: RunPaths,
     pub(super) attacked: AttackedLog,
-    /// See [`Run::pressure`].
+    /// Reads the value that [`Run::pressure`] returns.
     pub(super) read_pressure: OnceCell<Box<dyn Fn() -> u64>>,
-    /// See [`Run::ledger`].
+    /// Reads the value that [`Run::ledger`] returns.
     pub(super) read_ledger: OnceCell<Box<dyn Fn() -> StoreLedger>>,
     pub(super) ideal: IdealCache,
-    /// Number of requests of well-behaved clients for GET and HEAD that got a response, and those
-    /// that a stored response could have answered.
+    /// The number of GET and HEAD requests of well-behaved clients that got a response; then those
+    /// among them that a stored response could have answered.
     pub(super) requested: Cell<u64>,
     pub(super) missed: RefCell<MissedCounts>,
-    /// For each exchange of which a client got the response: why it was not stored, or an empty
-    /// text.
+    /// For each exchange whose response reached a client: why it was not stored, or an empty text.
     pub(super) exchanges: RefCell<BTreeMap<u64, String>>,
     origin_requests: Cell<u64>,
     pub(super) queues: Vec<PendingConnections>,
@@ -95,18 +95,18 @@ impl Run {
         };
         let failed =
             FailedRequest { url, worker: usize::MAX, is_unsafe: false, has_begun: false, began_ms };
-        // Attacks take connections to the origin away from others, but only for a while.
+        // Attacks take connections to the origin from others, but only for a while.
         self.blame.excuses(&failed) || self.scenario.acts.iter().any(is_attacked)
     }
 
-    /// Records that a promise is broken. Only the first failure of a run is kept.
+    /// Records a broken promise. Only the first failure of a run is kept.
     pub(super) fn fail(&self, why: String) {
         let at_ms = self.now_ms();
         self.failure.borrow_mut().get_or_insert_with(|| format!("at {at_ms} ms: {why}"));
     }
 
-    /// Records a request that got an error or no whole response. The run fails unless a disturbance
-    /// excuses one of `failed`.
+    /// Records requests that got an error or an incomplete response. The run fails unless a
+    /// disturbance excuses one of `failed`.
     pub(super) fn blame(&self, failed: impl IntoIterator<Item = FailedRequest>, why: &str) {
         self.failed.update(|count| count + 1);
         let failed: Vec<FailedRequest> = failed.into_iter().collect();
@@ -115,22 +115,22 @@ impl Run {
         }
     }
 
-    /// Returns how often the server has taken memory or an origin connection away from a client.
+    /// Returns how often the server has taken memory or a connection to the origin from a client.
     pub(super) fn pressure(&self) -> u64 {
         self.read_pressure.get().map_or(0, |read| read())
     }
 
-    /// Returns what the store and the fetches of the server have counted.
+    /// Returns the counts of the server's store and fetches.
     pub(super) fn ledger(&self) -> StoreLedger {
         self.read_ledger.get().map_or(StoreLedger::default(), |read| read())
     }
 
-    /// Returns the beginning of an exchange with the origin that begins now.
+    /// Returns the facts at the beginning of an exchange with the origin that starts now.
     pub(super) fn fetch_start(&self) -> FetchStart {
         FetchStart { at: Instant::now(), ledger: self.ledger() }
     }
 
-    /// Returns the instant of a time of the run.
+    /// Returns the instant of the time `ms` of the run, in milliseconds since its start.
     pub(super) fn at(&self, ms: u64) -> Instant {
         self.began + Duration::from_millis(ms)
     }
@@ -151,7 +151,7 @@ impl Run {
         }
     }
 
-    /// Adds an event, with its time, to the hash that has to be the same in every run of the seed.
+    /// Adds an event and its time to the hash, which must be the same in every run of the seed.
     pub(super) fn trace(&self, what: &str, bytes: &[u8]) {
         let mix =
             |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
@@ -180,8 +180,8 @@ impl Run {
         self.queues[worker].connect(from, Rng::of(&[self.scenario.seed, 1, number]))
     }
 
-    /// Returns the generator for the next response of the origin, and the percentage of responses
-    /// that have a fault.
+    /// Returns the generator for the origin's next response, and the percentage of responses that
+    /// have a fault.
     pub(super) fn origin_request(&self) -> (Rng, u64) {
         let number = self.origin_requests.get();
         self.origin_requests.set(number + 1);

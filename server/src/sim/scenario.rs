@@ -4,7 +4,7 @@ use super::attack::Attack;
 use super::rng::Rng;
 use super::world::{LANGUAGES, SPELLINGS, Spelling, URL_COUNT};
 
-/// The acts of a run, and its conditions.
+/// The acts of a run, and its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub(super) seed: u64,
@@ -12,9 +12,9 @@ pub(super) struct Scenario {
     pub(super) origin_fault_percent: u64,
     pub(super) refused_percent: u64,
     pub(super) cache_bytes: u64,
-    /// The largest number of stored variants of a URL.
+    /// The largest number of variants that are stored for a URL.
     pub(super) variants_max: usize,
-    /// The length of the parts in which ranges are requested.
+    /// The length of the units in which ranges are requested.
     pub(super) range_unit_bytes: u64,
     pub(super) worker_count: usize,
     pub(super) acts: Vec<Act>,
@@ -24,23 +24,23 @@ pub(super) struct Scenario {
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub(super) at_ms: u64,
-    /// The index of the act before shortening. The address of its client and the random numbers of
-    /// its connection derive from the index.
+    /// The index that the act had before shortening. The address of its client and the random
+    /// numbers of its connection derive from it.
     pub(super) number: u64,
     pub(super) kind: ActKind,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum ActKind {
-    /// A client sends requests on a connection of its own.
+    /// A client sends requests on its own connection.
     Session { worker: usize, asks: Vec<Ask>, is_pipelined: bool, reading: Reading },
     /// The origin changes a resource.
     Change { url: usize },
     /// The origin changes the URL, or all URLs with its tag; then a client purges them.
     Purge { worker: usize, url: usize, is_soft: bool, by_tag: bool, spelling: Spelling },
-    /// The origin changes every resource; then an operator purges all of them.
+    /// The origin changes all resources; then an operator purges all of them.
     PurgeAll { is_soft: bool },
-    /// A client sends a part of a request, and then nothing more.
+    /// A client sends a part of a request, and nothing afterwards.
     Silence { worker: usize, bytes: usize },
     /// The time of day steps forward or back.
     ClockStep { ms: i64 },
@@ -48,13 +48,13 @@ pub(super) enum ActKind {
     Reload { idle_ms: u64 },
     /// A worker ends without a drain, and a new worker takes its place.
     Restart { worker: usize },
-    /// A worker has no descriptor for a further connection for some time.
+    /// A worker has no free descriptor for a connection for some time.
     Exhaust { worker: usize, ms: u64 },
-    /// Many hostile clients attack a worker, from so many networks.
+    /// Many hostile clients from `network_count` networks attack a worker.
     Attack { worker: usize, attack: Attack, network_count: u64 },
 }
 
-/// A request of a client for a URL.
+/// A client's request for a URL.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
     pub(super) url: usize,
@@ -65,11 +65,11 @@ pub(super) struct Ask {
     pub(super) is_conditional: bool,
     pub(super) range: Option<(usize, usize)>,
     pub(super) no_cache: bool,
-    /// Whether the request has a cookie, which is its client's own.
+    /// Whether the request has the client's own cookie.
     pub(super) has_cookie: bool,
-    /// Whether the version of the request is HTTP/1.0, so that it is the last of its connection.
+    /// Whether the request is HTTP/1.0, so that it is the last request of its connection.
     pub(super) is_http_10: bool,
-    /// The request is a POST with this body.
+    /// The body, if the request is a POST.
     pub(super) post: Option<PostBody>,
 }
 
@@ -83,17 +83,17 @@ pub(super) struct PostBody {
     pub(super) break_off: BreakOff,
 }
 
-/// The way in which a client ends a body early, after the given number of bytes.
+/// How a client ends a body early, after the given number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakOff {
     Never,
-    /// The client sends nothing more.
+    /// The client sends nothing further.
     Stop(usize),
     /// The client resets the connection.
     Reset(usize),
 }
 
-/// The way in which a client reads responses.
+/// How a client reads responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     Eager,
@@ -115,7 +115,7 @@ impl Scenario {
         let worker_count = rng.pick(&[1, 2, 2, 3]);
         let act_count = rng.between(20, 120);
         let span_ms = rng.pick(&[200, 5_000, 40_000]);
-        // Most requests are for two URLs, so that requests for the same URL overlap.
+        // Most requests are for two URLs, so that requests for one URL overlap.
         let hot = [rng.below(URL_COUNT as u64) as usize, rng.below(URL_COUNT as u64) as usize];
         let crawl_count = rng.pick(&[0, 0, 0, 0, 2, 5]);
         let acts = (0..act_count + crawl_count).map(|number| {
@@ -148,8 +148,8 @@ impl Scenario {
         }
     }
 
-    /// Returns a scenario with fewer acts that still fails. Ever smaller parts of the acts are left
-    /// out; `fails` plays a scenario and returns whether it fails.
+    /// Returns a scenario with fewer acts that still fails. Leaves out ever smaller parts of the
+    /// acts; `fails` plays a scenario and returns whether it fails.
     pub(super) fn shortened(&self, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
         let mut short = self.clone();
         let mut part = short.acts.len().div_ceil(2);
@@ -259,7 +259,7 @@ impl Ask {
         }
     }
 
-    /// Whether no other request can follow on the connection.
+    /// Whether no further request can follow on the connection.
     pub(super) fn ends_connection(&self) -> bool {
         self.is_http_10 || self.break_off() != BreakOff::Never
     }

@@ -41,7 +41,7 @@ use crate::worker::{Worker, WorkerParts};
 struct SimWorker {
     worker: Rc<Worker>,
     commands: mpsc::UnboundedSender<WorkerCommand>,
-    /// Holds all of the worker's tasks.
+    /// The task that contains all tasks of the worker.
     task: JoinHandle<()>,
 }
 
@@ -151,7 +151,7 @@ impl SimServer {
         SimWorker { worker, commands, task }
     }
 
-    /// Returns how often each path was taken that counters of the server count.
+    /// Returns how often each path was taken, for the paths that the server's counters count.
     pub(super) fn paths(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let sum = |counter: Counter| self.counters.sum(counter.index());
         let stats = self.store.stats();
@@ -200,7 +200,7 @@ impl SimServer {
         self.workers.insert(index, worker);
     }
 
-    /// Changes every resource at the origin, then purges all of them as an operator does.
+    /// Changes all resources at the origin, then purges all of them in the way an operator does.
     pub(super) fn purge_all(&self, run: &Rc<Run>, is_soft: bool) -> JoinHandle<()> {
         let (run, purger) = (Rc::clone(run), self.purger.clone());
         let urls = 0..URL_COUNT;
@@ -226,7 +226,7 @@ impl SimServer {
         })
     }
 
-    /// Checks that the server is at rest, then ends it. The checks precede the end of the workers,
+    /// Checks that the server is at rest, then ends it. The checks come before the workers end,
     /// because a worker that ends frees everything that it still holds.
     pub(super) async fn end(mut self, run: &Run) {
         if self.counters.sum(Counter::Panics.index()) > 0 {
@@ -262,7 +262,7 @@ impl SimWorker {
     }
 }
 
-/// Returns the function that reads the counts of the store and of fetches.
+/// Returns a function that reads the counts of the store and of fetches.
 fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> StoreLedger> {
     Box::new(move || {
         let stats = store.stats();
@@ -278,8 +278,8 @@ fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> Store
     })
 }
 
-/// Returns the configuration of the site of a host. All addresses lead to the same origin, but the
-/// server does not know that.
+/// Returns the configuration of the site of a host. All origin addresses lead to the same origin,
+/// but the server does not know that.
 fn site(host: &str, origin: impl Display) -> String {
     format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\norigin = \"http://{origin}\"\n")
 }

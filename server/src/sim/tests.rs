@@ -1,4 +1,4 @@
-//! Many seeds keep all promises, and two runs of a seed are equal.
+//! Many seeds keep all promises, and two runs of the same seed are equal.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -17,11 +17,11 @@ use super::scenario::{Act, ActKind, Ask, Reading, Scenario};
 /// Number of seeds that a test plays if `FOREBAY_SEEDS` is not set. `scripts/simulate` sets it.
 const SEED_COUNT: u64 = 30;
 
-/// Number of seeds that is large enough for each path to be taken at least once.
+/// A number of seeds that is large enough for each path to be taken at least once.
 const SEEDS_WITH_ALL_PATHS: u64 = 300;
 
-/// Largest real time of one run, in seconds. When a run takes longer, the process ends, if
-/// `FOREBAY_SEEDS` is set.
+/// The longest real time of one run, in seconds. If a run takes longer and `FOREBAY_SEEDS` is set,
+/// the process ends.
 const HANG_S: u64 = 180;
 
 fn number_of(variable: &str) -> Option<u64> {
@@ -40,8 +40,8 @@ impl Drop for SeedGuard {
     }
 }
 
-/// Starts a thread that ends the process when a run hangs. The returned channel takes the seed of
-/// each run that begins.
+/// Starts a thread that ends the process if a run hangs. The seed of each run that begins must be
+/// sent to the returned channel.
 fn watch_for_hangs() -> Sender<u64> {
     let (sender, seeds) = channel();
     std::thread::spawn(move || {
@@ -97,7 +97,7 @@ struct Totals {
     missed: BTreeMap<MissedReuse, MissedTotal>,
 }
 
-/// The number of requests of a row of the listing, and the first seed that has one.
+/// The number of requests in a row of the list, and the first seed that has such a request.
 #[derive(Clone, Copy)]
 struct MissedTotal {
     count: u64,
@@ -142,7 +142,8 @@ impl Totals {
     }
 }
 
-/// The seeds that are still to be played. Dropping it during a panic ends the play.
+/// The seeds that are still to be played. If it is dropped during a panic, no further seeds are
+/// played.
 struct SeedQueue<'a> {
     next: &'a AtomicU64,
     end: u64,
@@ -164,12 +165,12 @@ impl Drop for SeedQueue<'_> {
     }
 }
 
-/// Plays seeds with one thread for each processor.
+/// Plays seeds on one thread per processor.
 fn play_seeds(seeds: Range<u64>, is_watched: bool) -> Totals {
     let next = AtomicU64::new(seeds.start);
     let play_some = || {
         let watch = is_watched.then(watch_for_hangs);
-        // The watch lasts as long as the thread.
+        // The thread is watched until it ends.
         let began = |seed| _ = watch.as_ref().map(|watch| watch.send(seed));
         let mut totals = Totals::default();
         for seed in (SeedQueue { next: &next, end: seeds.end }) {
@@ -211,7 +212,7 @@ fn seeds_keep_all_promises() {
 
 #[test]
 fn a_request_that_a_stored_response_could_have_answered_is_listed() {
-    // A URL whose responses are fresh for a minute.
+    // This URL's responses are fresh for a minute.
     let plain = Ask::plain(9, "");
     let refusing = Ask { no_cache: true, ..plain.clone() };
     let act = |number, at_ms, asks| {

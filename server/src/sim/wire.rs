@@ -18,7 +18,7 @@ use super::rng::Rng;
 use super::run::Run;
 use crate::transport::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
-/// The address of the only origin, as far as the server of most URLs knows.
+/// The origin's address. For most URLs the server knows only this address.
 pub(super) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
 
 /// One direction of a connection: the bytes that are in transit.
@@ -31,13 +31,14 @@ struct Pipe {
     is_closed: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Number of bytes that were read.
+    /// The number of bytes that were read.
     read_bytes: u64,
-    /// The reads that are waited for: the number of bytes up to each, and its time once it is done.
+    /// The reads whose times are recorded: for each, the number of bytes up to it, and its time
+    /// once it has happened.
     awaited: Vec<(u64, Arrival)>,
 }
 
-/// The time at which bytes were read from a connection; `None` if they were not.
+/// The time at which bytes were read from a connection; `None` if they have not been read.
 pub(super) type Arrival = Rc<Cell<Option<Instant>>>;
 
 impl Pipe {
@@ -57,12 +58,12 @@ impl Pipe {
 /// A connection in memory, with both directions.
 #[derive(Debug)]
 struct Wire {
-    /// The two directions, each at the index of the side that writes.
+    /// The two directions. The index is the side that writes.
     pipes: [Pipe; 2],
     is_reset: bool,
     room_bytes: usize,
-    /// Number of further reads and writes that move at most `step_bytes_max` bytes. It is limited,
-    /// because a long body in tiny steps would dominate the duration of the run.
+    /// The number of reads and writes that still move at most `step_bytes_max` bytes. It is
+    /// limited, because a long body in tiny steps would dominate the duration of the run.
     small_steps: u32,
     step_bytes_max: u64,
     rng: Rng,
@@ -97,7 +98,7 @@ pub(super) struct WireEnd {
     resets: bool,
 }
 
-/// Makes a connection, and returns its two ends. Its buffer size and its steps follow from `rng`.
+/// Creates a connection, and returns its two ends. Its buffer size and its steps derive from `rng`.
 pub(super) fn connection(mut rng: Rng) -> (WireEnd, WireEnd) {
     let room_bytes = rng.pick(&[3_000, 20_000, 64_000, 300_000]);
     let step_bytes_max = rng.pick(&[7, 900, 20_000]);
@@ -170,7 +171,8 @@ impl WireEnd {
         Poll::Ready(Ok(written))
     }
 
-    /// Returns the time at which the other side will have read all bytes that were written.
+    /// Returns a cell that receives the time at which the other side has read all bytes that were
+    /// written.
     pub(super) fn arrival(&self) -> Arrival {
         let pipe = &mut self.wire.borrow_mut().pipes[self.side];
         let arrival = Arrival::default();
@@ -204,7 +206,7 @@ impl WireEnd {
                 match self.poll_read(cx, &mut space) {
                     Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                     Poll::Ready(Ok(count)) => all.extend_from_slice(&space[..count]),
-                    // Bytes that were read are returned before an error is.
+                    // Bytes that were read are returned before an error is reported.
                     _ if !all.is_empty() => return Poll::Ready(Ok(())),
                     other => return other.map_ok(|_| ()),
                 }
@@ -289,7 +291,7 @@ impl Transport for SimTransport {
 struct Backlog {
     waiting: VecDeque<(WireEnd, SocketAddr)>,
     waker: Option<Waker>,
-    /// The end of the time in which there is no descriptor for a further connection.
+    /// The time until which no descriptor is free for a further connection.
     exhausted_until: Option<Instant>,
 }
 
@@ -307,7 +309,7 @@ impl PendingConnections {
         own
     }
 
-    /// Leaves no descriptor for a further connection for some time.
+    /// Leaves no free descriptor for a further connection for some time.
     pub(super) fn exhaust(&self, ms: u64) {
         let until = Instant::now() + Duration::from_millis(ms);
         self.0.borrow_mut().exhausted_until = Some(until);
@@ -343,7 +345,7 @@ fn transport((end, peer): (WireEnd, SocketAddr)) -> Box<dyn Transport> {
 
 impl Listener for SimListener {
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>> {
-        // As in Linux, this does not depend on whether a connection waits.
+        // As in Linux, the error does not depend on whether a connection waits.
         if self.0.is_exhausted() {
             return Poll::Ready(Err(Errno::MFILE.into()));
         }

@@ -2,42 +2,42 @@
 
 use std::collections::BTreeMap;
 
-/// Tolerance of times: they may be rounded to a second both when they are taken and when they are
+/// Tolerance of times: they may be rounded to seconds both when they are recorded and when they are
 /// used.
 pub(super) const ROUNDING_MS: u64 = 2_000;
 
 /// The properties of a URL, which do not change during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UrlKind {
-    /// Freshness lifetime of responses in seconds; `None` if they must not be stored.
+    /// The freshness lifetime of responses in seconds; `None` if they must not be stored.
     pub(super) fresh_s: Option<u64>,
     pub(super) has_etag: bool,
     pub(super) varies: bool,
     pub(super) is_chunked: bool,
-    /// Approximate length of bodies.
+    /// The approximate length of bodies.
     pub(super) body_bytes: usize,
-    /// The times in seconds for which a response may be used stale: while it is validated, and if
+    /// The times in seconds for which a response may be used stale: while it is validated, and when
     /// the origin fails.
     pub(super) stale_s: Option<(u64, u64)>,
-    /// Whether the origin sets the cookie of a request again, as if it were a session.
+    /// Whether the origin sets the cookie of a request again, as with a session.
     pub(super) sets_cookie: bool,
-    /// Whether the origin gives no lifetime, but a `Last-Modified` from which [`HEURISTIC_PERCENT`]
-    /// makes it, and a page of its own for each cookie.
+    /// Whether the origin gives no lifetime, but a `Last-Modified` from which the lifetime follows
+    /// by [`HEURISTIC_PERCENT`], and a different page for each cookie.
     pub(super) is_heuristic: bool,
 }
 
 /// The time in seconds for which a response may be used stale if the origin cannot be reached and
-/// the response does not say otherwise.
+/// the response does not set another time.
 pub(super) const STALE_IF_UNREACHABLE_S: u64 = 8;
 
-/// The lifetime in seconds that the heuristic gives to an error at most.
+/// The longest lifetime in seconds that the heuristic gives to an error.
 pub(super) const ERROR_S: u64 = 4;
 
 /// The percentage of the time since `Last-Modified` for which a response without a lifetime is
 /// fresh.
 pub(super) const HEURISTIC_PERCENT: u64 = 10;
 
-/// Number of URLs of the site: `/u0`, `/u1` and so on. Together, their responses are larger than a
+/// Number of URLs of the site: `/u0`, `/u1` and so on. Together, their responses do not fit into a
 /// small cache.
 pub(super) const URL_COUNT: usize = 8 * KINDS.len();
 
@@ -94,8 +94,8 @@ impl UrlKind {
         UrlKind { is_heuristic: true, ..self }
     }
 
-    /// Returns the time in milliseconds for which a response may be used stale, for a `detail` of
-    /// Cache-Status that says why it is; `None` for other details.
+    /// Returns the time in milliseconds for which a response may be used stale, if the `detail` of
+    /// Cache-Status names the permission to do so; `None` for other details.
     fn stale_ms(&self, detail: &str) -> Option<u64> {
         let seconds = match detail {
             "stale-while-revalidate" => self.stale_s.map_or(0, |(revalidate_s, _)| revalidate_s),
@@ -109,12 +109,12 @@ impl UrlKind {
     }
 }
 
-/// The use of a response that the oracle judges.
+/// A response to a request, with the facts by which the oracle judges it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseUse<'a> {
     /// Whether the request asked for validation.
     pub(super) must_validate: bool,
-    /// The number of the event at which the request began.
+    /// The number of the event with which the request began.
     pub(super) event: u64,
     pub(super) began_ms: u64,
     pub(super) ended_ms: u64,
@@ -130,8 +130,8 @@ pub(super) fn tag_of(url: usize) -> String {
 /// Languages that a client may request; the empty text stands for a request without a language.
 pub(super) const LANGUAGES: &[&str] = &["de", "en", "fr", ""];
 
-/// The forms in which a client sends a request, all of which have the same normal form: the query,
-/// a language range of the wanted language, and a cookie.
+/// Equivalent forms of a request, all of which have the same normal form: the query, a language
+/// range for the wanted language, and a cookie.
 pub(super) const SPELLINGS: &[Spelling] = &[
     Spelling { query: "", ranges: ("", ""), cookie: "" },
     Spelling { query: "", ranges: ("", ""), cookie: "" },
@@ -144,7 +144,7 @@ pub(super) const SPELLINGS: &[Spelling] = &[
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spelling {
     pub(super) query: &'static str,
-    /// The text before and after the language.
+    /// The texts before and after the language.
     pub(super) ranges: (&'static str, &'static str),
     pub(super) cookie: &'static str,
 }
@@ -174,7 +174,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Returns the body, each part of which names URL, version and language.
+    /// Returns the body, each part of which contains the URL, the version and the language.
     pub(super) fn body(&self) -> Vec<u8> {
         let mean = kind_of(self.url).body_bytes;
         if mean == 0 {
@@ -193,8 +193,8 @@ impl Content {
     }
 }
 
-/// Returns the body of an act's POST. The body looks like numbered requests that no client sends,
-/// so that a server which takes bytes of a body for a request is noticed at once.
+/// Returns the body of an act's POST. It looks like numbered requests that no client sends, so that
+/// the run notices at once if a server parses bytes of a body as a request.
 pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < bytes {
@@ -206,13 +206,14 @@ pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
     body
 }
 
-/// A promise: requests that begin after the event get at least the version. Events are numbered,
-/// because many happen in one millisecond.
+/// A promise: requests that begin after the event get at least this version. Events are numbered,
+/// because many of them happen within one millisecond.
 #[derive(Clone, Copy, Debug)]
 struct VersionFloor {
     event: u64,
     version: usize,
-    /// Whether a soft purge promised it: an older version is stale, and may be used as such.
+    /// Whether the promise comes from a soft purge: an older version is then stale, and may be used
+    /// as such.
     is_soft: bool,
 }
 
@@ -225,7 +226,7 @@ pub(super) struct SiteHistory {
     /// For each URL, promises about its versions.
     floors: BTreeMap<usize, Vec<VersionFloor>>,
     event_count: u64,
-    /// The sum of all clock steps, by which the server's idea of freshness may be wrong.
+    /// The sum of all clock steps. The server's idea of freshness may be wrong by this time.
     pub(super) stepped_ms: u64,
 }
 
@@ -247,7 +248,7 @@ impl SiteHistory {
     }
 
     /// Promises that requests that begin from now on get this version or a later one; after a soft
-    /// purge, or an older one as a stale response.
+    /// purge, they may also get an older one as a stale response.
     pub(super) fn promise(&mut self, url: usize, version: usize, is_soft: bool) {
         let event = self.event();
         self.floors.entry(url).or_default().push(VersionFloor { event, version, is_soft });
@@ -256,7 +257,7 @@ impl SiteHistory {
     /// Checks that a request may get this content.
     ///
     /// # Errors
-    /// The reason that the request may not get this content.
+    /// The reason why it may not.
     pub(super) fn check(&self, content: &Content, usage: ResponseUse<'_>) -> Result<(), String> {
         let ResponseUse { must_validate, event, began_ms, ended_ms, detail } = usage;
         let Content { url, version, .. } = *content;
