@@ -92,7 +92,7 @@ fn hits_allocate_nothing(rules: Option<String>) {
     client.set_nodelay(true).expect("a socket");
     let mut answer = vec![0; 1 << 20];
     for (request, begin) in KINDS {
-        // The first request fetches, and the others fill pools and buffers.
+        // The first request fetches the response, and the others fill pools and buffers.
         for _ in 0..50 {
             ask(&mut client, request, &mut answer);
         }

@@ -55,7 +55,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     pieces.map(|piece| piece.split("```").next().unwrap_or_default()).collect()
 }
 
-/// Returns the texts in backquotes outside of fenced blocks.
+/// Returns the texts in backquotes outside fenced blocks.
 fn quoted(page: &str) -> BTreeSet<&str> {
     let prose = page.split("```").step_by(2);
     prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
@@ -127,7 +127,7 @@ fn the_page_of_lock_classes_is_the_one_that_the_table_gives() {
     is_up_to_date("docs/locks.md", &wanted);
 }
 
-/// Compares the page with the wanted text, after writing it if `UPDATE_DOCS=1` is set.
+/// Compares the page with the wanted text; first writes the page if `UPDATE_DOCS=1` is set.
 fn is_up_to_date(page: &str, wanted: &str) {
     let path = root().join(page);
     if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
@@ -202,7 +202,7 @@ fn the_pages_of_operations_name_only_counters_that_exist() {
     }
 }
 
-/// Whether the setting bounds something, by its name.
+/// Whether the setting is a limit, judging by its name.
 fn is_limit(setting: &Setting) -> bool {
     ["_max", "_min", "_grace_ms"].iter().any(|end| setting.name.ends_with(end))
 }

@@ -1,5 +1,5 @@
-//! Origins by name, with a scripted resolver: how often the resolver is asked, which addresses are
-//! tried, and how requests end when it fails or does not answer.
+//! Origins with names, and a scripted resolver: how often the resolver is called, which addresses
+//! are tried, and how requests end when it fails or does not answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ struct Server {
 
 impl Server {
     /// Starts a server in front of an origin that has a name, with a resolver that follows this
-    /// script. Connections to the origin are not kept, so that each request needs an address.
+    /// script. Connections to the origin are not kept open, so that each request needs an address.
     fn start(script: Vec<Does>, flags: &[(&str, &str)]) -> Server {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let own = format!("forebay-hosts-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -182,7 +182,7 @@ fn the_last_addresses_stay_in_use_while_the_resolver_fails() {
         let server = Server::start(vec![finds.clone(), fails], &flags);
         for turn in 0..10 {
             assert_eq!(server.status(), 200, "turn {turn}");
-            // The clock advances by at least one tick.
+            // Wait until the clock has advanced by at least one tick.
             let now_ms = clock::monotonic_ms();
             eventually("the addresses are stale", || clock::monotonic_ms() > now_ms + 1);
         }
@@ -212,7 +212,7 @@ fn a_resolver_that_hangs_delays_neither_requests_with_an_address_nor_the_stop() 
     let (origin, gate) = (Origin::echo(), Gate::new());
     let hangs = Does::Hangs(gate.clone(), Vec::new());
     let script = vec![Does::Finds(vec![origin.address()]), hangs];
-    // The limit is longer than the test waits, so only the last address can help.
+    // The connect timeout is longer than the test waits, so only the last address can help.
     let flags = [("origin-address-ms-max", "1ms"), ("origin-connect-ms-max", "10m")];
     let mut server = Server::start(script, &flags);
     for turn in 0..3 {
@@ -242,7 +242,7 @@ fn a_request_without_an_address_waits_for_as_long_as_a_connection_may_take() {
 fn a_name_without_addresses_is_not_resolved_for_each_request() {
     for fails in [Does::Fails, Does::Finds(Vec::new()), Does::Panics] {
         let started_ms = clock::monotonic_ms();
-        // A panic takes long on a busy machine.
+        // On a busy machine, a panic takes long.
         let server = Server::start(vec![fails], &[("origin-connect-ms-max", "1m")]);
         for turn in 0..20 {
             assert_eq!(server.status(), 502, "turn {turn}");

@@ -20,10 +20,10 @@ use forebay_testkit::{Client, Gate, Origin, Script, Signal, eventually};
 const RULE: &str = "cond %{READ_REQUEST_HDR_HOOK} [AND]\n\
                     cond %{CLIENT-URL:PATH} /^hang/\n    run-plugin hang\n";
 
-/// Time for an admin request while a worker hangs. A worker hangs for longer in these tests.
+/// Time for an admin request while a worker hangs. In these tests a worker hangs for longer.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A filter that blocks its worker: in each run, until the next gate opens.
+/// A filter that blocks its worker: each run blocks until the next gate opens.
 #[derive(Clone)]
 struct Hang {
     gates: [Gate; 2],
@@ -51,10 +51,10 @@ struct HangingServer {
     admin: SocketAddr,
     counters: CounterFile,
     stopper: Stopper,
-    /// Times that the configuration was read again.
+    /// How often the configuration was read again.
     loads: Arc<AtomicUsize>,
     thread: JoinHandle<bool>,
-    /// Signals reach every server of the process, so there is one at a time.
+    /// Signals reach every server of the process, so these tests must not run at the same time.
     _only: MutexGuard<'static, ()>,
 }
 
@@ -127,7 +127,7 @@ impl HangingServer {
         self.admin("GET /healthz")
     }
 
-    /// Tries to take over from this server, and returns the reason that it failed.
+    /// Tries to take over from this server, and returns the reason why that failed.
     fn upgrade_error(&self) -> String {
         let setup = (self.worker_count, 0);
         let config = config(&self.origin, &self.folder, &self.hang, setup, self.address);
@@ -181,7 +181,7 @@ fn events() -> &'static Mutex<String> {
 
 /// Starts recording events, for all servers of the process.
 fn record_events() {
-    // A second server keeps the first recorder.
+    // If a recorder is already set, that one stays.
     let _ = tracing::subscriber::set_global_default(EventRecorder);
 }
 
@@ -214,7 +214,7 @@ impl tracing::Subscriber for EventRecorder {
     fn exit(&self, _: &tracing::span::Id) {}
 }
 
-/// The number of recorded lines that have all of these texts.
+/// Returns the number of recorded lines that contain all of these texts.
 fn event_count(texts: &[&str]) -> usize {
     let lines = events().lock().clone();
     lines.lines().filter(|line| texts.iter().all(|text| line.contains(text))).count()
@@ -289,7 +289,8 @@ fn a_worker_that_hangs_delays_no_scrape_no_reload_and_no_answer_of_the_others() 
     server.thread.join().expect("no panic");
 }
 
-/// Asserts that a client gets a stored page. The others may wait for the worker that hangs.
+/// Asserts that one of the clients gets a stored page. The others may wait for the worker that
+/// hangs.
 fn assert_hits(clients: Vec<Client>) {
     let (tell, told) = mpsc::channel();
     for mut client in clients {
