@@ -2,7 +2,7 @@
 //!
 //! The kernel spreads connections over the sockets (SO_REUSEPORT), so that no worker waits for
 //! another. When the last descriptor of a socket is closed, the connections in its queue are lost.
-//! Therefore every socket that was handed over from another process gets a worker that accepts from
+//! Therefore every socket that was inherited from another process gets a worker that accepts from
 //! it.
 
 use std::io;
@@ -20,22 +20,22 @@ pub(crate) struct ListenSocket {
     pub(crate) is_tls: bool,
 }
 
-/// The sockets for clients, all at one address.
+/// The sockets for clients at one address.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) address: SocketAddr,
     /// Listening sockets, at least one.
     pub(crate) sockets: Vec<std::net::TcpListener>,
-    /// Bound sockets that do not listen yet, for workers that would otherwise have none.
+    /// Bound sockets that do not listen yet, for workers that would otherwise have no socket.
     pub(crate) further: Vec<std::net::TcpListener>,
 }
 
 impl Listeners {
-    /// Binds `count` sockets to `address`; port 0 takes a free one.
+    /// Binds `count` sockets to `address`; port 0 means any free port.
     ///
     /// # Errors
-    /// The address is in use. A server that would share its port is an error too, because each of
-    /// the two servers would get only half of the connections.
+    /// The address is in use. It is also an error if another server would share the port, because
+    /// then each of the two servers would get only half of the connections.
     pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Listeners> {
         if address.port() != 0 {
             let alone = bound(address, false)?;
@@ -54,12 +54,12 @@ impl Listeners {
         Ok(Listeners { address, sockets, further: Vec::new() })
     }
 
-    /// Takes over sockets that already listen at `address`, and binds the further sockets that
-    /// `count` workers need. Further sockets listen only after [`Listeners::listen_further`],
-    /// because their connections would be lost if this process failed to take over.
+    /// Takes over sockets that already listen at `address`, and binds the additional sockets that
+    /// `count` workers need. Those listen only after [`Listeners::listen_further`], because their
+    /// connections would be lost if this process failed to take over.
     ///
     /// # Errors
-    /// A socket has another address, no socket listens, or a further socket cannot be bound.
+    /// A socket has another address, no socket listens, or an additional socket cannot be bound.
     pub(crate) fn take_over(
         address: SocketAddr,
         mut sockets: Vec<std::net::TcpListener>,
@@ -91,8 +91,8 @@ impl Listeners {
         self.sockets.iter().chain(&self.further).map(std::net::TcpListener::try_clone).collect()
     }
 
-    /// Spreads the sockets over the workers, which may have sockets for other addresses; every
-    /// socket gets a worker. Returns the further sockets.
+    /// Spreads the sockets over the workers, which may already have sockets for other addresses;
+    /// every socket gets a worker. Returns the additional sockets.
     fn spread(
         self,
         is_tls: bool,
@@ -105,7 +105,7 @@ impl Listeners {
         self.further
     }
 
-    /// Gives the further sockets to the last workers, which have no socket at this address.
+    /// Gives the additional sockets to the last workers, which have no socket at this address.
     fn spread_further(
         further: Vec<std::net::TcpListener>,
         is_tls: bool,
@@ -134,10 +134,10 @@ impl Listeners {
         (of_workers, further)
     }
 
-    /// Makes a further socket listen, so that it gets its share of the connections.
+    /// Makes an additional socket listen, so that it gets its share of the connections.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system refuses to make it listen.
     pub(crate) fn listen_further(socket: &std::net::TcpListener) -> io::Result<()> {
         socket2::SockRef::from(socket).listen(LISTEN_BACKLOG)
     }
@@ -146,10 +146,10 @@ impl Listeners {
 fn bound(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
     let socket =
         socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Lets a new server bind a port that was in use a moment ago.
+    // Lets a new server bind a port that was in use until a moment ago.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
-    // Accepted sockets inherit this option, which spares a system call for each of them.
+    // Accepted sockets inherit this option, which saves a system call for each of them.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

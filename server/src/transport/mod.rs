@@ -2,16 +2,24 @@
 //! transport.
 //!
 //! No other code on the path of a request names a socket; the engine opens the listening sockets
-//! and passes them on. TCP is one implementation of each trait; it can be replaced by one in
-//! memory, or by one with other system calls.
+//! and passes them on. TCP is one implementation of each trait; it can be replaced by an
+//! implementation in memory, or by one that uses other system calls.
 //!
-//! | trait | stands for |
+//! | trait
+//! stands for
+//!
 //! |---|---|
-//! | [`Listener`] | a queue of connections that clients have opened |
-//! | [`Transport`] | one connection of a client |
-//! | [`Connector`] | a means to open connections to origins |
+//! | [`Listener`]
+//! a queue of connections that clients have opened
 //!
-//! [`tls`] is a transport over another one.
+//! | [`Transport`]
+//! one connection of a client
+//!
+//! | [`Connector`]
+//! a means to open connections to origins
+//!
+//!
+//! [`tls`] is a transport over another transport.
 //!
 //! Each value of these types belongs to one worker and stays on its thread.
 
@@ -36,20 +44,20 @@ pub(crate) trait Transport {
     /// Reads into `space`; `Ready(0)` is the end of the stream.
     fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Reads the bytes that have arrived, even if the event loop, which looks at sockets only
-    /// between its turns, does not know of them yet. Returns `None` if no bytes have arrived.
+    /// Reads the bytes that have arrived, even if the event loop, which checks sockets only between
+    /// its turns, does not know about them yet. Returns `None` if no bytes have arrived.
     fn read_now(&self, space: &mut [u8]) -> Option<usize>;
 
-    /// Writes from the start of `slices`; returns how many bytes were written.
+    /// Writes bytes from the start of `slices`; returns the number of bytes written.
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
 
-    /// Shuts down the sending side, after the bytes that were written.
+    /// Shuts down the sending side after the bytes that were written.
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// The client's address and port.
+    /// Returns the client's address and port.
     fn peer(&self) -> SocketAddr;
 
-    /// The address and port that the client connected to, if the system still knows it.
+    /// Returns the address and port that the client connected to, if the system still knows them.
     fn local(&self) -> Option<SocketAddr>;
 
     /// Marks all further packets with this code point (RFC 2474), 0 to 63. The mark is a hint:
@@ -60,13 +68,13 @@ pub(crate) trait Transport {
     /// for a complete one.
     fn reset_on_close(&self);
 
-    /// The connection as a TLS connection, if it is one. Then its handshake comes first.
+    /// Returns the connection as a TLS connection, if it is one. Its handshake must come first.
     fn tls(&self) -> Option<&tls::TlsTransport> {
         None
     }
 
-    /// Whether this is one stream of an HTTP/2 connection. Then the connection watches the client's
-    /// rate, because one stream may have to wait for another.
+    /// Whether this is a stream of an HTTP/2 connection. Then the HTTP/2 connection watches the
+    /// client's rate, because one stream may have to wait for another.
     fn is_http2_stream(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Connections to origins, and the trait that opens them.
+//! Connections to origins, and the trait for opening them.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! TCP connections to clients and to origins, with tokio's sockets.
+//! TCP connections to clients and to origins, based on tokio's sockets.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -33,14 +33,15 @@ impl Transport for TcpTransport {
     }
 
     fn read_now(&self, space: &mut [u8]) -> Option<usize> {
-        // The socket is non-blocking.
+        // This does not block, because the socket is non-blocking.
         rustix::io::read(&*self.stream.borrow(), space).ok()
     }
 
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let mut stream = self.stream.borrow_mut();
         match slices {
-            // One slice is sent by a plain `send`, which spares the kernel the import of a vector.
+            // A single slice is sent by a plain `send`, which saves the kernel the import of a
+            // vector.
             [only] => Pin::new(&mut *stream).poll_write(cx, only),
             _ => Pin::new(&mut *stream).poll_write_vectored(cx, slices),
         }
@@ -67,7 +68,7 @@ impl Transport for TcpTransport {
     }
 
     fn reset_on_close(&self) {
-        // This fails only if the client is gone, and then the client sees no response at all.
+        // This fails only if the client is gone; then the client does not see any response.
         let _ = socket2::SockRef::from(&*self.stream.borrow()).set_linger(Some(Duration::ZERO));
     }
 }
@@ -76,7 +77,7 @@ impl Transport for TcpTransport {
 pub(crate) struct TcpListener(tokio::net::TcpListener);
 
 impl TcpListener {
-    /// Registers a non-blocking socket that listens with the event loop of the calling thread.
+    /// Registers a non-blocking, listening socket with the event loop of the calling thread.
     ///
     /// # Errors
     /// The event loop cannot register the socket.
@@ -92,7 +93,7 @@ impl Listener for TcpListener {
 
     fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>)) {
         // Connections are accepted directly from the kernel's queue, because the event loop may not
-        // know of all of them yet.
+        // know about all of them yet.
         let Ok(listener) = self.0.into_std() else { return };
         while let Ok((stream, peer)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
@@ -143,7 +144,7 @@ mod tests {
             let stream = TcpStream::from_std(stream).expect("a socket");
             let transport = TcpTransport { stream: RefCell::new(stream), peer };
             let mut space = [0; 8];
-            // The first turn learns that the socket can be written, and not read.
+            // In its first turn the event loop learns that the socket can be written but not read.
             poll_fn(|cx| transport.stream.borrow().poll_write_ready(cx)).await.expect("it is open");
             let mut cx = Context::from_waker(std::task::Waker::noop());
             assert!(transport.poll_read(&mut cx, &mut space).is_pending());

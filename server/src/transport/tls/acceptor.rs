@@ -1,4 +1,4 @@
-//! The settings for TLS of one worker: certificates by name, versions, ticket keys.
+//! One worker's TLS settings: certificates by name, versions, ticket keys.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::tickets::{TicketKeys, Tickets};
 use crate::config::{CertificateSet, Config, HostPattern, TlsProfile};
 
 /// Everything that a worker needs to accept TLS connections. It is immutable: a reload or a
-/// rotation of ticket keys makes a new one.
+/// rotation of ticket keys creates a new one.
 #[derive(Debug)]
 pub(crate) struct TlsAcceptor {
     pub(super) config: Arc<ServerConfig>,
@@ -29,20 +29,20 @@ pub(super) struct CertificateTable {
     sets: Vec<KeySet>,
     exact: HashMap<Box<str>, usize>,
     below: HashMap<Box<str>, usize>,
-    /// The set for other names, and for clients that send no name.
+    /// The index of the set for other names, and for clients that send no name.
     other: Option<usize>,
 }
 
-/// The certificates of one set, which differ in their signature algorithm.
+/// The certificates of one set, which differ in their signature algorithms.
 struct KeySet {
     id: u64,
     keys: Vec<Arc<CertifiedKey>>,
 }
 
-/// Makes the settings for TLS of one worker; `None` if the server has no listener for TLS.
+/// Creates the TLS settings of one worker; returns `None` if the server has no listener for TLS.
 ///
 /// # Errors
-/// A text: the library refuses the settings.
+/// The library refuses the settings; a text says why.
 pub(crate) fn acceptor(
     config: &Config,
     tickets: &TicketKeys,
@@ -62,11 +62,12 @@ pub(crate) fn acceptor(
         .with_no_client_auth()
         .with_cert_resolver(Arc::clone(&table) as Arc<dyn ResolvesServerCert>);
     settings.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // The library's own store of sessions is behind a mutex; tickets need no store.
+    // The library's own session store needs a mutex; tickets need no store.
     settings.session_storage = Arc::new(NoServerSessionStorage {});
     let tickets = Tickets::new(tickets).ok_or("the ticket keys cannot be used")?;
     settings.ticketer = Arc::new(tickets);
-    // A second ticket would cost every client 230 bytes; clients with one connection need one.
+    // A second ticket would cost every client 230 bytes, and a client with one connection needs
+    // only one.
     settings.send_tls13_tickets = 1;
     Ok(Some(TlsAcceptor {
         config: Arc::new(settings),
@@ -118,11 +119,11 @@ impl CertificateTable {
         Ok(Some(self.sets.len() - 1))
     }
 
-    /// Returns the set for a name: that of the site with exactly this name, else of the site with
-    /// the longest matching `*.` name, else the set for other names.
+    /// Returns the certificate set for a name: that of the site with exactly this name, else that
+    /// of the site with the longest matching `*.` name, else the set for other names.
     fn lookup(&self, name: Option<&str>) -> Option<&KeySet> {
         let named = name.and_then(|name| {
-            // The library gives names in lower case.
+            // The library returns names in lower case.
             self.exact.get(name).or_else(|| {
                 let mut suffixes = name.match_indices('.').map(|(at, _)| name.get(at + 1..));
                 suffixes.find_map(|suffix| self.below.get(suffix?))
@@ -131,7 +132,7 @@ impl CertificateTable {
         self.sets.get(named.copied().or(self.other)?)
     }
 
-    /// Returns the identity of the set for a name; 0 if there is none.
+    /// Returns the identity of the certificate set for a name; 0 if there is none.
     pub(super) fn set_of(&self, name: Option<&str>) -> u64 {
         self.lookup(name).map_or(0, |set| set.id)
     }

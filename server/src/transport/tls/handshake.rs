@@ -15,10 +15,10 @@ use super::session::{EncryptedInput, TlsInfo, TlsTransport, flush, would_block};
 use crate::accept::ClientNetwork;
 use crate::counters::Counter;
 
-/// The reason that a handshake failed.
+/// The reason why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeFailure {
-    /// It took longer than `tls_handshake_ms_max`.
+    /// The handshake took longer than `tls_handshake_ms_max`.
     TimedOut,
     /// The client closed the connection.
     Gone,
@@ -30,24 +30,24 @@ pub(crate) enum HandshakeFailure {
     Incompatible(String),
     /// The client sent this alert, for instance because it does not trust the certificate.
     Alert(AlertDescription),
-    /// The client broke the protocol.
+    /// The client violated the protocol.
     Malformed(String),
 }
 
-/// Length of a record's head. Less is read before the handshake has a slot.
+/// Length of a record's head. A connection reads no more than this before it has a handshake slot.
 const RECORD_HEAD_BYTES: usize = 5;
 
 /// The content type of a record with a handshake message.
 const CONTENT_HANDSHAKE: u8 = 22;
 
 impl TlsTransport {
-    /// The deadline for the handshake in milliseconds, counted from its beginning.
+    /// Returns the largest duration of the handshake in milliseconds.
     pub(crate) fn handshake_ms_max(&self) -> u64 {
         self.tls.acceptor().map_or(0, |acceptor| u64::from(acceptor.handshake_ms_max))
     }
 
-    /// Runs the handshake of a client of `network`. `is_overdue` tells whether its deadline has
-    /// passed; the task is woken when it has.
+    /// Runs the handshake of a client of `network`. `is_overdue` says whether the deadline has
+    /// passed; the task is woken when it passes.
     ///
     /// # Errors
     /// See [`HandshakeFailure`].
@@ -65,7 +65,8 @@ impl TlsTransport {
                 return Err(HandshakeFailure::NotTls);
             }
         }
-        // The settings are those of now, not of the time at which the connection was opened.
+        // The settings are those of this moment, not those of the time at which the connection was
+        // opened.
         let acceptor = self.tls.acceptor().ok_or(HandshakeFailure::NoCertificate)?;
         let mut slot = std::pin::pin!(self.tls.slots.acquire(network, acceptor.handshakes_max));
         let _slot = poll_fn(|cx| match is_overdue() {
@@ -101,7 +102,8 @@ impl TlsTransport {
         }
     }
 
-    /// Passes encrypted bytes that `read` reads to the library, which does not look at them yet.
+    /// Passes the encrypted bytes that `read` returns to the library, which does not process them
+    /// yet.
     fn take(
         &self,
         read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
@@ -111,7 +113,7 @@ impl TlsTransport {
         connection.read_tls(&mut EncryptedInput(read)).map_err(|_| HandshakeFailure::Gone)
     }
 
-    /// Waits for bytes of the client, and sends those that wait for the client.
+    /// Waits for bytes from the client, and sends the bytes that wait to be sent.
     fn poll_take(
         &self,
         cx: &mut Context<'_>,
@@ -136,8 +138,8 @@ impl TlsTransport {
         }
     }
 
-    /// Processes the bytes that have arrived, which may take a signature's time, in a turn of the
-    /// event loop that no other handshake uses.
+    /// Processes the bytes that have arrived, in a turn of the event loop that no other handshake
+    /// uses, because a signature takes long.
     async fn step(&self, is_overdue: &dyn Fn() -> bool) -> Result<(), HandshakeFailure> {
         let turn = self.tls.turn.acquire().await;
         if is_overdue() {
@@ -147,8 +149,8 @@ impl TlsTransport {
             let mut session = self.session.borrow_mut();
             let connection = session.connection.as_deref_mut().ok_or(HandshakeFailure::Gone)?;
             let processed = connection.process_new_packets().map_err(|error| failure(&error));
-            // The answer, or an alert. If the kernel has no room for an alert, the client sees only
-            // the end of the connection.
+            // Sends the answer, or an alert. If the kernel has no room for an alert, the client
+            // only sees the end of the connection.
             let mut no_wake = Context::from_waker(Waker::noop());
             let _ = flush(&*self.inner, connection, &mut no_wake);
             processed
@@ -195,7 +197,7 @@ fn failure(error: &TlsError) -> HandshakeFailure {
 }
 
 impl HandshakeFailure {
-    /// The counter of the reason.
+    /// Returns the counter of the reason.
     pub(crate) fn counter(&self) -> Counter {
         match self {
             HandshakeFailure::TimedOut => Counter::TlsTimedOut,

@@ -14,15 +14,15 @@ use crate::counters::Counter;
 use crate::transport::{Listener, Transport};
 use crate::worker::Worker;
 
-/// The state of a worker that its TLS connections share.
+/// The state that all TLS connections of a worker share.
 pub(crate) struct WorkerTls {
-    /// The settings for new connections; `None` without a listener for TLS.
+    /// The TLS settings for new connections; `None` if the server has no listener for TLS.
     acceptor: RefCell<Option<Rc<TlsAcceptor>>>,
     pub(super) slots: Rc<HandshakeSlots>,
-    /// One permit: each turn of the event loop runs one step of one handshake, so that requests of
-    /// other connections are answered between two steps.
+    /// A single permit, so that each turn of the event loop runs at most one step of one handshake,
+    /// and requests of other connections are answered between two steps.
     pub(super) turn: Semaphore,
-    /// Number of handshakes in progress, for the gauge.
+    /// The number of handshakes in progress, for the gauge.
     handshake_count: Cell<u64>,
 }
 
@@ -36,7 +36,7 @@ impl WorkerTls {
         }
     }
 
-    /// Replaces the settings for connections whose handshake begins from now on.
+    /// Replaces the TLS settings for connections whose handshake begins from now on.
     pub(crate) fn replace(&self, acceptor: TlsAcceptor) {
         *self.acceptor.borrow_mut() = Some(Rc::new(acceptor));
     }
@@ -49,13 +49,13 @@ impl WorkerTls {
         guard
     }
 
-    /// The current settings.
+    /// Returns the current TLS settings.
     pub(super) fn acceptor(&self) -> Option<Rc<TlsAcceptor>> {
         self.acceptor.borrow().clone()
     }
 }
 
-/// A handshake in progress.
+/// Counts a handshake in progress, until this is dropped.
 pub(crate) struct Handshaking<'a> {
     tls: &'a WorkerTls,
     worker: &'a Worker,
@@ -74,7 +74,7 @@ impl Drop for Handshaking<'_> {
     }
 }
 
-/// A listener whose connections use TLS, over another listener.
+/// A listener over another listener, whose connections use TLS.
 pub(crate) struct TlsListener {
     inner: Box<dyn Listener>,
     tls: Rc<WorkerTls>,

@@ -8,12 +8,12 @@
 //! - Bodies are encrypted from the slices that `poll_write` gets. A write counts as done only once
 //!   the kernel has its last encrypted byte, so a connection holds at most
 //!   [`TLS_WRITE_BYTES_MAX`](crate::limits::TLS_WRITE_BYTES_MAX) encrypted bytes.
-//! - The end of the stream is the client's close_notify. A connection that ends without it reads as
-//!   an error, so a truncated body is never taken for a whole one.
-//! - A connection that sends nothing holds no TLS state. The state begins with the first bytes, in
-//!   one of a limited number of handshake slots ([`HandshakeSlots`]).
-//! - Each worker has a copy of the server's settings for TLS ([`TlsAcceptor`]) and shares nothing
-//!   with the others.
+//! - The end of the stream is the client's close_notify. A connection that ends without it causes a
+//!   read error, so a truncated body is never taken for a complete one.
+//! - A connection that sends nothing holds no TLS state. The state is created when the first bytes
+//!   arrive, in one of a limited number of handshake slots ([`HandshakeSlots`]).
+//! - Each worker has its own copy of the server's TLS settings ([`TlsAcceptor`]) and shares no TLS
+//!   state with other workers.
 
 mod acceptor;
 mod handshake;

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::limits::ORIGIN_TLS_MAX;
 use crate::transport::OriginIo;
 
-/// The settings of one worker for TLS to origins, which have the sessions that it can resume.
+/// One worker's TLS configurations for origins, which contain the sessions that it can resume.
 #[derive(Default)]
 pub(crate) struct OriginTlsConnector {
     settings: RefCell<HashMap<u64, Arc<ClientConfig>>>,
@@ -43,7 +43,7 @@ impl OriginTlsConnector {
         if let Some(settings) = all.get(&tls.id) {
             return Ok(Arc::clone(settings));
         }
-        // Reloads with other terms would add up.
+        // Without this limit, each reload with other terms would add configurations.
         if all.len() >= ORIGIN_TLS_MAX {
             all.clear();
         }
@@ -60,13 +60,14 @@ impl OriginTlsConnector {
     }
 }
 
-/// Returns the fault that names the check that has failed.
+/// Returns the fault that names the failed check.
 fn fault_of(error: &io::Error) -> Fault {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
     Fault::OriginTls(match inner {
         None => "the origin closed the connection during the TLS handshake",
         Some(TlsError::InvalidCertificate(why)) => match why {
-            // A wrong signature: the issuer has the name of a trusted one, and another key.
+            // A wrong signature means that the issuer has the name of a trusted authority, but
+            // another key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 "the issuer of the origin's certificate is not trusted"
             }

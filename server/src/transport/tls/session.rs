@@ -29,13 +29,14 @@ pub(crate) struct TlsTransport {
 pub(crate) struct TlsInfo {
     /// The name that the client asked for (SNI), in lower case.
     pub(crate) server_name: Option<Box<str>>,
-    /// The protocol that was negotiated by ALPN (RFC 7301).
+    /// The protocol negotiated by ALPN (RFC 7301).
     pub(crate) alpn: Option<Box<[u8]>>,
     /// `TLSv1.2` or `TLSv1.3`.
     pub(crate) version: &'static str,
     /// The name of the cipher suite.
     pub(crate) cipher: &'static str,
-    /// The certificate set that serves the name: [`CertificateSet::id`]; 0 if there is none.
+    /// The identity of the certificate set that serves the name ([`CertificateSet::id`]); 0 if
+    /// there is none.
     ///
     /// [`CertificateSet::id`]: crate::config::CertificateSet::id
     pub(crate) certificates: u64,
@@ -44,7 +45,7 @@ pub(crate) struct TlsInfo {
 }
 
 impl TlsInfo {
-    /// The version as rules see it.
+    /// Returns the version in the form that rules see.
     pub(crate) fn version_tag(&self) -> &'static str {
         match self.version {
             "TLSv1.2" => "tls/1.2",
@@ -58,9 +59,9 @@ impl TlsInfo {
 pub(super) struct TlsSession {
     /// `None` until the first bytes have arrived and a handshake slot is free.
     pub(super) connection: Option<Box<ServerConnection>>,
-    /// Bytes that were encrypted from the slices of a write which is not complete yet.
+    /// The number of bytes that were encrypted from the slices of a write that is not complete yet.
     accepted: usize,
-    /// Bytes that were sent in a row, without a pause; see [`TLS_COLD_BYTES`].
+    /// The number of bytes that were sent without a pause; see [`TLS_COLD_BYTES`].
     warm_bytes: usize,
     wrote_ms: u64,
     has_notified: bool,
@@ -73,12 +74,12 @@ impl TlsTransport {
         Box::new(TlsTransport { inner, tls, session, info })
     }
 
-    /// The result of the handshake, once it is complete.
+    /// Returns the result of the handshake, once it is complete.
     pub(crate) fn info(&self) -> Option<&TlsInfo> {
         self.info.get()
     }
 
-    /// Reads with `read`, which reads encrypted bytes, until there are bytes for `space`.
+    /// Reads encrypted bytes with `read` until there are decrypted bytes for `space`.
     fn read_with(
         &self,
         space: &mut [u8],
@@ -90,13 +91,13 @@ impl TlsTransport {
         loop {
             match connection.reader().read(space) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // 0 is the client's close_notify; without it, the end is an error.
+                // A read of 0 bytes is the client's close_notify; an end without it is an error.
                 read => return read,
             }
             connection.read_tls(&mut EncryptedInput(read))?;
             let processed = connection.process_new_packets();
-            // An alert, or the answer to a key update. If the kernel does not take it now, a later
-            // write sends it.
+            // This sends an alert, or the answer to a key update. If the kernel does not accept it
+            // now, a later write sends it.
             let _ = flush(&*self.inner, connection, cx);
             processed.map_err(io::Error::other)?;
         }
@@ -127,8 +128,8 @@ impl Transport for TlsTransport {
         }
         let connection = session.connection.as_deref_mut().ok_or(io::ErrorKind::NotConnected)?;
         match flush(&*self.inner, connection, cx) {
-            // The bytes stay in the caller's queue until the kernel has all of them, and the next
-            // call begins with the same ones.
+            // The bytes stay in the caller's queue until the kernel has all of them, so the next
+            // call begins with the same bytes.
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(Ok(std::mem::take(&mut session.accepted))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -159,7 +160,7 @@ impl Transport for TlsTransport {
     }
 
     fn reset_on_close(&self) {
-        // Without a close_notify, the client knows that the response is cut short.
+        // Without close_notify, the client knows that the response is incomplete.
         self.session.borrow_mut().is_reset = true;
         self.inner.reset_on_close();
     }
@@ -170,7 +171,7 @@ impl Transport for TlsTransport {
 }
 
 impl TlsSession {
-    /// Encrypts bytes from the start of `slices`, and notes their number.
+    /// Encrypts bytes from the start of `slices`, and records their number.
     fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<()> {
         let connection = self.connection.as_deref_mut().ok_or(io::ErrorKind::NotConnected)?;
         let now_ms = clock::monotonic_ms();
@@ -178,8 +179,8 @@ impl TlsSession {
             self.warm_bytes = 0;
         }
         self.wrote_ms = now_ms;
-        // While the window of the kernel's TCP is small, the client can use each record at once if
-        // it fits into a packet.
+        // While TCP's window is small, records are short enough for one packet, so that the client
+        // can use each of them at once.
         let is_cold = self.warm_bytes < TLS_COLD_BYTES;
         let (bytes_max, record_max) = match is_cold {
             true => (TLS_COLD_BYTES, TLS_COLD_RECORD_BYTES),
@@ -206,7 +207,7 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Queues the alert close_notify, which tells the client that no byte is missing.
+    /// Queues the alert close_notify, which tells the client that no bytes are missing.
     fn notify(&mut self) {
         let Some(connection) = self.connection.as_deref_mut() else { return };
         if !self.has_notified && !self.is_reset {
@@ -216,8 +217,8 @@ impl TlsSession {
     }
 }
 
-/// Sends close_notify if the connection ends by being dropped. If the kernel has no room for it,
-/// the client sees an end without it.
+/// Sends close_notify when the connection is dropped. If the kernel has no room for it, the client
+/// sees an end without it.
 impl Drop for TlsTransport {
     fn drop(&mut self) {
         let mut session = self.session.borrow_mut();
@@ -247,7 +248,7 @@ fn limit<'a>(
     count
 }
 
-/// Sends all encrypted bytes that wait.
+/// Sends all encrypted bytes that wait to be sent.
 pub(super) fn flush(
     inner: &dyn Transport,
     connection: &mut ServerConnection,
@@ -264,7 +265,7 @@ pub(super) fn flush(
     Poll::Ready(Ok(()))
 }
 
-/// The encrypted bytes of the client.
+/// Reads encrypted bytes from the client, for the TLS library.
 pub(super) struct EncryptedInput<'a>(pub(super) &'a mut dyn FnMut(&mut [u8]) -> io::Result<usize>);
 
 impl Read for EncryptedInput<'_> {
@@ -273,7 +274,7 @@ impl Read for EncryptedInput<'_> {
     }
 }
 
-/// The way of encrypted bytes to the client.
+/// Writes encrypted bytes to the client, for the TLS library.
 struct EncryptedOutput<'a, 'c> {
     inner: &'a dyn Transport,
     cx: &'a mut Context<'c>,
@@ -293,7 +294,7 @@ impl Write for EncryptedOutput<'_, '_> {
     }
 }
 
-/// Turns a poll into the form that the TLS library expects.
+/// Turns the result of a poll into the form that the TLS library expects.
 pub(super) fn would_block(polled: Poll<io::Result<usize>>) -> io::Result<usize> {
     match polled {
         Poll::Ready(result) => result,

@@ -1,10 +1,10 @@
-//! Limits of handshakes: how many of them are in progress at a time, and how many steps of them
-//! run in one turn of the event loop.
+//! Limits of handshakes: how many are in progress at a time, and how many of their steps run in one
+//! turn of the event loop.
 //!
 //! A handshake takes a slot once its first bytes have arrived; a connection that sends nothing
-//! takes none. One client network has a share of the slots, so that clients that begin handshakes
-//! and do not end them leave slots to the others. A handshake that finds no slot waits in the order
-//! of arrival, until its deadline.
+//! takes none. Each client network may have only a share of the slots, so that clients that begin
+//! handshakes and never finish them leave slots to others. If no slot is free, handshakes wait in
+//! the order of their arrival, until their deadlines.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +15,7 @@ use std::task::{Poll, Waker};
 use crate::accept::ClientNetwork;
 use crate::limits::TLS_NETWORK_SHARE;
 
-/// The handshakes in progress of one worker.
+/// One worker's handshakes in progress.
 #[derive(Debug, Default)]
 pub(crate) struct HandshakeSlots {
     count: Cell<u32>,
@@ -30,7 +30,7 @@ struct WaitingHandshake {
     waker: RefCell<Waker>,
 }
 
-/// A slot, which is free again once this is dropped.
+/// A handshake slot. Dropping it frees the slot.
 pub(super) struct HandshakeSlot {
     slots: Rc<HandshakeSlots>,
     network: ClientNetwork,
@@ -97,7 +97,7 @@ impl HandshakeSlots {
         self.admit_next(slots_max);
     }
 
-    /// Admits the first waiter whose network has room.
+    /// Admits the first waiter whose network may have another slot.
     fn admit_next(&self, slots_max: u32) {
         let mut waiting = self.waiting.borrow_mut();
         let next = waiting.iter().position(|waiter| self.has_room(waiter.network, slots_max));
@@ -108,7 +108,7 @@ impl HandshakeSlots {
     }
 }
 
-/// A waiter in the queue, which leaves the queue when this is dropped.
+/// A waiter in the queue. Dropping it removes the waiter from the queue.
 struct QueuedHandshake<'a> {
     slots: &'a HandshakeSlots,
     waiter: Option<Rc<WaitingHandshake>>,
@@ -119,7 +119,7 @@ impl Drop for QueuedHandshake<'_> {
     fn drop(&mut self) {
         let Some(waiter) = self.waiter.take() else { return };
         match waiter.is_admitted.get() {
-            // The wait ended before it noticed its slot.
+            // The waiter gave up before it noticed that it had a slot.
             true => self.slots.release(waiter.network, self.slots_max),
             false => self.slots.waiting.borrow_mut().retain(|other| !Rc::ptr_eq(other, &waiter)),
         }

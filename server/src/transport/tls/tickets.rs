@@ -1,8 +1,8 @@
-//! Session tickets (RFC 8446 §4.6.1, RFC 5077), sealed with keys that all workers have.
+//! Session tickets (RFC 8446 §4.6.1, RFC 5077), sealed with keys that all workers share.
 //!
-//! The keys are immutable bytes. The control thread makes new ones and passes them to the workers,
-//! and to its successor in an upgrade, so a client can resume its session on any worker. A ticket
-//! begins with the name of its key.
+//! The keys are immutable bytes. The control thread creates new keys and passes them to the
+//! workers, and to its successor in an upgrade, so a client can resume its session on any worker. A
+//! ticket begins with the name of its key.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;
@@ -10,17 +10,17 @@ use rustls::server::ProducesTickets;
 
 use crate::limits::TICKET_KEY_MS;
 
-/// Length of a key's name.
+/// Bytes of a key's name.
 const NAME_BYTES: usize = 16;
 
-/// Length of a key with its name.
+/// Bytes of a key with its name.
 const KEY_BYTES: usize = NAME_BYTES + 32;
 
-/// Length of the bytes of [`TicketKeys::encode`].
+/// Bytes that [`TicketKeys::encode`] returns.
 pub(crate) const TICKET_KEYS_BYTES: usize = 2 * KEY_BYTES;
 
-/// The keys of tickets: the one that seals new tickets, and the one before it, which still opens
-/// older tickets.
+/// The keys of tickets: the current key, which seals new tickets, and the previous key, which still
+/// opens older tickets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TicketKeys {
     current: [u8; KEY_BYTES],
@@ -39,13 +39,13 @@ struct TicketKey {
 }
 
 impl TicketKeys {
-    /// Returns new random keys; `None` if the system has no randomness.
+    /// Returns new random keys; `None` if the system cannot supply random bytes.
     pub(crate) fn generate() -> Option<TicketKeys> {
         Some(TicketKeys { current: random()?, previous: random()? })
     }
 
-    /// Returns keys with a new current one. Tickets of the present current key stay valid until the
-    /// next rotation.
+    /// Returns keys with a new current key. Tickets sealed with the replaced key stay valid until
+    /// the next rotation.
     pub(crate) fn rotated(&self) -> Option<TicketKeys> {
         Some(TicketKeys { current: random()?, previous: self.current })
     }
@@ -59,7 +59,7 @@ impl TicketKeys {
         bytes
     }
 
-    /// Returns the keys that [`TicketKeys::encode`] wrote.
+    /// Returns the keys from bytes that [`TicketKeys::encode`] has written.
     pub(crate) fn decode(bytes: &[u8; TICKET_KEYS_BYTES]) -> TicketKeys {
         let (mut current, mut previous) = ([0; KEY_BYTES], [0; KEY_BYTES]);
         let (first, second) = bytes.split_at(KEY_BYTES);
@@ -69,7 +69,7 @@ impl TicketKeys {
     }
 }
 
-/// Shows no key.
+/// Formats the keys without showing any.
 impl std::fmt::Debug for TicketKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TicketKeys")
@@ -77,7 +77,7 @@ impl std::fmt::Debug for TicketKeys {
 }
 
 impl Tickets {
-    /// Returns `None` if the library refuses the keys.
+    /// Creates the keys' ciphers; `None` if the library refuses the keys.
     pub(super) fn new(keys: &TicketKeys) -> Option<Tickets> {
         Some(Tickets {
             current: TicketKey::new(&keys.current)?,
@@ -117,7 +117,7 @@ impl ProducesTickets for Tickets {
         true
     }
 
-    /// A key is current for one period, and opens tickets for one more.
+    /// A key is current for one period, and opens tickets for one more period.
     fn lifetime(&self) -> u32 {
         (TICKET_KEY_MS / 1000) as u32
     }
