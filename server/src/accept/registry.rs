@@ -19,7 +19,7 @@ use super::network::ClientNetwork;
 use crate::clock;
 use crate::limits::{IDLE_LOOKS_MAX, SWEEP_SLICES};
 
-/// What a worker has to know of a connection: its deadlines, its waker and requests to end.
+/// The state of a connection that its worker needs: its deadlines, its waker and requests to end.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     /// The number that identifies the connection: its slot in the table (lower 32 bits), and its

@@ -83,8 +83,7 @@ impl ForwardPlan {
         }
     }
 
-    /// Creates the plan for a request that uses no stored response and whose response is not
-    /// stored.
+    /// Creates the plan for a request that neither reads from the store nor adds to it.
     pub(crate) fn unshared(reason: ForwardReason, detail: Reason) -> ForwardPlan {
         ForwardPlan { detail: Some(detail.into()), ..ForwardPlan::new(reason) }
     }

@@ -87,7 +87,7 @@ const LEAVE_MS: u64 = 200;
 /// Number of pipelined requests of a client that reads nothing.
 const PIPELINED_COUNT: usize = 200;
 
-/// What the hostile clients of an attack do.
+/// The behaviour of all hostile clients of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
     /// Send heads that never end, one byte now and then.
