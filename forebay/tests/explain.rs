@@ -362,7 +362,7 @@ fn a_request_that_cannot_be_explained_is_named() {
         (&["http://example.test/a b"], "the URL's path has bytes that a request can't have"),
         (&["http://example.test/", "-H", "Accept"], "--header: write NAME: VALUE, not \"Accept\""),
         (&["http://example.test/", "-H", "A: b", "-H", ": c"], "--header: write NAME: VALUE"),
-        (&["http://example.test/", "--method", "G T"], "--method: this is no method of HTTP"),
+        (&["http://example.test/", "--method", "G T"], "--method: this is not a valid HTTP method"),
     ] {
         let output = explain(&server, arguments[0], &arguments[1..]);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -130,7 +130,7 @@ counters! {
         "TLS handshakes that the client ended with an alert, usually because it does not trust \
             the certificate.";
     TlsMalformed, Counter, "tls_malformed_total",
-        "TLS handshakes in which the client broke the protocol.";
+        "TLS handshakes in which the client violated the protocol.";
     TlsKeysRotated, Counter, "tls_keys_rotated_total",
         "Replacements of the key that seals session tickets.";
     Requests, Counter, "requests_total",
@@ -158,7 +158,8 @@ counters! {
     SlowClients, Counter, "slow_clients_total",
         "Connections closed because a body moved slower than `body_rate_min`.";
     UploadsUnbuffered, Counter, "uploads_unbuffered_total",
-        "Request bodies buffered no further because their client's network found no room.";
+        "Request bodies that were buffered no further because there was no room for their client's \
+         network.";
     BodiesTooLarge, Counter, "bodies_too_large_total",
         "Request bodies over the limit (413).";
     EarlyFlushes, Counter, "early_flushes_total",
@@ -193,8 +194,8 @@ counters! {
         "Parts of responses that the origin sent for range requests, or because they had been \
             evicted.";
     PartsRefused, Counter, "parts_refused_total",
-        "Answers to requests for a part of a stored response that were not this part of this \
-            version.";
+        "Answers to requests for a part of a stored response that did not have exactly this part \
+            of this version.";
     PartsStored, Counter, "parts_stored_total",
         "Parts of responses that were stored beside other parts.";
     PartsNotStored, Counter, "parts_not_stored_total",
@@ -235,8 +236,8 @@ counters! {
     FillsAborted, Counter, "fills_aborted_total",
         "Responses cut off while they were being stored.";
     FetchesAbandoned, Counter, "fetches_abandoned_total",
-        "Fetches stopped because their clients had left, and later clients of the same network had \
-         left `abandoned_fetches_per_network_max` others.";
+        "Fetches that all clients had left, stopped because clients of the same network then left \
+         `abandoned_fetches_per_network_max` later ones.";
     TargetedInvalid, Counter, "targeted_invalid_total",
         "Responses of origins with a field of `targeted_cache_control` that was ignored, because \
          it is no valid dictionary of directives.";

@@ -67,12 +67,12 @@ events! {
     HandedOver, info, "handed_over", "another process serves now; finishing requests in flight";
     TookOver, info, "took_over", "took over from the running server";
     UpgradeFailed, error, "upgrade_failed", "another process did not take over; still serving";
-    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but without some parts";
-    UpgradeWaits, info, "upgrade_waits", "waits until an earlier process has left the cache";
+    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but could not name a file";
+    UpgradeWaits, info, "upgrade_waits", "waiting until an earlier process has left the cache";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
     FewFiles, warn, "few_files", "the process may open too few files for the settings";
-    WorkerStuck, error, "worker_stuck", "a worker's event loop does not turn";
-    WorkerRecovered, info, "worker_recovered", "a worker that was stuck turns again";
+    WorkerStuck, error, "worker_stuck", "a worker is stuck: its event loop does not turn";
+    WorkerRecovered, info, "worker_recovered", "a worker that was stuck runs again";
     NotPinned, warn, "not_pinned", "cannot pin a worker to its processor";
     AcceptFailed, error, "accept_failed", "cannot accept a connection";
     ConnectionRefused, warn, "connection_refused", "closed a connection: a limit is reached";
@@ -98,7 +98,7 @@ events! {
     SignalIgnored, info, "signal_ignored", "ignored a signal";
     PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was purged";
     PurgeFailed, error, "purge_failed", "a purge failed, or stopped before its end";
-    StoreUnswept, error, "store_unswept", "cannot tell which processes of the cache are alive";
+    StoreUnswept, error, "store_unswept", "cannot tell which processes still use the cache";
     RunsAsRoot, warn, "runs_as_root", "the server runs as root";
     AdminFull, warn, "admin_full", "too many admin connections: closed one, or refused one";
     AdminFailed, error, "admin_failed", "cannot accept an admin connection";

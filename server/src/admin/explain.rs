@@ -30,7 +30,7 @@ pub(super) async fn explain(control: &Rc<Control>, query: Option<&str>) -> Admin
     };
     match control.explain(request).await {
         None => {
-            let text = "no worker has replied: all of them are stuck or the server stops";
+            let text = "no worker replied: all workers are stuck, or the server is stopping";
             json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }))
         }
         Some(explanation) if is_json => {
@@ -52,7 +52,7 @@ fn request_of(
         split_url(url.as_bytes()).map_err(|text| QueryError::new("url", text))?;
     let method = query.text("method").unwrap_or("GET");
     if !is_token(method) {
-        return Err(QueryError::new("method", "this is no method of HTTP"));
+        return Err(QueryError::new("method", "this is not a valid HTTP method"));
     }
     let (mut lines, mut has_host) = (Vec::new(), false);
     for line in query.text("header").unwrap_or_default().lines() {
@@ -75,7 +75,7 @@ fn request_of(
     parsed.map(|text| ExplainedRequest { text, scheme }).map_err(|error| {
         let reason = match error {
             ApplyError::Request(Some(error)) => error.reason(),
-            _ => "the fields are not the fields of one request",
+            _ => "the fields do not form a valid request",
         };
         QueryError::new("header", reason)
     })

@@ -169,17 +169,17 @@ numbers! {
     gauge "cache_growing_bytes" growing_bytes
         "Responses that are still arriving.";
     gauge "cache_pinned_bytes" pinned_bytes
-        "Segments that are empty but for bytes that are still being sent to clients.";
+        "Segments that hold only bytes that are still being sent to clients.";
     gauge "cache_copied_bytes" copied_bytes
         "Copies of bytes that are still being sent to slow clients.";
     gauge "cache_segments" segment_count
-        "Segments, which are filled, reclaimed and reused whole.";
+        "Number of segments; each is filled, reclaimed and reused as a whole.";
     gauge "cache_segments_free" free_segment_count
         "Free segments.";
     gauge "cache_segment_bytes" segment_bytes
         "Size of a segment.";
     gauge "cache_index_places" index_word_count
-        "Most responses, or parts of long ones, that the index can hold.";
+        "Largest number of responses, or parts of long ones, that the index can hold.";
     gauge "cache_flights" flight_count
         "Fetches that other requests can follow.";
     counter "cache_inserted_total" inserted

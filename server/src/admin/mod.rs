@@ -61,8 +61,8 @@ fn admit(
 ) -> Option<OpenConnection> {
     let (admitted, effect) = match open.admit() {
         Admission::Free(connection) => return Some(connection),
-        Admission::Displaced(connection) => (Some(connection), "closed the one idle for longest"),
-        Admission::Full => (None, "refused a new one: none of them is idle"),
+        Admission::Displaced(connection) => (Some(connection), "closed the longest idle one"),
+        Admission::Full => (None, "refused a new one, because none is idle"),
     };
     control.count(Counter::AdminCrowded, 1);
     if Event::AdminFull.is_wanted() && events.take() {

@@ -46,7 +46,7 @@ pub(super) async fn trace(control: &Rc<Control>, query: Option<&str>) -> AdminRe
     };
     let Some(place) = control.traces.take() else {
         control.count(Counter::TracesRefused, 1);
-        let text = format!("{TRACERS_MAX} traces are open, which is the most; end one of them");
+        let text = format!("{TRACERS_MAX} traces are open, which is the limit; end one of them");
         return json_answer(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": text }));
     };
     Event::TraceBegun.log(&filter);
@@ -166,7 +166,7 @@ impl TraceStream {
         let text = match self.is_json {
             true => format!("{}\n", json!({ "lost": lost })),
             false => {
-                format!("-- lost: {lost} requests, because this trace is not read in time\n\n")
+                format!("-- lost: {lost} requests, because this trace is read too slowly\n\n")
             }
         };
         lines.write(text).await

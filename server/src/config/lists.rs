@@ -214,7 +214,7 @@ impl NamePatterns {
             }
             match is_name(name) {
                 true => Ok(NamePattern { text: name.into(), is_prefix }),
-                false => Err(problem.hint("write a name, or its beginning and a *")),
+                false => Err(problem.hint("write a name, or the beginning of names followed by *")),
             }
         };
         Ok(NamePatterns(texts.into_iter().map(pattern).collect::<Result<_, _>>()?))

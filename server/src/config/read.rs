@@ -278,7 +278,7 @@ pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> RawValue<'v> {
             RawValue::Integer(parsed.unwrap_or(i128::MAX))
         }
         DeValue::Boolean(value) => RawValue::Bool(*value),
-        DeValue::Float(_) => RawValue::Other("a number with a point"),
+        DeValue::Float(_) => RawValue::Other("a number with a decimal point"),
         DeValue::Datetime(_) => RawValue::Other("a date"),
         DeValue::Array(array) => RawValue::Array(array),
         DeValue::Table(_) => RawValue::Other("a section"),

@@ -171,7 +171,7 @@ impl Reader<'_> {
         let text = NAMES.text(raw(value.get_ref()));
         let pattern = self.keep_at(value.span(), text.and_then(HostPattern::parse))?;
         if let Some(first) = seen.hosts.get(&pattern) {
-            self.clash(value, *first, format!("a site serves `{pattern}` already"));
+            self.clash(value, *first, format!("a site already serves `{pattern}`"));
             return None;
         }
         seen.hosts.insert(pattern.clone(), value.span().start);

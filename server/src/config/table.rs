@@ -113,11 +113,12 @@ settings! {
     }
     tls_profile: TlsProfile = "intermediate" {
         doc: "Versions of TLS that clients may use: `intermediate` permits 1.2 and 1.3, `modern` \
-            only 1.3. Both are the profiles of that name in Mozilla's guidelines for servers.",
+            only 1.3. These are the profiles of the same names in Mozilla's guidelines for \
+            servers.",
         kind: SettingKind::Choice(TLS_PROFILE_WORDS),
         reloads: true,
-        reason: "Programs on old systems know no TLS 1.3; with the cipher suites of this profile, \
-            TLS 1.2 has no known weakness.",
+        reason: "Programs on old systems do not support TLS 1.3; with the cipher suites of this \
+            profile, TLS 1.2 has no known weakness.",
     }
     tls_handshake_ms_max: u32 = "10s" {
         doc: "Time for a client's TLS handshake, from the moment at which the connection is \
@@ -127,8 +128,8 @@ settings! {
         reason: "A handshake takes two round trips; this allows for lost packets.",
     }
     tls_handshakes_max: u32 = "256" {
-        doc: "Largest number of TLS handshakes in progress of one worker; further ones wait. One \
-            client network, with an address of IPv4 or a prefix of IPv6, gets an eighth of them.",
+        doc: "Largest number of TLS handshakes in progress in one worker; further handshakes wait. \
+            One client network (an IPv4 address or an IPv6 prefix) gets an eighth of them.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "handshakes" },
         reloads: true,
         reason: "A handshake holds some kilobytes. 256 of them, each with two round trips of 100 \
@@ -143,8 +144,8 @@ settings! {
             expected: "auto, a loopback address and port, or a path with a /",
         },
         reloads: false,
-        reason: "Access to the admin interface is control of the server, so addresses that other \
-            machines can reach are refused.",
+        reason: "Any program that can reach the admin interface controls the server, so addresses \
+            that other machines can reach are refused.",
     }
     runtime_dir: RuntimeDir = "auto" {
         doc: "Directory for the counter file, the lock profile, the admin socket and the socket \
@@ -187,12 +188,13 @@ settings! {
             higher value leaves more memory for them.",
     }
     variants_max: u32 = "64" {
-        doc: "Most stored responses of a URL: those with other values of the fields in `Vary`, or \
-            with other names in it. A further one replaces the one with the fewest uses.",
+        doc: "Largest number of stored responses of one URL that differ in the values of the \
+            fields that `Vary` names, or in these names. A further response replaces the one with \
+            the fewest uses.",
         kind: SettingKind::Count { min: 1, max: 1024, unit: "variants" },
         reloads: false,
-        reason: "A client can make up values of a field in `Vary`. With a higher limit they take \
-            more room before they replace one another.",
+        reason: "A client can invent values of a field that `Vary` names. With a higher limit, \
+            such responses take more room before they replace one another.",
     }
     growing_percent_max: u8 = "12" {
         doc: "Share of the cache that is reserved for responses still arriving; beyond it, \
@@ -244,23 +246,23 @@ settings! {
         reason: "Large uploads must be possible; a body over the limit is answered with 413.",
     }
     body_rate_min: u64 = "240" {
-        doc: "Lowest rate at which a client must send or receive a body. A client may be behind \
-            this rate by `body_grace_ms` of waiting at most; bytes that moved faster before do not \
-            count. 0: no limit.",
+        doc: "Lowest rate at which a client must send or receive a body. A client may lag behind \
+            this rate by at most `body_grace_ms` of waiting; earlier bytes that moved faster do \
+            not make up for it. 0: no limit.",
         kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
         reason: "The rate of a modem with 2400 bits a second; a slower client holds memory for no \
             gain.",
     }
     body_grace_ms: u32 = "20s" {
-        doc: "Longest time for which a client may be behind `body_rate_min`.",
+        doc: "Longest time for which a client may lag behind `body_rate_min`.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "A mobile connection may stall for some seconds.",
     }
     connections_per_worker_max: u32 = "8192" {
-        doc: "Largest number of client connections of one worker; beyond it, idle connections make \
-            room for new ones, and without any, new ones are closed.",
+        doc: "Largest number of client connections of one worker; beyond it, an idle connection is \
+            closed for each new one, or the new one if none is idle.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "Bounds memory and descriptors; the process's limit of open files must allow so \
@@ -268,7 +270,8 @@ settings! {
     }
     connections_per_address_max: u32 = "4096" {
         doc: "Largest number of client connections from one address, or one IPv6 network, to one \
-            worker; beyond it, idle ones of them make room, and without any, new ones are closed.",
+            worker; beyond it, one of them that is idle is closed for each new one, or the new one \
+            if none is idle.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "One address cannot take all connections, yet the limit is enough for a company \
@@ -317,8 +320,8 @@ settings! {
             response at a time.",
         kind: SettingKind::Bytes { min: 0, max: 64 * GIB },
         reloads: true,
-        reason: "Room for 128 clients with 32 KiB each; many more than that at once do not read \
-            because they are slow or hostile, and the kernel buffers for them too.",
+        reason: "Room for 128 clients with 32 KiB each; if many more do not read at once, they are \
+            slow or hostile, and the kernel buffers for them too.",
     }
     shutdown_ms_max: u32 = "30s" {
         doc: "Time for requests in flight to finish when the server stops.",
@@ -373,8 +376,9 @@ settings! {
             are lost; `refuse` refuses the response too, if it has not been sent yet.",
         kind: SettingKind::Choice(ORIGIN_EXCESS_WORDS),
         reloads: true,
-        reason: "The framing says where the response ends, and no later request gets the bytes. \
-            An origin that counts its bytes wrongly is better refused while it is being repaired.",
+        reason: "The framing says where the response ends, and no later request gets the extra \
+            bytes. While an origin that counts its bytes wrongly is being repaired, `refuse` is \
+            safer.",
     }
     origin_connections_max: u32 = "256" {
         doc: "Largest number of connections of one worker to one origin; further requests wait. \
@@ -385,12 +389,12 @@ settings! {
     }
     origin_retry_percent: u8 = "10" {
         doc: "Largest share of requests that are sent once more, to another origin of their site, \
-            after the first one reset the connection or did not answer in time. Only requests \
-            that may be repeated (GET, HEAD, PUT, DELETE and OPTIONS without content) are. One \
-            further request a second is always allowed, unless the setting is 0.",
+            after the first one reset the connection or did not answer in time. Only requests that \
+            may be repeated (GET, HEAD, PUT, DELETE and OPTIONS without content) are sent again. \
+            One retry a second is always allowed, unless the setting is 0.",
         kind: SettingKind::Count { min: 0, max: 100, unit: "percent" },
         reloads: true,
-        reason: "Without a limit, retries double the load when the origins have trouble already.",
+        reason: "Without a limit, retries double the load when the origins are already in trouble.",
     }
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \
@@ -431,7 +435,8 @@ settings! {
         doc: "Logs one in this many requests; 1: every request.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "requests" },
         reloads: true,
-        reason: "One in a hundred shows the same shares at a hundredth of the cost.",
+        reason: "A sample of one in a hundred shows the same proportions at a hundredth of the \
+            cost.",
     }
     lock_profile: bool = "false" {
         doc: "Whether the server profiles its own locks from the start; `forebay locks on` and \
@@ -487,14 +492,14 @@ settings! {
             origins that do not.",
     }
     ambiguous_path: AmbiguousPath = "refuse" {
-        doc: "How a request is routed whose path an origin may read as a path of another route, \
+        doc: "How a request is routed if an origin may take its path for a path of another route, \
             such as `/x/..%2fprivate`: `refuse` answers it with 400; `normal-form` takes the route \
             of the path's normal form, unless one of the routes in question says `refuse`. The \
             path is forwarded unchanged. See [sites.md](sites.md#paths-with-several-readings).",
         kind: SettingKind::Choice(AMBIGUOUS_PATH_WORDS),
         reloads: true,
-        reason: "Otherwise a client chooses the route: it can have a page of `cache = false` \
-            stored for all. As a setting of routes, it keeps one route strict while others relax.",
+        reason: "Otherwise a client could choose the route, and have a page with `cache = false` \
+            stored for all clients. One route can stay strict while others are relaxed.",
     }
     default_freshness_s: u32 = "0" {
         doc: "Freshness lifetime of a response that specifies none, in place of the heuristic; 0: \
@@ -524,8 +529,8 @@ settings! {
             expected: "an array of statuses and lifetimes, such as [\"404=1m\", \"503=5s\"]",
         },
         reloads: true,
-        reason: "An origin that fails, or is searched for missing pages, is asked less often. By \
-            default only the origin decides that.",
+        reason: "An origin that fails, or that clients ask for missing pages, gets fewer requests. \
+            By default only the origin decides how long errors are stored.",
     }
     heuristic_percent: u8 = "10" {
         doc: "Freshness lifetime of a response that specifies none, as a share of the time since \
@@ -535,8 +540,8 @@ settings! {
         reason: "RFC 9111 §4.2.2 names 10 % as typical.",
     }
     freshness_jitter_percent: u8 = "0" {
-        doc: "Most of the remaining freshness lifetime by which a response is made stale earlier, \
-            by chance, when it is stored or validated; 0: none.",
+        doc: "Largest share of the remaining freshness lifetime that is cut off, at random, when a \
+            response is stored or validated; 0: none.",
         kind: SettingKind::Count { min: 0, max: 50, unit: "percent" },
         reloads: true,
         reason: "Pages that were stored together, after a restart or a purge, would become stale \
@@ -568,8 +573,9 @@ settings! {
                 [\"Forebay-Cache-Control\", \"CDN-Cache-Control\"]",
         },
         reloads: true,
-        reason: "`CDN-Cache-Control` is the standard's name. A name of one's own reaches no other \
-            cache, and `Surrogate-Control` helps origins that were written for other caches.",
+        reason: "`CDN-Cache-Control` is the standard's name. Directives under a name of your own \
+            affect no other cache, and `Surrogate-Control` helps with origins that were written \
+            for other caches.",
     }
     cache_status_key: bool = "false" {
         doc: "Whether `Cache-Status` has the parameter `key`: the site's name and the URL of the \
@@ -594,11 +600,11 @@ settings! {
             `stale-if-error`.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
-        reason: "An origin that answers with an error may mean it.",
+        reason: "An origin may answer with an error on purpose.",
     }
     stale_if_unreachable_s: u32 = "1h" {
-        doc: "The same, for the case that no connection to the origin can be opened. The longer of \
-            the two times applies.",
+        doc: "Time for which a stale response is served if no connection to the origin can be \
+            opened. If `stale_if_error_s` is longer, that time applies.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "A cache that is disconnected from its origin may serve stale responses (RFC 9111 \
@@ -607,15 +613,15 @@ settings! {
     }
     bypass_cookies: NamePatterns = "" {
         doc: "Names of cookies: a request with one of them is not answered from the cache, and its \
-            response is not stored. A name may end in `*`. A cookie counts if any origin may read \
-            its name so: case is ignored, `.`, space and `[` are `_`, and commas separate cookies \
-            too.",
+            response is not stored. A name may end in `*`. Names are compared as the most lenient \
+            origins read them: case is ignored, `.`, space and `[` count as `_`, and commas \
+            separate cookies too.",
         kind: SettingKind::Texts {
             expected: "an array of names, such as [\"session\", \"wordpress_logged_in_*\"]",
         },
         reloads: true,
-        reason: "For applications that make other pages for users that are logged in, but do not \
-            say so by `Vary` or `Cache-Control`.",
+        reason: "For applications that make different pages for users who are logged in, but do \
+            not say so by `Vary` or `Cache-Control`.",
     }
     bypass_fields: NamePatterns = "" {
         doc: "Names of request fields: a request with one of them is not answered from the cache, \
@@ -637,8 +643,8 @@ settings! {
             from the request to the origin. A name may end in `*`.",
         kind: SettingKind::Texts { expected: "an array of names, such as [\"id\", \"page\"]" },
         reloads: true,
-        reason: "Only the operator knows which parameters the origin reads. Every other one makes \
-            a key of its own, which any client can use to fill the cache.",
+        reason: "Only the operator knows which parameters the origin reads. Every other parameter \
+            makes separate keys, with which any client can fill the cache.",
     }
     drop_query: ParameterNames = "" {
         doc: "Names of query parameters that are removed in the same way, even if `keep_query` \
@@ -662,8 +668,8 @@ settings! {
     languages: LanguageList = "" {
         doc: "Languages of the origin's responses: `Accept-Language` of a request is replaced by \
             the language of the list that suits it best (RFC 4647 §3.4), and removed if none does, \
-            before variants are compared and in the request to the origin. If empty, it stays as \
-            it is.",
+            before variants are compared and in the request to the origin. If the list is empty, \
+            the field is not changed.",
         kind: SettingKind::Texts {
             expected: "an array of language tags, such as [\"en\", \"pt-BR\"]",
         },
@@ -697,9 +703,8 @@ settings! {
             expect content takes it for the next request. Some search servers use it.",
     }
     fill_rate_min: u64 = "1024" {
-        doc: "Lowest rate at which a body must arrive from the origin to be stored. It may be \
-            behind this rate by ten seconds of waiting at most, then it passes through. 0: no \
-            limit.",
+        doc: "Lowest rate at which a body must arrive from the origin to be stored. A body that \
+            lags behind this rate by more than ten seconds of waiting passes through. 0: no limit.",
         kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
         reason: "A body that arrives holds memory that other responses need to be stored.",
@@ -712,8 +717,8 @@ settings! {
             stored.",
     }
     hit_for_miss_ms: u32 = "10s" {
-        doc: "How long requests for a URL do not wait for one another after a response that could \
-            not be stored; 0: they always wait for the first one.",
+        doc: "How long, after a response that could not be stored, requests for its URL do not \
+            wait for one another; 0: they always wait for the first request.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "Requests for a URL whose responses are never storable would wait for one another \
@@ -734,9 +739,9 @@ settings! {
             range that is not stored passes through.",
         kind: SettingKind::Bytes { min: 0, max: GIB },
         reloads: true,
-        reason: "A player that seeks in a film gets each part from the cache that any client has \
-            seen. Longer parts need fewer requests, and fetch more bytes that no client wants. Set \
-            0 for an origin whose servers have different tags for one file.",
+        reason: "A player that seeks in a film gets from the cache each part that any client has \
+            requested before. Longer parts need fewer requests, and fetch more bytes that no \
+            client wants. Set 0 for an origin whose servers have different tags for one file.",
     }
     unkeyed_fields: FieldNameList = "forwarded,x-forwarded-host,x-forwarded-port,\
         x-forwarded-prefix,x-forwarded-scheme,x-forwarded-server,x-host,x-http-method,\
@@ -748,8 +753,8 @@ settings! {
         kind: SettingKind::Texts { expected: "an array of field names, or _" },
         reloads: true,
         reason: "Many origins build links, redirects or whole pages from these fields, which are \
-            not in the key: one client could store a page of its making for all others. Many \
-            origins treat an underscore as a hyphen.",
+            not in the key: one client could have a page of its own making stored for all others. \
+            Many origins treat an underscore as a hyphen.",
     }
     tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-groups" {
         doc: "Response fields of the origin that hold tags, by which responses can be purged \
@@ -808,9 +813,9 @@ settings! {
     tls_cert: FileList = "" {
         doc: "PEM files with the certificate of the site and the certificates of its issuers, in \
             this order. Several files are alternatives of different kinds, such as ECDSA and RSA; \
-            the first that a client supports counts, and ECDSA goes before RSA. At the top of the \
-            file: for sites without certificates of their own, and for names that no site has. \
-            The paths are relative to the configuration file.",
+            a client gets the first that it supports, ECDSA before RSA. At the top of the file: \
+            for sites without certificates of their own, and for names that no site has. The paths \
+            are relative to the configuration file.",
         kind: SettingKind::Texts {
             expected: "an array of at most 4 files, such as [\"example.org.pem\"]",
         },
@@ -832,7 +837,7 @@ settings! {
             expected: "an array of at most 4 files, such as [\"internal-ca.pem\"]",
         },
         reloads: true,
-        reason: "An origin in one's own network often has a certificate of one's own authority. \
+        reason: "An origin in a private network often has a certificate from a private authority. \
             There is no setting that switches verification off.",
     }
     origin_tls_name: TlsName = "origin" {
@@ -840,7 +845,7 @@ settings! {
             `origin`: the host of the origin's URL.",
         kind: SettingKind::Text { hint: "NAME", expected: "origin, a host name or an IP address" },
         reloads: true,
-        reason: "An origin that is reached by its address has a certificate for a name.",
+        reason: "An origin whose URL has an IP address usually has a certificate for a name.",
     }
 }
 
@@ -875,8 +880,8 @@ pub(crate) const NAME: Setting = Setting {
     default: None,
     scope: SettingScope::Site,
     reloads: true,
-    doc: "Name of the site in logs and in the cache; after a change of the name, the cache has \
-        nothing for the site.",
+    doc: "Name of the site in logs and in the cache; after a change of the name, the cache has no \
+        responses for the site.",
     reason: "It is part of the key of each stored response.",
 };
 
@@ -913,10 +918,10 @@ pub(crate) const BALANCE: Setting = Setting {
     default: Some("round-robin"),
     scope: SettingScope::Site,
     reloads: true,
-    doc: "How a site with several origins chooses one for a request: in turn, by fewest requests \
-        in progress of two, or by the URL.",
-    reason: "Turns need no knowledge of the origins. `least` suits requests of unequal cost, \
-        `hash` origins that have a cache of their own.",
+    doc: "How a site with several origins chooses one for a request: in turn (`round-robin`), the \
+        one of two with fewer requests in progress (`least`), or by the URL (`hash`).",
+    reason: "`round-robin` needs no knowledge of the origins. `least` suits requests of unequal \
+        cost, `hash` origins that have a cache of their own.",
 };
 
 /// The setting `url` of an origin in its table form.
@@ -931,7 +936,7 @@ pub(crate) const WEIGHT: Setting = Setting {
     scope: SettingScope::Site,
     reloads: true,
     doc: "The origin's share of the requests, relative to the other origins.",
-    reason: "An origin that should get none is left out.",
+    reason: "To give an origin no requests, leave it out.",
 };
 
 /// The setting `backup` of an origin.

@@ -119,7 +119,7 @@ impl Control {
         }
         let Some(rotated) = keys.rotated() else {
             self.ticket_keys.set((keys, now_ms));
-            return Event::TlsFailed.log(&"the system has no randomness for ticket keys");
+            return Event::TlsFailed.log(&"the system cannot supply random bytes for ticket keys");
         };
         self.ticket_keys.set((rotated, now_ms));
         let mut tls = match self.acceptors(&self.config.borrow()) {

@@ -158,7 +158,7 @@ fn bind_tls(address: SocketAddr, worker_count: usize) -> Result<Listeners, Start
 }
 
 fn no_randomness() -> StartError {
-    StartError::Tls("the system has no randomness for the ticket keys".to_owned())
+    StartError::Tls("the system cannot supply random bytes for the ticket keys".to_owned())
 }
 
 fn bind_admin(settings: &ServerSettings, port: u16) -> Result<AdminListener, StartError> {

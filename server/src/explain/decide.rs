@@ -326,7 +326,7 @@ fn key_facts(key: &[u8], literal: &Request<'_>, request: &Request<'_>) -> Option
         !before.all(id).eq(after.all(id))
     };
     let changes = [
-        (authority.is_none(), "the request has no host, so the key has the origin's"),
+        (authority.is_none(), "the request has no host, so the key has the origin's host"),
         (has_upper, "the host is in lower case"),
         (is_default, "the default port is left out"),
         (

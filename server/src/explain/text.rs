@@ -206,7 +206,7 @@ impl Display for AnswerKind {
             AnswerKind::Hit { status } => write!(out, "the stored response answers with {status}"),
             AnswerKind::Stale(StaleCause::Revalidating) => out.write_str(
                 "the stale response answers; it is validated in the background, unless a \
-                 validation is under way or not due (RFC 5861 §3)",
+                 validation is already in progress or not due (RFC 5861 §3)",
             ),
             AnswerKind::Stale(_) => out.write_str(
                 "the stale response answers, because the origin cannot be reached \
@@ -231,7 +231,7 @@ impl Display for AnswerKind {
                 write!(out, "the origin is asked, and the answer is not stored ({detail})")
             }
             AnswerKind::Pass(None) => {
-                out.write_str("the origin is asked, and the answer not stored")
+                out.write_str("the origin is asked, and the answer is not stored")
             }
         }
     }

@@ -439,7 +439,7 @@ fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<Respon
         http::Version::HTTP_10 => Version::Http10,
         http::Version::HTTP_11 => Version::Http11,
         _ => {
-            return Err(Fault::OriginAnswer("the origin speaks another version of HTTP"));
+            return Err(Fault::OriginAnswer("the origin answers in another version of HTTP"));
         }
     };
     let lines = lines(response.headers());

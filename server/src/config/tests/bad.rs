@@ -22,7 +22,7 @@ const TOP: &[Case] = &[
     ("cache_size = \"1 GiB\"", "1:14", &["did you mean \"1GiB\"?"]),
     ("cache_size = \"10s\"", "1:14", &["unknown unit", "KiB, MiB, GiB"]),
     ("cache_size = \"1.5GiB\"", "1:14", &["not a whole number", "\"64KiB\""]),
-    ("cache_size = 1.5", "1:14", &["cannot be a number with a point"]),
+    ("cache_size = 1.5", "1:14", &["cannot be a number with a decimal point"]),
     ("cache_size = \"1MiB\"", "1:14", &["too small: 1MiB", "from 4MiB to 256GiB"]),
     ("cache_size = -1", "1:14", &["too small: -1"]),
     (

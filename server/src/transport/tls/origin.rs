@@ -50,7 +50,7 @@ impl OriginTlsConnector {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let settings = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|_| Fault::OriginTls("TLS cannot be used"))?;
+            .map_err(|_| Fault::OriginTls("the TLS library refuses this server's settings"))?;
         let mut settings =
             settings.with_root_certificates(Arc::clone(&tls.roots)).with_no_client_auth();
         settings.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -87,6 +87,6 @@ fn fault_of(error: &io::Error) -> Fault {
         Some(TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol) => {
             "the origin has no TLS version, cipher suite or protocol in common with this server"
         }
-        Some(_) => "the origin broke the protocol of TLS",
+        Some(_) => "the origin violated the TLS protocol",
     })
 }
