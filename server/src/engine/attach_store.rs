@@ -24,7 +24,7 @@ pub(super) struct AttachDeadline {
 }
 
 impl AttachDeadline {
-    /// Starts the time now.
+    /// Sets the deadline, counted from now.
     pub(super) fn begin() -> AttachDeadline {
         let until_ms = clock::monotonic_ms() + STORE_JOIN_MS_MAX;
         AttachDeadline { until_ms, is_reported: Arc::default() }
