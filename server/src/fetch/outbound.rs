@@ -137,7 +137,7 @@ impl Outbound<'_> {
     /// without a host.
     ///
     /// # Errors
-    /// [`Fault::Rules`]: a rule failed.
+    /// [`Fault::Rules`]: the rules made an invalid message.
     pub(super) fn request(
         &self,
         authority: &str,
