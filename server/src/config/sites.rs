@@ -99,8 +99,8 @@ impl Sites {
         found
     }
 
-    /// Returns the share of the room for arriving responses that the route's site uses; `None` if
-    /// there is only one site.
+    /// Returns the number of the site's share of the room for arriving responses; `None` if there
+    /// is only one site.
     pub(crate) fn share_of(&self, number: RouteNumber) -> Option<u16> {
         (self.sites.len() > 1).then_some(number.site as u16)
     }
