@@ -23,7 +23,7 @@ pub(super) struct ServerResources {
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
     pub(super) worker_count: usize,
-    /// Whether a running server still uses these resources. It goes on using them if the upgrade
+    /// Whether a running server still uses these resources. It continues to use them if the upgrade
     /// fails.
     pub(super) has_predecessor: bool,
     /// Whether the admin socket was inherited from the running server.
