@@ -64,7 +64,8 @@ pub(super) struct IdealReply {
     /// its last.
     parts: Vec<(usize, usize)>,
     body_bytes: usize,
-    /// The times at which the response, and the responses that updated it, arrived at the server.
+    /// The times at which the response, and the earlier responses that it updates, arrived at the
+    /// server.
     arrivals: Vec<Arrival>,
     pub(super) is_soft_purged: bool,
 }
@@ -241,7 +242,7 @@ impl IdealCache {
     }
 
     /// Returns the reuse that §4 permits for a request at this moment. The request's own no-cache
-    /// is ignored, because it does not forbid the reuse to the server.
+    /// is ignored, because a cache need not obey it.
     pub(super) fn permitted(&self, ask: &Ask) -> Option<PermittedReuse> {
         let now = Instant::now();
         let stored = self.stored.borrow();

@@ -30,7 +30,7 @@ pub(super) struct MissedReuse {
     /// response is not stored.
     pub(super) reason: String,
     pub(super) permission: Permission,
-    /// The explanation, from the events of the run, why the stored response was not used.
+    /// The reason, found in the events of the run, why the stored response was not used.
     pub(super) cause: String,
 }
 
@@ -132,7 +132,7 @@ struct MissedRequest<'a> {
 }
 
 impl MissedRequest<'_> {
-    /// Returns the explanation why the response was not used; `None` if no event explains it.
+    /// Returns the reason why the response was not used; `None` if no event explains it.
     fn cause(&self, reason: &str) -> Option<String> {
         let reply = &self.reuse.reply;
         if let Some((_, detail)) = reason.split_once("; ") {
@@ -154,7 +154,7 @@ impl MissedRequest<'_> {
         self.cause_of_lost(reply).map(str::to_owned)
     }
 
-    /// Returns the explanation why a response was not used although it is stored.
+    /// Returns the reason why a response was not used although it is stored.
     fn cause_of_found(&self, reply: &IdealReply) -> Option<&'static str> {
         let MissedRequest { run, ask, reuse, permission, left } = *self;
         let age = Instant::now() - reply.start.at;
@@ -183,7 +183,7 @@ impl MissedRequest<'_> {
         ])
     }
 
-    /// Returns the explanation why a response is not stored, or no longer stored.
+    /// Returns the reason why a response is not stored, or no longer stored.
     fn cause_of_lost(&self, reply: &IdealReply) -> Option<&'static str> {
         let MissedRequest { run, ask, .. } = *self;
         let (before, now) = (reply.first_start.ledger, run.ledger());
