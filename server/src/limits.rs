@@ -147,7 +147,7 @@ pub(crate) const FILL_GRACE_MS: u64 = 10_000;
 /// open: reading them costs about as much as opening another connection.
 pub(crate) const DISCARDED_BYTES_MAX: usize = 64 << 10;
 
-/// Time for reading those bytes, which occupy a connection to the origin.
+/// Time for reading [`DISCARDED_BYTES_MAX`], during which the connection to the origin is occupied.
 pub(crate) const DISCARDED_MS_MAX: u64 = 1_000;
 
 /// Pieces of one vectored write; the next write takes the rest.
@@ -214,18 +214,18 @@ pub(crate) const EVENTS_PER_SECOND_MAX: u32 = 20;
 /// queue holds the events of several workers for some seconds.
 pub(crate) const EVENT_LINES_MAX: usize = 256;
 
-/// Time for writing the lines in that queue, and the last message, when the process ends.
+/// Time for writing the queued lines of events, and the last message, when the process ends.
 pub(crate) const EVENTS_FINISH_MS_MAX: u64 = 1_000;
 
-/// Interval at which an ending process checks whether the queue is written.
+/// Interval at which an ending process checks whether the queued lines of events are written.
 pub(crate) const EVENTS_FINISH_POLL_MS: u64 = 2;
 
 /// Interval at which the control thread collects the counts of other threads.
 pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
 
-/// Number of such intervals without a turn of its event loop after which a worker counts as stuck.
-/// A turn takes less than a millisecond, but on a busy machine a worker may have to wait for a
-/// processor.
+/// Number of intervals of [`HOUSEKEEPING_MS`] without a turn of its event loop after which a worker
+/// counts as stuck. A turn takes less than a millisecond, but on a busy machine a worker may have
+/// to wait for a processor.
 pub(crate) const WORKER_STILL_TICKS_MAX: u32 = 5;
 
 /// Time for all workers to reply to a command. A turn takes less than a millisecond; a worker that
@@ -305,9 +305,9 @@ pub(crate) const HOST_WAIT_MS: u64 = 1_500;
 /// recheck timer.
 pub(crate) const HOST_DOUBTED_MS: u64 = 30_000;
 
-/// Interval at which one request tries first an address that refused a connection; other requests
-/// try it after the other addresses of its name. If the address does not answer, that request loses
-/// the address's share of the time to connect.
+/// Interval at which one request first tries an address that has refused a connection; other
+/// requests try it after the other addresses of its name. If the address does not answer, that
+/// request loses the address's share of the time to connect.
 pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
 
 /// Interim responses (1xx) that are forwarded for one request; further ones are dropped.
@@ -401,9 +401,9 @@ pub(crate) const WINDOW_ASK_MS: u64 = 500;
 pub(crate) const STORE_TRIES_MAX: u32 = 20;
 pub(crate) const STORE_TRY_MS: u64 = 10;
 
-/// A client that moves fewer than [`STALL_BYTES`] in this time is slow: its exchange with the
-/// origin is broken off if another request waits for the permit. Longer than the retransmission of
-/// a lost acknowledgement.
+/// Period for which a client is slow if it moves fewer than [`STALL_BYTES`] in it: its exchange
+/// with the origin is broken off if another request waits for the permit. Longer than the
+/// retransmission of a lost acknowledgement.
 pub(crate) const STALL_MS: u64 = 1_000;
 
 /// A pause in a request's body after which the exchange with the origin begins even if the buffer
