@@ -156,7 +156,7 @@ impl TraceStream {
         }
     }
 
-    /// Tells the client how many records it has lost since the last such line.
+    /// Tells the client how many records it has lost since it was last told.
     async fn note_lost(&mut self, lines: &LineSender) -> Result<(), ClientGone> {
         let lost = self.reader.take_lost();
         if lost == 0 {
