@@ -38,7 +38,7 @@ pub(crate) struct OriginAnswer {
 }
 
 impl OriginAnswer {
-    /// Returns the time at which the response was received, and its age at that time.
+    /// Returns the time at which the response was received, and the response's age at that time.
     pub(super) fn timing(&self) -> ResponseTiming {
         ResponseTiming::new(self.head.block.fields(), self.request_time, self.response_time)
     }
@@ -132,9 +132,9 @@ impl OriginBody {
     /// Returns the next piece.
     ///
     /// # Errors
-    /// The origin stopped sending, closed the connection too early, sent invalid framing, or sent
-    /// more than it announced (if the body refuses that). In each case the earlier pieces are not a
-    /// whole body.
+    /// The origin stopped sending, closed the connection too early, or sent invalid framing; or it
+    /// sent more than it announced, and the settings refuse that. In each case the earlier pieces
+    /// are not a whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
