@@ -26,7 +26,8 @@ pub(crate) const TLS_WRITE_BYTES_MAX: usize = 64 << 10;
 /// [`TLS_COLD_MS`]: the initial window of TCP is about 14 KiB (RFC 6928).
 pub(crate) const TLS_COLD_BYTES: usize = 8 << 10;
 
-/// See [`TLS_COLD_BYTES`]; TCP halves its window after about such a pause.
+/// Pause after which records are short again, see [`TLS_COLD_BYTES`]. TCP halves its window after
+/// about this time.
 pub(crate) const TLS_COLD_MS: u64 = 1_000;
 
 /// Plaintext of a short record, which fits into one packet: 1,500 bytes without the heads of IPv6,
