@@ -72,7 +72,7 @@ impl<'a> Request<'a> {
         Ok(Request { head, scheme, target, framing, expects_continue, directives, form })
     }
 
-    /// Whether the request announces a body that is not empty, or may not be.
+    /// Whether the request announces a body that has, or may have, at least one byte.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
     }
