@@ -32,7 +32,7 @@ pub(crate) struct Purger {
 #[derive(Debug, Default)]
 pub(super) struct QueueDepth {
     pub(super) jobs: AtomicUsize,
-    /// Number of purges among these jobs; the other jobs only count records.
+    /// Number of purges among the queued and running jobs; the other jobs only count records.
     pub(super) purges: AtomicU64,
 }
 
