@@ -36,8 +36,8 @@ pub(super) const ABANDONED_MAX: usize = 8;
 /// The largest number of connections to the origin in a run with an attack.
 pub(super) const ORIGIN_CONNECTIONS: u32 = 64;
 
-/// The longest time that a request waits for such a connection. Slow clients lose theirs after
-/// about a second.
+/// The longest time that a request waits for a connection to the origin in a run with an attack.
+/// Slow clients lose theirs after about a second.
 pub(super) const ORIGIN_WAIT_MS: u64 = 4_000;
 
 /// How long an attack lasts, unless the server ends the connections earlier.
@@ -78,7 +78,7 @@ pub(super) const UNSTORABLE: &str = "/attack/unstorable";
 pub(super) const FAILING: &str = "/attack/failing";
 pub(super) const VARIED: &str = "/attack/varied";
 
-/// The delay after which the origin answers these requests, in milliseconds.
+/// The delay of the origin's late answers, in milliseconds.
 pub(super) const LATE_MS: u64 = 2_000;
 
 /// How long clients wait before they leave, in milliseconds.
