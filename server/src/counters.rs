@@ -197,9 +197,9 @@ counters! {
         "Answers to requests for a part of a stored response that did not have exactly this part \
             of this version.";
     PartsStored, Counter, "parts_stored_total",
-        "Parts of responses that were stored beside other parts.";
+        "Parts of responses that were fetched and stored.";
     PartsNotStored, Counter, "parts_not_stored_total",
-        "Parts of responses that arrived and found no room in the store.";
+        "Parts of responses that were fetched, but not stored for lack of room.";
     HitsCut, Counter, "hits_cut_total",
         "Hits cut off because the cache reclaimed the response while it was being sent.";
     Misses, Counter, "misses_total",
@@ -256,8 +256,8 @@ counters! {
     PurgeRequests, Counter, "purge_requests_total",
         "PURGE requests from clients that may send them.";
     PurgesBusy, Counter, "purges_busy_total",
-        "Purges, invalidations included, that gave up because other purges took too long or filled \
-         the queue.";
+        "Purges (including invalidations) that gave up because other purges took too long or \
+         filled the queue.";
     PurgesFailed, Counter, "purges_failed_total",
         "Purges that failed or stopped before their end: the server stopped, another process has \
          a cache of its own, or an internal error ended them.";

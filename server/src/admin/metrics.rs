@@ -151,11 +151,11 @@ numbers! {
         "Free segments, unfilled parts of other segments, and the unused shares of \
          `cache_growing_bytes` and `cache_copied_bytes`.";
     gauge "cache_live_bytes" live_bytes
-        "Stored responses that lookups can find, heads and keys included.";
+        "Stored responses that lookups can find, including their heads and keys.";
     gauge "cache_dead_bytes" dead_bytes
         "Replaced or removed responses, which take up room until their segment is reclaimed.";
     gauge "cache_metadata_bytes" metadata_bytes
-        "Fixed tables of the cache, the key index included.";
+        "Fixed tables of the cache, including the key index.";
     gauge "cache_order_bytes" order_bytes
         "Memory reserved for the key index (keys and tags in order), part of \
          `cache_metadata_bytes`.";

@@ -166,9 +166,9 @@ settings! {
         doc: "Memory for stored responses, including the tables for finding them.",
         kind: SettingKind::Bytes { min: 4 * MIB, max: 256 * GIB },
         reloads: false,
-        reason: "Below the minimum, a single picture would evict everything else; each worker \
-            raises the minimum. Above the maximum, the location of a stored response would need \
-            more bits.",
+        reason: "Below the minimum, a single picture would evict everything else; each worker adds \
+            to the minimum. Above the maximum, the location of a stored response would need more \
+            bits.",
     }
     cache_dir: CacheDir = "none" {
         doc: "Directory for the cache, which then survives restart, kill -9 and upgrade of the \
@@ -265,7 +265,7 @@ settings! {
             closed for each new one, or the new one if none is idle.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
-        reason: "Bounds memory and descriptors; the process's limit of open files must allow so \
+        reason: "Bounds memory and descriptors; the process's limit on open files must allow that \
             many.",
     }
     connections_per_address_max: u32 = "4096" {
@@ -423,7 +423,7 @@ settings! {
         doc: "File that gets a line for each request; `-` is standard output, `off` is no log.",
         kind: SettingKind::Text { hint: "PATH|-|off", expected: "a file, \"-\" or \"off\"" },
         reloads: true,
-        reason: "A log line costs more than a hit; switch it on where the log is read.",
+        reason: "A log line costs more than a hit; switch the log on where it is read.",
     }
     access_log_format: AccessLogFormat = "json" {
         doc: "Format of a line in the access log.",
@@ -508,7 +508,7 @@ settings! {
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "No guess fits every site. [sites.md](sites.md#freshness) shows which lifetime \
-            goes before which.",
+            takes precedence.",
     }
     override_freshness_s: u32 = "0" {
         doc: "Freshness lifetime of every response with a status below 400 that has a lifetime or \

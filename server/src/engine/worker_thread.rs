@@ -113,7 +113,7 @@ pub(crate) struct WorkerStart {
     pub(crate) via: Arc<str>,
 }
 
-/// The control thread's handle on a worker.
+/// The control thread's handle to a worker.
 pub(crate) struct WorkerThread {
     pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
     /// The thread; its result is whether every connection finished in time.

@@ -12,7 +12,7 @@ use crate::response::{Response, StreamedResponse};
 use crate::transaction::Transaction;
 
 /// Whether the client's preconditions are evaluated on a response that was forwarded for `reason`.
-/// They are not where this server cannot act as a cache (RFC 9110 §13.2.1).
+/// Preconditions are ignored where this server cannot act as a cache (RFC 9110 §13.2.1).
 // RFC: 9111-4.3.2-2, 9110-13.1.3-2, 9110-13.2.1-3, 9110-13.2.1-4
 pub(super) fn is_evaluated(reason: ForwardReason) -> bool {
     !matches!(reason, ForwardReason::Bypass | ForwardReason::Method)

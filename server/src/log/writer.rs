@@ -47,7 +47,7 @@ impl LogLosses {
     }
 }
 
-/// A worker's handle on the access log.
+/// A worker's handle to the access log.
 pub(crate) struct LogSender {
     batches: SyncSender<LogBatch>,
     queue: Arc<LogQueue>,
@@ -107,7 +107,7 @@ impl LogWriter {
         Ok(Some(LogWriter { batches, format, sample, rest }))
     }
 
-    /// Creates a worker's handle on this log.
+    /// Creates a worker's handle to this log.
     pub(crate) fn sender(&self) -> LogSender {
         LogSender {
             batches: self.batches.clone(),
