@@ -127,7 +127,7 @@ mod tests {
             ("", "url", "give a URL"),
             ("url=a.org", "url", "begins with http://"),
             ("url=http://a.org/%20", "url", "path"),
-            ("url=http://a.org&method=G+T", "method", "no method"),
+            ("url=http://a.org&method=G+T", "method", "valid HTTP method"),
             ("url=http://a.org&header=Accept", "header", "NAME: VALUE, not \"Accept\""),
             ("url=http://a.org&header=A+b:+c", "header", "NAME: VALUE"),
             ("url=http://a.org&header=A:+%01", "header", "control character"),
