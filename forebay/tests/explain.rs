@@ -244,7 +244,7 @@ fn the_normal_form_of_a_request_is_named() {
         "http://example.test/list?a=1&b=2 in site shop\n",
         "the query is in its normal form (sort_query, keep_query, drop_query)\n",
         "some cookies are left out (keep_cookies)\n",
-        "Accept-Language is the best of the route's languages (languages)\n",
+        "Accept-Language has the best of the route's languages (languages)\n",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }

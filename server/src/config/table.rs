@@ -320,7 +320,7 @@ settings! {
             response at a time.",
         kind: SettingKind::Bytes { min: 0, max: 64 * GIB },
         reloads: true,
-        reason: "Room for 128 clients with 32 KiB each; if many more do not read at once, they are \
+        reason: "Room for 128 clients with 32 KiB each; if many more clients do not read, they are \
             slow or hostile, and the kernel buffers for them too.",
     }
     shutdown_ms_max: u32 = "30s" {
@@ -749,7 +749,7 @@ settings! {
         x-rewrite-url,proxy,_" {
         doc: "Request fields that are not forwarded to the origin if its response may be stored; \
             `_` stands for every name with an underscore. Lines that rules have set or added are \
-            forwarded, without those of the client.",
+            forwarded; the client's lines are not.",
         kind: SettingKind::Texts { expected: "an array of field names, or _" },
         reloads: true,
         reason: "Many origins build links, redirects or whole pages from these fields, which are \
@@ -957,10 +957,10 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
     default: None,
     scope: SettingScope::OneRoute,
     reloads: true,
-    doc: "Paths of the route; the longest matching prefix wins. `/static/` matches paths below \
-        it, `/static` matches itself and paths below it, and neither matches `/statics`. Only a \
-        space and bytes outside ASCII are percent-encoded, in upper case; the other spellings of \
-        a path are the subject of `ambiguous_path`.",
+    doc: "Paths of the route; the longest matching prefix wins. `/static/` matches paths below it, \
+        `/static` matches itself and paths below it, and neither matches `/statics`. Only a space \
+        and bytes outside ASCII are percent-encoded, in upper case; for other spellings of a path, \
+        see `ambiguous_path`.",
     reason: "A prefix ends where a path segment ends, so a route never matches an unrelated path.",
 };
 
