@@ -30,10 +30,12 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Unsupport
         "INBOUND" => {
             let of_certificate = |name: &str| qualifier.is_some_and(|q| q.starts_with(name));
             let refused = of_certificate("CLIENT-CERT") || of_certificate("SERVER-CERT");
-            refused.then_some(("TLS to clients is not supported yet", "leave it out"))
+            refused.then_some(("certificates of TLS connections are not available", "leave it out"))
         }
-        "NEXT-HOP" => (qualifier == Some("STRATEGY"))
-            .then_some(("a site has one origin and no strategies", "use NEXT-HOP:HOST")),
+        "NEXT-HOP" => (qualifier == Some("STRATEGY")).then_some((
+            "sites have no strategies; the setting `balance` chooses among their origins",
+            "use NEXT-HOP:HOST",
+        )),
         _ => None,
     }
 }
@@ -70,9 +72,10 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
             "marking sockets is not supported",
             "use set-conn-dscp, or mark packets in the firewall",
         ),
-        "set-next-hop-strategy" => {
-            ("a site has one origin and no strategies", "configure a `[[site]]` for each origin")
-        }
+        "set-next-hop-strategy" => (
+            "sites have no strategies; the setting `balance` chooses among their origins",
+            "configure a `[[site]]` for each origin",
+        ),
         "set-effective-address" => (
             "the client's address is always that of its connection",
             "compare with %{HEADER:X-Forwarded-For}",
