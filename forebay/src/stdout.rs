@@ -19,12 +19,12 @@ pub(crate) fn write_line(text: fmt::Arguments<'_>) -> bool {
     writeln!(io::stdout().lock(), "{text}").is_ok()
 }
 
-/// Size of the stack of the thread that announces. It needs little, and the system keeps the stack
-/// of a thread that has ended.
+/// Stack size in bytes of the thread that [`announce`] starts. The thread needs little stack, and
+/// the system keeps the stack after the thread has ended.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Writes the text from a thread of its own. A server that runs must not wait for the reader of a
-/// pipe, and must not end because a disk is full: a failure is an event.
+/// Writes the text from a separate thread. A running server must not wait for the reader of a pipe,
+/// and must not end because a disk is full; a failure is logged as an event.
 pub(crate) fn announce(text: String) {
     let write = move || {
         if let Err(error) = write_directly(&text) {
@@ -37,12 +37,12 @@ pub(crate) fn announce(text: String) {
     }
 }
 
-/// Writes without the lock of `io::stdout`, which this thread could hold for ever.
+/// Writes without the lock of `io::stdout`, because this thread could hold that lock forever.
 fn write_directly(text: &str) -> io::Result<()> {
     File::from(io::stdout().as_fd().try_clone_to_owned()?).write_all(text.as_bytes())
 }
 
-/// As `println!`, but does not panic if the reader has closed the pipe.
+/// Prints a line like `println!`, but does not panic if the reader has closed the pipe.
 macro_rules! outln {
     ($($text:tt)*) => { crate::stdout::line(format_args!($($text)*)) };
 }

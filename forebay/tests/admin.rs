@@ -234,7 +234,8 @@ const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 #[test]
 fn idle_admin_connections_do_not_keep_the_operator_out() {
-    // Silent ones, ones with a part of a head, and ones that wait after an answer.
+    // Silent connections, connections with a part of a head, and connections that wait after an
+    // answer.
     let answered = format!("GET / HTTP/1.1\r\nHost: {HERE}\r\n\r\n");
     crowd_out(&["", "GET /healthz HTTP/1.1\r\n", &answered]);
 }
@@ -268,7 +269,7 @@ fn crowd_out(sent: &[&str]) {
     assert!(crowded >= ADMIN_CONNECTIONS_MAX as f64, "{crowded}");
     assert!(server.errors().contains("admin_full"), "{}", server.errors());
     let mut end = Vec::new();
-    // The first one was idle for longest. A close may arrive as a reset.
+    // The first connection was idle for longest. A close may arrive as a reset.
     let closed = idle[0].read_to_end(&mut end);
     assert!(closed.is_ok() || closed.is_err_and(|e| e.kind() == ErrorKind::ConnectionReset));
 }

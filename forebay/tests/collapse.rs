@@ -132,8 +132,8 @@ fn a_leader_that_breaks_off_cuts_its_followers_and_is_not_stored() {
     assert_eq!((later.text().as_str(), origin.count("/slow")), ("good", 2));
 }
 
-/// The followers' wait has no limit of its own: as long as the origin may take, they wait, and one
-/// request reaches the origin.
+/// Followers wait as long as the origin may take; their wait has no limit of its own. One request
+/// reaches the origin.
 #[test]
 fn followers_wait_for_a_slow_leader_as_long_as_the_origin_may_take() {
     let gate = Gate::new();
@@ -174,7 +174,8 @@ fn a_failing_origin_gets_few_requests_however_many_clients_wait() {
             assert_eq!(response.status, status, "{name}: {response:?}");
             own_count += u32::from(!response.text().contains("other requests"));
         }
-        // Three leaders, and those that each of the two workers then lets go by themselves.
+        // Three leaders, and the few requests that each of the two workers then sends by
+        // themselves.
         let asked = origin.count("/slow");
         assert!((1..=30).contains(&asked), "{name}: the origin got {asked} requests");
         assert!(own_count as usize <= asked, "{name}: {own_count} answers to {asked} requests");
@@ -315,8 +316,8 @@ fn followers_of_other_variants_get_their_own_content() {
     assert!((3..=4).contains(&count), "one for each language, not {count}");
 }
 
-/// The first request for validation is under way when the others arrive. They wait for it, and then
-/// share validations that began after them.
+/// The first request for validation is under way when the others arrive. The others wait until it
+/// ends, and then share validations that began after they arrived.
 #[test]
 fn requests_for_validation_share_one_that_began_after_them() {
     let (gate, asked) = (Gate::new(), Gate::new());

@@ -42,8 +42,8 @@ fn drip_while<T>(clients: &mut [Client], work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A client that requests and leaves, again and again, leaves few fetches behind. One that another
-/// client follows goes on.
+/// A client that repeatedly requests a page and leaves causes only a few fetches to continue. A
+/// fetch that another client follows continues.
 #[test]
 fn fetches_that_their_clients_abandon_are_limited_for_each_network() {
     let (second, last) = (Gate::new(), Gate::new());
@@ -72,8 +72,9 @@ fn fetches_that_their_clients_abandon_are_limited_for_each_network() {
     assert_eq!(server.stat("fills_aborted_total"), 0.0);
 }
 
-/// A client that is served before the body has arrived does not give up, but its network has the
-/// same limit: otherwise a condition that every response meets would lift it.
+/// A client that is served before the body has arrived does not abandon its fetch, but the limit of
+/// its network counts the fetch: otherwise clients could avoid the limit by a condition that every
+/// response meets.
 #[test]
 fn fetches_whose_clients_have_their_304_are_limited_too_and_stopped_last() {
     let (second, rest) = (Gate::new(), Gate::new());
@@ -128,7 +129,7 @@ fn slow_uploads(server: &Server, count: usize, fields: &str) -> Vec<Client> {
     (0..count).map(upload).collect()
 }
 
-/// As long as the first part of a body is not there, the upload holds no connection to the origin.
+/// Until the first part of its body has arrived, an upload holds no connection to the origin.
 #[test]
 fn slow_uploads_hold_no_connection_to_the_origin_before_their_first_part_has_arrived() {
     let origin = pages();
@@ -140,7 +141,7 @@ fn slow_uploads_hold_no_connection_to_the_origin_before_their_first_part_has_arr
     assert_eq!(server.stat("origin_busy_total"), 0.0);
 }
 
-/// Uploads that hold all connections to the origin, and go on slowly, give way to other clients.
+/// Slow uploads that hold all connections to the origin give way to other clients.
 #[test]
 fn slow_uploads_that_hold_all_connections_give_way() {
     let origin = pages();
@@ -154,7 +155,7 @@ fn slow_uploads_that_hold_all_connections_give_way() {
 }
 
 /// A client that was told to continue, and sends nothing, holds its connection for a limited time,
-/// and gives way before.
+/// and gives way to other clients before that time ends.
 #[test]
 fn a_client_that_does_not_continue_after_a_100_gives_way() {
     let origin = Origin::start(|request| match request.method.as_str() {
@@ -201,8 +202,8 @@ fn a_client_that_gets_no_100_gives_way() {
     assert!(server.stat("gave_way_total") >= 1.0);
 }
 
-/// A client with many requests to a slow origin waits behind itself: the next connection that is
-/// free goes to the other client.
+/// A client with many requests to a slow origin delays only itself: the next free connection goes
+/// to the other client.
 #[test]
 fn a_flood_of_slow_requests_leaves_connections_for_other_clients() {
     let (one, others, flood) = (Gate::new(), Gate::new(), 6 * PERMITS);
@@ -323,8 +324,8 @@ fn bodies_that_drip_leave_room_for_other_sites() {
     });
 }
 
-/// Requests that invalidate are more than the cache can keep apart while a response arrives. They
-/// keep the responses of their own site from being stored, and no others.
+/// While a response arrives, more requests invalidate than the cache can record. They keep the
+/// responses of their own site from being stored, but no other responses.
 #[test]
 fn invalidations_of_one_site_leave_the_responses_of_others_stored() {
     let gate = Gate::new();
@@ -430,7 +431,7 @@ impl Flooded {
         eventually("the connection is held", || self.origin.request_count() == number + 1);
     }
 
-    /// Asks for `/page` in the name of the network that has its share.
+    /// Asks for `/page` from an address of the network that holds its whole share.
     fn lead(&self) -> Client {
         let leader = self.ask(hostile(0), "/page");
         let count = self.flood.len() + 1;
@@ -481,8 +482,8 @@ fn fetches_that_keep_failing_end_in_few_requests() {
     gate.open();
 }
 
-/// The limits of the client that leads a fetch are not those of the clients that wait for it. These
-/// wait, because no connection is left for them either.
+/// The limits of the client that leads a fetch are not those of the clients that wait for it. The
+/// others wait because no connection is left for them either.
 #[test]
 fn clients_do_not_fail_because_the_network_that_leads_has_no_connection_left() {
     let mut flooded = Flooded::start("1s");

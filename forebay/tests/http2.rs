@@ -11,8 +11,8 @@ use http::{HeaderMap, Request};
 use tokio::task::LocalSet;
 
 /// The origin of these tests. `/stored/N` is storable and has N bytes, `/cut` breaks off, `/early`
-/// sends an interim response, and `/trailers` ends with trailers. All others answer once they
-/// have read the request's body.
+/// sends an interim response, and `/trailers` ends with trailers. Any other path answers once the
+/// request's body has been read.
 fn origin() -> Origin {
     Origin::start(|request| {
         if let Some(size) = request.target.strip_prefix("/stored/") {

@@ -14,7 +14,7 @@ fn start(flags: &[(&str, &str)]) -> (Origin, Server) {
     (origin, server.start())
 }
 
-/// A client that has got a response and is idle since.
+/// A client that has received a response and has been idle since then.
 fn idle_client(server: &Server, last_byte: u8) -> Client {
     let address = IpAddr::from([127, 0, 0, last_byte]);
     let mut client = Client::connect_from(address, server.address());
@@ -32,7 +32,8 @@ fn a_new_connection_displaces_the_longest_idle_one_of_the_largest_network() {
     let (_origin, server) = start(&[("--connections-per-worker-max", "5")]);
     let mut alone = idle_client(&server, 1);
     let mut many: Vec<_> = (0..4).map(|_| idle_client(&server, 66)).collect();
-    // The first one is idle for a shorter time than the second, by more than a step of the clock.
+    // The first client is idle for a shorter time than the second, by more than a step of the
+    // clock.
     let deadline = Deadline::after(Duration::from_millis(20));
     while deadline.remaining().is_some() {
         assert_is_served(&mut many[0], "used again");
@@ -47,7 +48,8 @@ fn a_new_connection_displaces_the_longest_idle_one_of_the_largest_network() {
     assert_eq!(server.stat("connections_open"), 5.0);
 }
 
-/// A flood from one address cannot close the idle connections of clients that have fewer.
+/// A flood from one address cannot close the idle connections of clients that have fewer
+/// connections.
 #[test]
 fn a_network_at_its_limit_displaces_only_its_own_connections() {
     for flag in ["--connections-per-address-max", "--connections-per-worker-max"] {
@@ -84,8 +86,8 @@ fn an_idle_connection_makes_room_when_descriptors_run_out() {
     set_limit(Some(used as u64));
     let mut newcomer = idle_client(&server, 2);
     set_limit(getrlimit(Resource::Nofile).maximum);
-    // The second makes room for the next connection: the kernel reports the lack of descriptors
-    // before it knows whether a connection waits.
+    // The second client that is closed makes room for the next connection: the kernel reports the
+    // lack of descriptors before it knows whether a connection waits.
     for name in ["the longest idle connection", "the next one"] {
         assert!(clients.remove(0).is_closed_cleanly(), "{name} is open");
     }

@@ -11,7 +11,7 @@ const SETTINGS: &str = "sort_query = true\n\
     bypass_cookies = [\"session\"]\n\
     purge_from = [\"127.0.0.1\"]\n";
 
-/// An origin whose responses say what it was asked, and vary by language and cookies.
+/// An origin whose responses repeat the request, and vary by language and cookies.
 fn origin() -> Origin {
     Origin::start(|request| {
         let fields = ["Cache-Control: max-age=60", "Vary: Accept-Language, Cookie"];
@@ -34,7 +34,7 @@ fn config(origin: &Origin, settings: &str) -> String {
     format!("{site}origin = \"http://{}\"\n{settings}", origin.address())
 }
 
-/// Has a server continue with other settings.
+/// Reloads a server with other settings.
 fn reload(server: &Server, origin: &Origin, settings: &str) {
     server.write_config(&config(origin, settings));
     let reloaded = server.command(&["reload"]);
@@ -151,8 +151,8 @@ fn requests_with_very_many_names_bypass_the_cache() {
     }
 }
 
-/// A Cookie field is no list: a comma belongs to a value, and an origin may read two lines as it
-/// likes. Each row gets the response to its own lines.
+/// A Cookie field is not a list: a comma belongs to a value, and origins differ in how they read
+/// two lines. Each row gets the response to its own lines.
 #[test]
 fn requests_with_other_cookies_never_share_a_variant() {
     let origin = Origin::start(|request| {
@@ -189,7 +189,7 @@ fn requests_are_forwarded_as_they_are_by_default() {
     assert_eq!(server.stat("requests_normalised_total"), 0.0);
 }
 
-/// A request whose response is never shared is the client's own.
+/// A request whose response is never shared is forwarded unchanged.
 #[test]
 fn requests_that_bypass_the_cache_are_forwarded_as_they_are() {
     let origin = origin();
@@ -280,7 +280,7 @@ fn a_purge_by_prefix_reaches_every_form_of_a_query() {
 }
 
 /// Requests with equivalent codings share a response, so the origin gets a form that does not
-/// depend on which of them came first. A request of its own is forwarded as it is.
+/// depend on which of them came first. A request that shares no response is forwarded unchanged.
 #[test]
 fn the_origin_gets_the_codings_in_the_form_in_which_variants_are_compared() {
     let origin = Origin::start(|request| {

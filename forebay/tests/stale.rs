@@ -267,7 +267,7 @@ fn ranges_alone_find_out_that_the_origin_is_back() {
     assert!(!cache_status(&range()).contains("stale-if-unreachable"));
 }
 
-/// The page of all clients stays, whatever one client is answered.
+/// The page for all clients stays stored, whatever answer a single client gets.
 #[test]
 fn the_answer_to_one_client_does_not_take_the_page_from_the_others() {
     let old = || stale_by_10s("stale-if-error=60", "old");
@@ -299,7 +299,8 @@ fn a_stored_error_is_not_served_stale() {
     eventually("the new error is served", || ask(&server, "/", &[]).text() == "second");
 }
 
-/// Without the origin, this is the only setting that lets a stale response be served.
+/// While the origin cannot be reached, only `stale_if_unreachable_s` lets a stale response be
+/// served.
 #[test]
 fn the_time_without_an_origin_is_limited() {
     for (setting, is_served) in [("5s", false), ("0", false), ("1m", true)] {

@@ -18,7 +18,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 /// A body that needs several records and several writes.
 const LARGE_BYTES: usize = 1_000_000;
 
-/// An origin that answers with the scheme that it was told.
+/// An origin that answers with the scheme in the request's `X-Forwarded-Proto`.
 fn origin() -> Origin {
     Origin::start(|request| {
         let scheme = request.head.field("x-forwarded-proto").unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ fn connect(server: &Server, name: &str, config: &Arc<ClientConfig>) -> TlsClient
     TlsClient::connect(server.tls_address(), name, config).expect(name)
 }
 
-/// The same, as a text or an error, for a handshake that may fail.
+/// Connects and sends a request, which must fail; returns the error.
 fn refusal(server: &Server, name: &str, config: &Arc<ClientConfig>) -> String {
     let connected = TlsClient::connect(server.tls_address(), name, config);
     // With TLS 1.3 the client's side is complete before the server has refused it.
@@ -131,8 +131,8 @@ fn sites(origin: &Origin, tls: &str, of_exact: &str) -> String {
 const DEFAULT: &str = "tls_cert = ['default.pem', 'rsa.pem']\ntls_key = ['default.key', 'rsa.key']";
 const EXACT: &str = "tls_cert = 'exact.pem'\ntls_key = 'exact.key'";
 
-/// Starts a server with these sites. Each certificate is valid for all names, but names its set in
-/// its own name `SET.test`.
+/// Starts a server with three sets of certificates. Each certificate is valid for all names, and
+/// has the name `SET.test`, which tells the sets apart.
 fn start_sites(origin: &Origin, authority: &TestAuthority) -> Server {
     let builder = ServerBuilder::new(PROGRAM).flag("--workers", "2");
     let names = ["exact.org", "a.below.org", "other.org", "unknown.org"];

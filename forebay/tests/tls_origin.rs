@@ -12,7 +12,7 @@ fn origin() -> Origin {
     })
 }
 
-/// A server before the origin at `https://localhost`, which trusts `authority`.
+/// A server in front of the origin at `https://localhost`, which trusts `authority`.
 fn builder(front: &TlsFront, authority: &TestAuthority) -> ServerBuilder {
     let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
     let ca = builder.path("ca.pem");

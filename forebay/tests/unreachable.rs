@@ -1,5 +1,5 @@
-//! An origin that cannot be reached: stale responses go on, and few requests find out whether it is
-//! back.
+//! An origin that cannot be reached: stale responses are still served, and few requests probe
+//! whether it is back.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

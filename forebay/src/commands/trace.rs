@@ -58,7 +58,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     end.map(|()| ExitCode::SUCCESS)
 }
 
-/// Returns the message for a trace that the server refuses. The URL has no flag.
+/// Returns the message for a trace that the server refuses. The URL is an argument without a flag.
 fn refused(args: &ArgMatches, body: &str) -> String {
     let said = refusal(args, body);
     said.strip_prefix("--prefix: ").map(|said| format!("URL-PREFIX: {said}")).unwrap_or(said)

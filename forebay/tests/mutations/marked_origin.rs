@@ -15,11 +15,11 @@ use forebay_testkit::{Request, Rng};
 use crate::marks::Marks;
 use crate::mutator::Mutator;
 
-/// The origin keeps this many faults; the others are like them.
+/// The largest number of faults that the origin keeps; further faults are likely the same.
 const FAULTS_MAX: usize = 10;
 
-/// After a mutated answer, a connection without a next request ends. The proxy may wait for the
-/// rest of a body that does not exist.
+/// How long a connection waits for the next request after a mutated answer. The proxy may wait for
+/// the rest of a body that does not exist.
 const MUTATED_IDLE: Duration = Duration::from_millis(20);
 
 /// The origin's answers.
@@ -132,13 +132,13 @@ impl Shared {
     }
 
     fn add_fault(&self, fault: String) {
-        // If there are many, the first ones say enough.
+        // If there are many faults, the first faults are enough.
         let _ = self.faults.try_send(fault);
     }
 
     fn answer(&self, request: &Request, rng: &mut Rng) -> Answer {
         // The answer to a path that is the same for all clients depends on a field that its Vary
-        // names; that of any other path on the path alone, if it may be stored.
+        // names. A storable answer to any other path depends on the path alone.
         let stored = format!("{} {}", request.method, request.target);
         let field: Vec<&str> = request.head.all("x-mark").collect();
         let (control, body) = match request.target.as_str() {

@@ -9,7 +9,7 @@ const VECTOR_BYTES_MAX: usize = 1500;
 /// The place of the mark in a message.
 const MARK: &str = "MARK";
 
-/// Requests beside those of the vectors.
+/// Requests in addition to those of the vectors.
 const REQUESTS: &[&str] = &[
     "GET /stored/MARK HTTP/1.1\r\nHost: a.test\r\nX-Mark: MARK\r\n\r\n",
     "GET /varies HTTP/1.1\r\nHost: a.test\r\nX-Mark: MARK\r\n\r\n",
@@ -89,7 +89,7 @@ const BYTES: &[u8] = b"\r\n\r\n\r\n  \t::,;\0\x7f\x80\xff/%#?[]@*\"\\=0123456789
 /// The numbers of mutations of a message; each is as likely as the others.
 const COUNTS: &[usize] = &[0, 1, 1, 1, 2, 2, 3, 5];
 
-/// Messages, and mutations of them.
+/// A generator of messages and of their mutations.
 pub(crate) struct Mutator {
     messages: &'static [&'static str],
     /// Requests of the vectors for framing, most of which a server refuses; may be empty.
@@ -97,7 +97,7 @@ pub(crate) struct Mutator {
 }
 
 impl Mutator {
-    /// Mutates requests: those above, and those of the vectors.
+    /// Mutates the requests above and those of the vectors.
     pub(crate) fn of_requests() -> Mutator {
         let text = include_str!("../vectors/requests.txt");
         let vectors = vectors::parse(text, ">!=@").expect("the vectors' own test reads the file");

@@ -77,7 +77,7 @@ impl<'a> SiteNames<'a> {
         }
     }
 
-    /// Returns the call stack of a sample, which is made of the functions only once. It is empty if
+    /// Returns the call stack of a sample. Each stack is resolved only once. The result is empty if
     /// the stack exceeded the profile's capacity, or the bounds of the thread's stack were unknown.
     pub(super) fn call_stack(
         &mut self,
@@ -188,8 +188,8 @@ impl<'a> SiteNames<'a> {
     }
 }
 
-/// Returns the names of the callers at an address. They mention an earlier module at the address,
-/// because the profile does not record which of the modules took the lock.
+/// Returns the names of the callers at an address. The names mention an earlier module at the
+/// address, because the profile does not record which of the modules took the lock.
 fn callers(address: u64, lies: ModuleAt<'_>, module: &ModuleRead) -> Vec<String> {
     let file_offset = (address - module.start).saturating_add(module.file_offset);
     let mut callers = symbols::callers(&module.path, file_offset);

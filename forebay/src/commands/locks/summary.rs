@@ -83,7 +83,8 @@ impl Summary {
         Summary::named(&mut SiteNames::of(reading))
     }
 
-    /// Makes a summary with names that the caller resolves and uses for other purposes too.
+    /// Makes a summary. `names` resolves the call sites, and the caller can use it for other output
+    /// too.
     pub(super) fn named(names: &mut SiteNames<'_>) -> Summary {
         let reading = names.reading;
         let mut summary = Summary { room: room(reading), ..Summary::default() };

@@ -41,7 +41,7 @@ impl FollowedFile {
         self.follower.read().expect("whole")
     }
 
-    /// 20 turns, half of them short.
+    /// Counts 20 turns, half of them short.
     fn turns(&self) {
         for index in 0..20 {
             let value = if index % 2 == 0 { 10 } else { 100 << (index / 5) };
