@@ -84,8 +84,8 @@ impl RouteVersion {
 }
 
 impl<'a> RouteTable<'a> {
-    /// `rows` has the words of both copies of the map's rows; it is empty if the map can have only
-    /// one shard.
+    /// Makes the table from the route word and the rows. `rows` has the words of both copies of the
+    /// map's rows; it is empty if the map can have only one shard.
     pub(crate) fn new(word: &'a AtomicU64, rows: &'a [AtomicU64]) -> RouteTable<'a> {
         RouteTable { word, rows }
     }

@@ -35,7 +35,7 @@ const RUN: usize = 8;
 /// change.
 const STEPS_MAX: u64 = 200;
 
-/// The most looks while a writer waits for its turn.
+/// The most times that a waiting writer checks whether it is its turn.
 const LOOKS_MAX: u64 = 50_000_000;
 
 const WRITERS: usize = 2;
@@ -182,7 +182,7 @@ fn walk(map: &Map<'_>, history: &History, from: usize, way: Way) {
     }
 }
 
-/// As [`walk`], by a scan.
+/// Does the same as [`walk`] by a scan.
 fn scan(map: &Map<'_>, history: &History, from: usize, is_up: bool) {
     let key = key_of(from);
     let mut scan = if is_up { map.scan(&key[..]..) } else { map.scan(..=&key[..]) };

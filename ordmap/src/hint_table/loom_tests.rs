@@ -38,7 +38,7 @@ impl Scene {
         HintTable::new(&self.words).bucket_of(HASH).unwrap()
     }
 
-    /// The reference that the hint table has; the entry is read if it is still there.
+    /// Returns the reference in the hint table, after reading its entry if that entry still exists.
     fn asked(&self) -> ObjectRef {
         let named = self.bucket().named().next().unwrap_or(ObjectRef::NONE);
         if !named.is_none() {

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use crate::key::end_of_prefix;
 use crate::tree::Direction;
 
-/// The lowest and the highest key, each included, excluded or open.
+/// The lowest and the highest key, each included, excluded or unbounded.
 #[derive(Clone, Debug)]
 pub(super) struct KeyBounds {
     low: Bound<Vec<u8>>,

@@ -46,7 +46,7 @@ impl<'m> Cursor<'m> {
     /// Moves to the first entry.
     ///
     /// # Errors
-    /// As [`next`](Cursor::next). This is true of every move of a cursor.
+    /// The errors of [`next`](Cursor::next), as for every move of a cursor.
     pub fn first(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go_to_end(Direction::Up)
     }

@@ -78,8 +78,8 @@ fn estimate_in(reader: &MapReader<'_>, (low, high): RangeEnds<'_>) -> Result<u64
     })
 }
 
-/// The number of entries of a map. For one shard it was exact at some moment; for several, each
-/// count was exact at a moment of its own.
+/// The number of entries of a map. With one shard, the number was exact at some moment; with
+/// several shards, it is a sum of counts, each exact at a different moment.
 pub(super) fn len_of(shared: &SharedRegion, shards: MapShards) -> u64 {
     let routes = shared.routes(shards);
     let first = shared.shard_words(shards.first);

@@ -131,8 +131,8 @@ impl<'m> Map<'m> {
         Cursor::new(self.reader)
     }
 
-    /// The number of entries: exact at some moment, or, if the map has several shards, the sum of
-    /// counts that were each exact at a moment of their own.
+    /// The number of entries. With one shard, the number was exact at some moment; with several
+    /// shards, it is a sum of counts, each exact at a different moment.
     #[must_use]
     pub fn len(&self) -> u64 {
         len_of(self.participant.shared(), self.shards())

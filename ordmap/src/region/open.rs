@@ -270,13 +270,13 @@ impl SharedRegion {
         (self.config.maps_max + self.config.splits_max) as usize
     }
 
-    /// The shards of a live map by its row; `None` if the row is damaged.
+    /// The shards of the live map in this row of the directory; `None` if the row is damaged.
     pub(crate) fn shards_in(&self, row: &[AtomicU64]) -> Option<MapShards> {
         MapShards::of(row, self.config.maps_max as usize, self.shard_count())
     }
 
-    /// The shards of the map with this number, which is that of its first shard. If the row is
-    /// damaged, only the first shard.
+    /// The shards of the map with this number, which is the number of its first shard. If the row
+    /// is damaged, the result has only the first shard.
     pub(crate) fn shards_of(&self, map: usize) -> MapShards {
         let one = MapShards { first: map, count: 1, further: self.config.maps_max as usize };
         self.shards_in(self.map_words(map)).filter(|shards| shards.first == map).unwrap_or(one)

@@ -14,7 +14,7 @@ struct SplitNode {
 }
 
 impl ShardWriter<'_> {
-    /// Publishes a leaf with one item more.
+    /// Publishes a leaf with one more item.
     pub(super) fn grow(
         &self,
         mut change: PendingChange<'_>,

@@ -25,7 +25,7 @@ struct SiblingNodes {
 }
 
 impl ShardWriter<'_> {
-    /// Publishes a leaf with one item fewer.
+    /// Publishes a leaf with one fewer item.
     pub(super) fn shrink(
         &self,
         mut change: PendingChange<'_>,

@@ -70,7 +70,8 @@ pub(crate) const LIMBO_SPARE: usize = 2 * LIMBO_BATCH;
 
 /// The number of changes after which the epoch rises.
 pub(crate) const EPOCH_CHANGES: u64 = 1 << 20;
-/// A reader that sees more epochs pass than this starts again, before a generation can wrap around.
+/// The most epochs that may pass during a read. After more epochs the reader starts again, before a
+/// generation can wrap around.
 pub(crate) const EPOCHS_MAX: u64 = 32;
 
 /// Words of a shard whose participants can hold this many leases together.

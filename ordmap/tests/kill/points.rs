@@ -9,7 +9,7 @@ use forebay_testkit::Rng;
 use forebay_testkit::process::Actor;
 use forebay_testkit::workers::start;
 
-/// Other builds have no crash points.
+/// Whether this build has crash points: only builds with debug assertions have them.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
 /// The process dies when it reaches a point for the first or the sixth time.

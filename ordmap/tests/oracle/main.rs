@@ -52,7 +52,7 @@ fn a_map_does_what_an_ordinary_one_does() {
     }
 }
 
-/// As the test above, for a map whose entries move between shards all the time.
+/// Compares a map whose entries move between shards all the time with an ordinary map.
 #[test]
 fn a_map_that_is_split_does_what_an_ordinary_one_does() {
     let mut random = Rng::of("a_map_that_is_split_does");

@@ -20,7 +20,7 @@ pub(crate) struct Play<'m> {
     pub(crate) moved: u64,
 }
 
-/// The two ways to go over entries, which must give the same.
+/// The two ways to visit entries, which must give the same results.
 enum Walk<'m> {
     Holding(Range<'m>),
     Copying(Scan<'m>),
@@ -194,7 +194,7 @@ impl<'m> Play<'m> {
         assert_eq!(found, theirs(oracle.range(at_or_below).next_back()), "{key:?}");
     }
 
-    /// Goes over a range, up or down, while the map changes from time to time.
+    /// Visits a range, up or down, while the map changes from time to time.
     fn range(&mut self, key: &[u8]) {
         let other = self.keys.any(&mut self.random);
         let (low, high) = if key <= &other[..] { (key, &other[..]) } else { (&other[..], key) };
@@ -254,7 +254,7 @@ impl<'m> Play<'m> {
         assert_eq!(last.as_ref().map(|entry| entry.key()), expected.map(|(key, _)| &key[..]));
     }
 
-    /// Goes over everything, up and down.
+    /// Compares all entries, up and down.
     pub(crate) fn compare_all(&self) {
         let mut range = self.map.range(..);
         for (key, value) in self.oracle.iter() {
@@ -275,7 +275,7 @@ impl<'m> Play<'m> {
         assert_eq!(range.previous().unwrap(), None);
     }
 
-    /// Removes everything, in any order.
+    /// Removes all entries, in any order.
     pub(crate) fn empty(&mut self) {
         while !self.oracle.is_empty() {
             let mut keys: Vec<_> = self.oracle.keys().cloned().collect();

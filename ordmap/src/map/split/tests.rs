@@ -262,7 +262,7 @@ fn a_map_whose_writers_wait_is_split_into_halves() {
     assert!(report.is_sound(), "{report}");
 }
 
-/// A map gets no more shards than its options allow, and a map with a budget gets one.
+/// A map gets no more shards than its options allow, and a map with a budget gets only one.
 #[test]
 fn a_map_has_as_many_shards_as_it_may() {
     let region = region();
