@@ -19,7 +19,7 @@ pub(crate) fn http2_connection(bytes: &[u8]) {
     let whole = run(&input, input.len());
     let sum: usize = bytes.iter().map(|byte| usize::from(*byte)).sum();
     let cut = run(&input, sum % 40 + 1);
-    // Once reading stops, the two have taken different parts of the input.
+    // Once reading stops, the two connections have taken different parts of the input.
     if whole.out.len() < OUTPUT_BYTES_MAX && cut.out.len() < OUTPUT_BYTES_MAX {
         assert!(whole.out == cut.out && whole.result == cut.result, "the cut at {}", sum % 40 + 1);
         assert_eq!(whole.streams, cut.streams);
@@ -52,7 +52,7 @@ fn run(input: &[u8], piece: usize) -> Outcome {
                 break;
             }
         }
-        // Beside the answer to one frame, no more is written than may wait.
+        // Apart from the answer to one frame, the output stays below its limit.
         assert!(responder.out.len() < OUTPUT_BYTES_MAX + 20_000);
     }
     if result.is_ok() {

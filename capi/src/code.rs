@@ -119,7 +119,7 @@ const TABLE: &[(Code, CodeSide, &CStr)] = &[
     (
         Code::Busy,
         CodeSide::Others,
-        c"another process: it held a lock until the limit; try again, or check if it is stopped",
+        c"another process: it held a lock for too long; try again, or check if it is stopped",
     ),
     (
         Code::InUse,

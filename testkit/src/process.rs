@@ -35,7 +35,7 @@ impl Actor {
         Actor::start_with(role, region, &[])
     }
 
-    /// As [`Actor::start`], with more environment variables.
+    /// Does the same as [`Actor::start`], with additional environment variables.
     pub fn start_with(role: &str, region: &Path, environment: &[(&str, &str)]) -> Actor {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "role", "--nocapture", "--test-threads=1"])

@@ -276,8 +276,7 @@ impl Server {
         *stats.get(name).unwrap_or_else(|| panic!("no counter {name} in {:?}", stats.keys()))
     }
 
-    /// Returns the answer of the admin interface's socket to a request for its page for
-    /// monitoring.
+    /// Returns the answer to `GET /metrics` at the socket of the admin interface.
     pub fn metrics(&self) -> String {
         let mut stream = UnixStream::connect(&self.admin).expect("it listens");
         let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

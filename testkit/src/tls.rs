@@ -103,7 +103,8 @@ impl std::fmt::Debug for TestAuthority {
 }
 
 impl IssuedCertificate {
-    /// Writes both files into a folder, the key for this user alone; returns their paths.
+    /// Writes certificate and key into a folder; only this user may read the key. Returns both
+    /// paths.
     pub fn write(&self, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
         use std::os::unix::fs::PermissionsExt;
         let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
@@ -147,7 +148,7 @@ impl TlsFront {
         TlsFront { address, handshakes }
     }
 
-    /// The address on which it listens.
+    /// The address on which this origin listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -13,7 +13,7 @@ use crate::engines::Work;
 pub(crate) enum Figure {
     /// Processor time of an operation, with one process.
     Alone(Work),
-    /// As `Alone`, while another process works.
+    /// Processor time of an operation while another process works.
     With(Work, What),
     /// Processor time of an operation of the other process, while this process does the first work.
     Other(Work, What),
@@ -21,13 +21,13 @@ pub(crate) enum Figure {
     TwoWriters,
     /// Memory in use for a record, after random inserts.
     UsedBytes,
-    /// As `UsedBytes`, without the key and the value.
+    /// Memory in use for a record, without the key and the value.
     BesideBytes,
-    /// As `UsedBytes`, including free memory that the engine keeps.
+    /// Memory for a record, including free memory that the engine keeps.
     TakenBytes,
     /// Memory growth of the map for each change.
     GrownWithout,
-    /// As `GrownWithout`, while a reader in another process is stopped.
+    /// Memory growth of the map for each change while a reader in another process is stopped.
     GrownBehind,
 }
 

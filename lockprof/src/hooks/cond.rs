@@ -47,7 +47,7 @@ unsafe fn sleep(
     code
 }
 
-/// As [`sleep`], with a time limit. With an invalid limit the mutex is not released.
+/// Waits like [`sleep`], with a time limit. With an invalid limit the mutex is not released.
 ///
 /// # Safety
 /// - `mutex` points to a mutex.

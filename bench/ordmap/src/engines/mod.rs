@@ -23,9 +23,10 @@ pub(crate) enum Work {
     Hold,
     /// Reads a hundred entries from a key on.
     Range,
-    /// As `Range`, but each entry is copied instead of held.
+    /// Reads a hundred entries like `Range`, but copies each entry instead of holding it.
     Scan,
-    /// As `Range`, but each entry is looked up by the key of the entry before it.
+    /// Reads a hundred entries like `Range`, but each entry is looked up by the key of the entry
+    /// before it.
     RangeByKey,
     /// Stores a value under a key that may exist.
     Insert,

@@ -51,7 +51,7 @@ pub(super) enum Deviation {
     Exception,
 }
 
-/// Longer levels stand before their beginnings.
+/// A level comes before any level that is its prefix.
 const LEVELS: [&str; 4] = ["MUST NOT", "MUST", "SHOULD NOT", "SHOULD"];
 
 impl Deviation {
