@@ -628,7 +628,7 @@ settings! {
             and its response is not stored. A name may end in `*`.",
         kind: SettingKind::Texts { expected: "an array of names, such as [\"X-Preview\"]" },
         reloads: true,
-        reason: "As `bypass_cookies`, for requests that are marked in another way.",
+        reason: "For the same applications as `bypass_cookies`, if a field marks the requests.",
     }
     sort_query: bool = "false" {
         doc: "Whether the parameters of the query are sorted by their names, in the key and in \
