@@ -211,7 +211,7 @@ fn a_client_cannot_refuse_a_fresh_response_if_its_wish_is_ignored() {
     }
 }
 
-/// Returns a configuration with one site, and these settings of it.
+/// Returns a configuration with one site that has these settings.
 fn site(origin: &Origin, settings: &str) -> String {
     let address = origin.address();
     format!("[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{address}\"\n{settings}")

@@ -1,5 +1,5 @@
-//! `forebay explain` on a running server: its verdict is that of the next request, its numbers are
-//! those of the stored response, and it changes nothing.
+//! `forebay explain` on a running server: its verdict holds for the next request, its numbers
+//! describe the stored response, and it changes nothing.
 
 use std::process::Output;
 
@@ -31,7 +31,7 @@ fn origin() -> Origin {
 }
 
 /// A server with one worker, so that the worker that explains has seen all requests. `settings` are
-/// those of the site.
+/// the settings of the site.
 fn start(origin: &Origin, settings: &str) -> Server {
     let config = format!(
         "[[site]]\nname = \"shop\"\nnames = [\"*.test\"]\norigin = \"http://{}\"\n{settings}\n\
@@ -73,8 +73,8 @@ fn explained(
     output
 }
 
-/// Checks that the members of the expected Cache-Status are those of the answer. Only the ttl may
-/// be lower by then.
+/// Checks that the expected Cache-Status and the Cache-Status of the answer have the same members.
+/// Only the ttl may be lower by then.
 fn check_cache_status(expected: &str, response: &Response, case: &str) {
     let answer = response.field("cache-status").unwrap_or_default();
     let members: Vec<&str> = answer.split("; ").collect();

@@ -17,7 +17,8 @@ fn hostile(number: usize) -> IpAddr {
     IpAddr::from([127, 0, 0, 66 + u8::from(number.is_multiple_of(2))])
 }
 
-/// Connections to the origin, all of one worker. They are so few that one network may take all.
+/// The number of connections to the origin, all of one worker. It is so small that one network may
+/// take all of them.
 const PERMITS: usize = 8;
 
 fn builder(origin: &Origin) -> ServerBuilder {
@@ -370,7 +371,7 @@ fn invalidations_of_one_site_leave_the_responses_of_others_stored() {
     assert_eq!(fetched_count("hostile"), 2, "a purge of its site may have concerned it");
 }
 
-/// A body that arrives for too long goes to its client whole, and is not stored.
+/// A body that takes too long to arrive reaches its client whole, and is not stored.
 #[test]
 fn a_body_that_arrives_for_too_long_is_not_stored() {
     let gate = Gate::new();
@@ -476,14 +477,14 @@ fn fetches_that_keep_failing_end_in_few_requests() {
     for client in &mut clients {
         assert_eq!(client.response("GET").expect("whole").status, 503);
     }
-    // Five of them led, and one at a time goes by itself.
+    // Five requests led, and later one request at a time is sent by itself.
     let failed_count = server.stat("collapse_failures_total");
     assert!(failed_count >= 30.0, "{failed_count} requests failed without a fetch of their own");
     gate.open();
 }
 
-/// The limits of the client that leads a fetch are not those of the clients that wait for it. The
-/// others wait because no connection is left for them either.
+/// The limits of the client that leads a fetch do not apply to the clients that wait for the fetch.
+/// The others wait because no connection is left for them either.
 #[test]
 fn clients_do_not_fail_because_the_network_that_leads_has_no_connection_left() {
     let mut flooded = Flooded::start("1s");

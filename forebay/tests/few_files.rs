@@ -1,5 +1,5 @@
 //! A low limit of open files: clients cannot take the files that the rest of the server needs, and
-//! one address cannot take those of all clients.
+//! one address cannot take the files of all clients.
 
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;

@@ -22,7 +22,7 @@ fn status(server: &Server) -> u16 {
     Client::connect(server.address()).ask("GET", "/", &[]).expect("an answer").status
 }
 
-/// The number of addresses of `localhost` before the one on which the origin listens.
+/// The number of addresses of `localhost` before the address on which the origin listens.
 fn addresses_before(origin: &Origin) -> usize {
     let found = ("localhost", origin.address().port()).to_socket_addrs();
     let found: Vec<SocketAddr> = found.expect("every system has localhost").collect();

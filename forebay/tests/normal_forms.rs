@@ -116,8 +116,9 @@ fn only_parameters_that_are_named_are_kept() {
     assert_eq!(response.text(), "/y none none");
 }
 
-/// Names of cookies and parameters are compared with those of the settings, which takes time for
-/// each. A request with very many of them is forwarded as it is, and not stored.
+/// Names of cookies and parameters are compared with the names in the settings, and each comparison
+/// takes time. A request with very many names is forwarded unchanged, and its response is not
+/// stored.
 #[test]
 fn requests_with_very_many_names_bypass_the_cache() {
     let origin = origin();
@@ -280,7 +281,7 @@ fn a_purge_by_prefix_reaches_every_form_of_a_query() {
 }
 
 /// Requests with equivalent codings share a response, so the origin gets a form that does not
-/// depend on which of them came first. A request that shares no response is forwarded unchanged.
+/// depend on the request that came first. A request that shares no response is forwarded unchanged.
 #[test]
 fn the_origin_gets_the_codings_in_the_form_in_which_variants_are_compared() {
     let origin = Origin::start(|request| {

@@ -1,6 +1,6 @@
-//! Hostile origins over real sockets. `vectors/answers.txt` says what the origin sends and which
-//! part of it a client may get. A broken response is never stored, and never looks complete to a
-//! client.
+//! Hostile origins over real sockets. `vectors/answers.txt` lists the bytes that the origin sends,
+//! and the part of them that a client may get. A broken response is never stored, and never looks
+//! complete to a client.
 
 use std::collections::HashMap;
 use std::sync::Arc;

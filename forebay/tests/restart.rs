@@ -388,7 +388,7 @@ fn a_full_disk_is_an_error_that_says_so() {
     assert!(text.contains(&store) && text.contains("are free"), "{text}");
 }
 
-/// Runs a program to which this folder is a file system of 16 MiB.
+/// Runs a program that sees a file system of 16 MiB in place of this folder.
 fn beside_a_small_disk(folder: &Path, program: &Command) -> Output {
     let script = format!(
         "mount -t tmpfs -o size=16m none '{}' || exit {NO_MOUNT}; exec \"$@\"",

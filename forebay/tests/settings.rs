@@ -427,7 +427,7 @@ fn a_request_loop_is_detected() {
         format!("[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{address}\"\n")
     };
     let (first, second) = (start(&site(origin.address())), start(&site(origin.address())));
-    // The loop goes to the server itself, or through another server.
+    // The loop leads to the server directly, or through another server.
     let cases = [(first.address(), 2.0), (second.address(), 2.0)];
     for (turn, (next, requests)) in cases.into_iter().enumerate() {
         first.write_config(&site(next));

@@ -29,7 +29,7 @@ fn cache_status(response: &Response) -> &str {
     response.field("cache-status").expect("every response has one")
 }
 
-/// Answers the first request for a target by `first`, and later ones by `later`.
+/// Answers the first request for a target by `first`, and later requests by `later`.
 fn first_and_later(
     first: impl Fn() -> Script + Send + Sync + 'static,
     later: impl Fn(&Request) -> Script + Send + Sync + 'static,
@@ -221,7 +221,7 @@ fn an_origin_that_is_down_gets_single_probes_and_is_back_at_once() {
     }
     let attempts = server.stat("origin_connect_errors_total");
     assert!((1.0..50.0).contains(&attempts), "{attempts} attempts");
-    // Nothing is stored for this one.
+    // No response is stored for this target.
     assert_eq!(ask(&server, "/new", &[]).status, 502);
     let _origin = Origin::start_at(address, |_| {
         Script::answer("200 OK", &["Cache-Control: max-age=60"], b"new")

@@ -244,7 +244,7 @@ fn a_reload_replaces_a_certificate_under_open_connections() {
     let mut open = connect(&server, "exact.org", &config);
     assert_eq!(open.get("exact.org", "/").expect("an answer").status(), 200);
     let other = TestAuthority::new();
-    // A key that is not that of the certificate changes nothing.
+    // A reload with a key that does not fit the certificate changes nothing.
     let folder = server.path("");
     other.issue(&["exact.org"]).write(&folder, "wrong");
     std::fs::copy(folder.join("wrong.key"), folder.join("exact.key")).expect("the folder is ours");
@@ -363,7 +363,8 @@ fn half_open_handshakes_of_one_network_leave_room_for_others() {
         .flag("--tls-handshakes-max", "16")
         .flag("--tls-handshake-ms-max", "2s")
         .start();
-    // Each begins a handshake and sends no more; they hold the share of their network.
+    // Each client begins a handshake and sends no more; together they hold the share of their
+    // network.
     let flood: Vec<_> = (0..100)
         .map(|_| {
             let mut client = Client::connect_from([127, 0, 0, 2].into(), server.tls_address());

@@ -175,7 +175,7 @@ fn the_steps_of_a_hit_a_miss_and_a_declined_response_have_the_words_of_cache_sta
         let (method, target) = request.split_once(' ').expect("two words");
         let steps = steps(record);
         assert_eq!(&steps[..3], BEGINNING, "{case}");
-        // The fetch is a task of its own, so its last step may come after those of the request.
+        // The fetch is a task of its own, so its last step may come after the steps of the request.
         let (mut found, mut wanted) =
             (steps[3..].to_vec(), expected.split(", ").collect::<Vec<_>>());
         found.sort_unstable();

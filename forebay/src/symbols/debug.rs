@@ -1,7 +1,7 @@
 //! Finds debug information that was split into a separate file.
 //!
 //! A file is used only if it belongs to the same build as the program: the build ids are equal or,
-//! if one of the two has no build id, the checksum is the one that the program names.
+//! if one of the two has no build id, the checksum is equal to the checksum in the program.
 
 use std::ffi::OsStr;
 use std::fs;

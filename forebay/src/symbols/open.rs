@@ -21,7 +21,7 @@ pub(super) fn plain_file(path: &Path) -> Option<File> {
     (found.is_file() && found.len() <= FILE_BYTES_MAX).then_some(file)
 }
 
-/// Loads the symbols of an open file, with those of its shared debug file, if given.
+/// Loads the symbols of an open file, and of its shared debug file, if there is one.
 pub(super) fn load(file: &File, shared: Option<&File>) -> Option<Loader> {
     Loader::new_with_sup(path_of(file), shared.map(path_of)).ok()
 }

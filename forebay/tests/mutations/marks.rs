@@ -10,7 +10,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Makes the marks of a test; `key` makes them differ from those of other runs.
+    /// Makes the marks of a test; `key` makes them differ from the marks of other runs.
     pub(crate) fn new(key: u64) -> Marks {
         Marks { key }
     }

@@ -95,7 +95,7 @@ fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
     }
 }
 
-/// Returns the URLs of all pages of the list. Each page starts where the one before ended.
+/// Returns the URLs of all pages of the list. Each page starts where the previous page ended.
 fn all_pages(server: &Server, flags: &[&str]) -> (Vec<String>, String) {
     let (mut found, mut after) = (Vec::new(), None::<String>);
     loop {

@@ -7,7 +7,8 @@ use forebay_shm::{Bucket, CounterValue, HistogramValue};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CounterRow {
     pub(super) name: String,
-    /// The value of the row and that of the largest bar of its histogram, if the row is a bar.
+    /// If the row is a bar: the value of the row, and the value of the largest bar of its
+    /// histogram.
     pub(super) bar: Option<(u64, u64)>,
     pub(super) value: u64,
     /// Change since the previous table; `None` if it is unknown.
@@ -87,7 +88,7 @@ impl HistogramRows {
     }
 }
 
-/// Merges adjacent bars into one bar, which has the bound of the last.
+/// Merges adjacent bars into one bar, which has the bound of the last bar.
 fn merged(rows: &[CounterRow]) -> Option<CounterRow> {
     let value = rows.iter().fold(0, |sum: u64, row| sum.wrapping_add(row.value));
     let change = rows.iter().map(|row| row.change).sum();

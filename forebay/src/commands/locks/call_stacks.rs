@@ -54,7 +54,7 @@ pub(super) fn of<'a>(
     samples
 }
 
-/// Removes the frames of the lock and the profiler, and those of the start of the thread.
+/// Removes the frames of the lock, of the profiler, and of the start of the thread.
 fn without_locks(mut names: Vec<Rc<str>>) -> Vec<Rc<str>> {
     if let Some(end) = names.iter().position(|name| name.contains(BEGINNING)) {
         names.truncate(end);

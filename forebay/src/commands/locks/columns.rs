@@ -35,8 +35,8 @@ pub(super) fn numbers(site_summary: &SiteSummary) -> [u64; COLUMNS.len()] {
     numbers_of(&site_summary.totals, site_summary.wanted_count)
 }
 
-/// Does the same as [`numbers`] for totals, such as those of one thread. `wanted_count` is passed
-/// separately, because it is known only for all threads together.
+/// Does the same as [`numbers`] for totals, such as the totals of one thread. `wanted_count` is
+/// passed separately, because it is known only for all threads together.
 pub(super) fn numbers_of(totals: &SiteTotals, wanted_count: u64) -> [u64; COLUMNS.len()] {
     let of_each = |ns: u64| ns.checked_div(totals.count).unwrap_or(0);
     [

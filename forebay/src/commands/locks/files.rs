@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the existing profiles of a run; that of the first process comes first.
+/// Returns the existing profiles of a run; the profile of the first process comes first.
 pub(super) fn of_run(out: &Path) -> Vec<PathBuf> {
     beside(out, is_of)
 }
@@ -26,8 +26,8 @@ pub(super) fn beside(out: &Path, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<
     names.into_iter().map(|name| dir.join(name)).collect()
 }
 
-/// Whether a file belongs to the run: its name is that of the run, with nothing appended, or with a
-/// process id appended, or with a process id and the number of the process's `exec` calls.
+/// Whether a file belongs to the run: its name is the name of the run, alone or followed by a
+/// process id, or by a process id and the number of the process's `exec` calls.
 fn is_of(found: &str, name: &str) -> bool {
     let Some(rest) = found.strip_prefix(name) else {
         return false;

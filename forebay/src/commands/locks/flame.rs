@@ -97,7 +97,7 @@ fn nothing(summary: &Summary, control: &ProfileControl) -> String {
 }
 
 /// Returns one stack for each pair that lost time: the callers, the lock, the holder. A pair with
-/// sampled call stacks has one stack for each of them.
+/// sampled call stacks has one stack for each sampled stack.
 fn stacks(summary: &Summary, samples: &SampledStacks) -> Stacks {
     let mut drawn = FlameStacks::default();
     for (pair, totals) in matrix::sorted(summary) {

@@ -48,7 +48,7 @@ pub(super) struct SiteSummary {
     pub(super) wanted_count: u64,
 }
 
-/// The call site that held a lock, and the one that waited for it.
+/// The call site that held a lock, and the call site that waited for the lock.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LockPair {
     pub(super) holder: Rc<LockSite>,

@@ -35,7 +35,8 @@ pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String
     Ok(dir.join(name))
 }
 
-/// Removes the profiles of an earlier run. If any of them must not be removed, none is.
+/// Removes the profiles of an earlier run. If one of them must not be removed, no profile is
+/// removed.
 ///
 /// # Errors
 /// A file is not a profile, is still in use, or cannot be removed.
@@ -121,8 +122,8 @@ fn drop_unfinished(out: &Path) {
     }
 }
 
-/// Returns the process that creates a profile in a temporary file of this name; `None` if the name
-/// is not that of such a file.
+/// Returns the process that creates a profile in a temporary file of this name; `None` if no such
+/// file has this name.
 fn maker(found: &str, name: &str) -> Option<u32> {
     let rest = found.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".new")?;
     let (pid, random) = rest.split_once('.')?;

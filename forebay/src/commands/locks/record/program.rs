@@ -61,8 +61,8 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
     check_bytes(&bytes).map_err(|what| fault(&what))
 }
 
-/// Whether the system runs the program with other rights than those of this process. `LD_PRELOAD`
-/// is then ignored.
+/// Whether the system runs the program with other rights than this process has. `LD_PRELOAD` is
+/// then ignored.
 fn has_other_rights(path: &Path, found: &Metadata) -> bool {
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
     let mode = found.mode();

@@ -156,8 +156,8 @@ mod tests {
         for (height, width, lines_max, shown) in [
             (24, 200, usize::MAX, 21),
             (24, 200, 5, 5),
-            // On a narrow screen, the row of a rule takes two lines and that of the headings one
-            // line.
+            // On a narrow screen, the row of a rule takes two lines, and the row of headings takes
+            // one.
             (24, 90, usize::MAX, 10),
             (4, 200, usize::MAX, 1),
             (0, 1, usize::MAX, 1),
