@@ -673,8 +673,8 @@ forebay_code forebay_map_contains(const forebay_map *map, forebay_bytes key);
 forebay_code forebay_map_len(const forebay_map *map, uint64_t *len);
 
 /**
- * Writes the key and the value of an entry to `item`. They lie in place, and are valid until the
- * entry is released.
+ * Writes the key and the value of an entry to `item`. Both are shown in place, and stay valid
+ * until the entry is released.
  */
 forebay_code forebay_entry_item(const forebay_entry *entry, forebay_item *item);
 

@@ -13,8 +13,8 @@ use crate::handle::{WithParticipant, require, write_required};
 #[derive(Debug)]
 pub struct EntryHandle(pub(crate) WithParticipant<forebay_ordmap::Entry<'static>>);
 
-/// Writes the key and the value of an entry to `item`. They lie in place, and are valid until the
-/// entry is released.
+/// Writes the key and the value of an entry to `item`. Both are shown in place, and stay valid
+/// until the entry is released.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_entry_item(
     entry: Option<&EntryHandle>,

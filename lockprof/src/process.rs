@@ -24,7 +24,7 @@ use crate::modules::ModuleTable;
 use crate::proc;
 use crate::settings::{RecordSettings, settings};
 
-/// The longest chain of processes, each forked by the one before, that is recorded.
+/// The length of the longest recorded chain of processes, each forked by the previous process.
 const FORKS_MAX: usize = 32;
 
 /// The size of the memory that the kernel zeroes in a child. It is whole pages on all machines.

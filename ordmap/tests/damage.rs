@@ -119,7 +119,7 @@ fn a_damaged_region_is_an_error_and_no_panic() {
     assert!(found * 3 > rounds(), "the check found {found} of {} damages", rounds());
 }
 
-/// Whether the check finds the damage.
+/// Fills a map, damages its region and uses it; returns whether the check finds the damage.
 fn play(path: &Path, mut random: Rng) -> bool {
     let budget_bytes = (random.below(2) == 0).then_some(200 << 10);
     let region = OrdRegion::open_or_create(path, &config()).unwrap();

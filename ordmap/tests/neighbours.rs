@@ -110,7 +110,7 @@ impl History {
         map.insert(&key_of(key), &vec![key as u8; self.value_bytes]).unwrap()
     }
 
-    /// Makes this writer's share of the changes, each after the one before is visible.
+    /// Makes this writer's share of the changes, each once the previous change is visible.
     fn write(&self, map: &Map<'_>, writer: usize) {
         let is_ours = |index: &usize| index / RUN % WRITERS == writer;
         for index in (0..self.changes.len()).filter(is_ours) {
@@ -160,7 +160,7 @@ fn number_shown(key: &[u8], value: &[u8]) -> Option<usize> {
     Some(number)
 }
 
-/// Goes along some keys by a cursor.
+/// Visits some keys by a cursor.
 fn walk(map: &Map<'_>, history: &History, from: usize, way: Way) {
     let mut cursor = map.cursor();
     let key = key_of(from);
@@ -287,8 +287,8 @@ fn a_next_key_was_next_across_a_bound() {
     check_histories("a_next_key_was_next_across_a_bound", 2, SHORT);
 }
 
-/// The entry behind the bound is as long as possible; the shard before it is written all the time,
-/// at the bound and elsewhere.
+/// The first entry above the bound is as long as possible. The shard below the bound is written all
+/// the time, at the bound and elsewhere.
 #[test]
 fn a_scan_comes_over_a_bound_beside_which_others_write() {
     const CROSSINGS: usize = 50;

@@ -110,8 +110,8 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
 
-    /// Sends `bytes` in pieces cut at these offsets. Each piece waits until the server has read the
-    /// piece before it, so that the server really sees the cuts.
+    /// Sends `bytes` in pieces cut at these offsets. Each piece is sent once the server has read
+    /// the previous piece, so that the server really sees the cuts.
     pub fn send_cut(&mut self, bytes: &[u8], cuts: &[usize]) -> bool {
         let mut start = 0;
         for &cut in cuts.iter().chain([&bytes.len()]) {

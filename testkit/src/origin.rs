@@ -111,8 +111,8 @@ impl Origin {
         self.address
     }
 
-    /// Returns every request so far, in order of arrival. The bodies of the last ones may still be
-    /// arriving.
+    /// Returns every request so far, in order of arrival. The bodies of the last requests may still
+    /// be arriving.
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.shared.record).requests.clone()
     }

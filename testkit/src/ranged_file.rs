@@ -39,7 +39,7 @@ impl RangedFile {
         part.map(|at| (at.wrapping_mul(31) / 7 + at / 4096 + version * 101) as u8).collect()
     }
 
-    /// Answers a request for the file, a range of it, or its validation.
+    /// Answers a request for the file, for a range of the file, or for its validation.
     pub fn answer(&self, request: &Request) -> Script {
         let (tag, whole) = (self.tag(), 0..self.length);
         let etag = format!("ETag: {tag}");

@@ -55,7 +55,7 @@ fn row(name: &str, rounds: usize, mut measure: impl FnMut() -> f64) {
 const PREFIX: &str = "main\0http\0org.example.www\0/group-";
 
 fn key(number: usize) -> Vec<u8> {
-    // Stored in an order that is not that of the keys.
+    // The records are not stored in the order of their keys.
     format!("{PREFIX}{:04}/an-object-{:06}.html", number / GROUP, number % GROUP).into_bytes()
 }
 

@@ -17,7 +17,7 @@ pub(super) struct KeyBounds {
 pub(super) enum RangeStart<'b> {
     /// At this key or, if the key does not exist, at the next one.
     At(&'b [u8]),
-    /// At the key next to this one.
+    /// At the key next to this key, which is excluded.
     Beyond(&'b [u8]),
     /// At the end of the map at which the walk begins.
     End,

@@ -46,7 +46,7 @@ pub(super) type ShardGuard<'g> = RobustGuard<'g, Area, SystemFutex>;
 /// The destination of moved entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MoveTarget {
-    /// The shard that was chosen for the split of this one, as long as it has fewer entries.
+    /// The shard that was chosen for the split of this shard, as long as it has fewer entries.
     Half,
     /// A shard without keys.
     New,

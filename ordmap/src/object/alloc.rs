@@ -217,8 +217,8 @@ impl<'a> Allocator<'a> {
         self.place_of(reference).map(|(chunk, _, words)| (chunk, words.len() / UNIT_WORDS))
     }
 
-    /// Raises the generation if it equals that of the reference: reads through the reference fail
-    /// from now on.
+    /// Raises the generation of the object if it equals the generation in the reference: reads
+    /// through the reference fail from now on.
     pub(crate) fn raise(&self, reference: ObjectRef) {
         let Some((_, _, words)) = self.place_of(reference) else { return };
         let header = ObjectHeader::of_word(words[0].load(Relaxed));

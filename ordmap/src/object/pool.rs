@@ -164,7 +164,7 @@ impl<'a> Allocator<'a> {
         Ok(())
     }
 
-    /// A generation above those of all objects in the chunk.
+    /// A generation above the generations of all objects in the chunk.
     pub(super) fn generation_beyond(
         &self,
         chunk: usize,

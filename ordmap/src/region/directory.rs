@@ -48,7 +48,7 @@ pub(crate) fn create(
 }
 
 /// The first of `buckets` free buckets; `None` if the region has fewer. Maps are never removed, so
-/// all buckets behind those of the maps are free.
+/// all buckets after the last map's buckets are free.
 fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
     let rows = (0..shared.config.maps_max as usize).filter(|row| is_live(shared.map_words(*row)));
     let ends = rows.map(|row| {

@@ -102,7 +102,7 @@ impl OrdRegion {
     /// Opens the region at this path with the configuration that it was created with.
     ///
     /// # Errors
-    /// There is no region of maps at this path, or its layout is not that of this version.
+    /// There is no region of maps at this path, or its layout is of another version.
     pub fn attach(path: &Path) -> Result<OrdRegion, OrdOpenError> {
         let reader = Region::attach_read_only(path).map_err(OrdOpenError::Region)?;
         let words = reader.area(kind::HEAD).filter(|words| words.word_count() >= head::COUNT);
@@ -250,7 +250,7 @@ impl SharedRegion {
         &self.data
     }
 
-    /// A view of all objects, for reading those of one shard.
+    /// A view of all objects, for reading the objects of one shard.
     pub(crate) fn view(&self, shard: usize) -> ShardView<'_> {
         ShardView::new(self.data.all(), self.chunks.all(), shard as u16 + 1)
     }

@@ -103,8 +103,8 @@ impl<'a> ShardWriter<'a> {
         Ok(true)
     }
 
-    /// Removes the first of these keys, if it exists, and in the same change those of the next keys
-    /// that directly follow it in its leaf.
+    /// Removes the first of these keys, if it exists, and in the same change those next keys in the
+    /// list that directly follow it in its leaf.
     pub(crate) fn remove_run(&self, keys: &[&[u8]]) -> Result<RemovedRun, ChangeError> {
         let Some(first) = keys.first() else { return Ok(RemovedRun::default()) };
         let at = self.look(first)?;

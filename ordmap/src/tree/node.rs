@@ -149,8 +149,8 @@ impl<'a> NodeView<'a> {
         Some(self.reference().unit()? * 2 + SLOTS + index)
     }
 
-    /// The number of items from `first` on whose head is lower than that of the key, and the number
-    /// of items with an equal head.
+    /// The number of items from `first` on whose head is lower than the head of the key, and the
+    /// number of items with an equal head.
     #[inline]
     fn rank(&self, key: &[u8], first: usize) -> Result<(usize, usize), ObjectReadError> {
         let suffix = key

@@ -77,8 +77,8 @@ impl<'m> Worker<'m> {
         }
     }
 
-    /// A run of keys comes, or some of it leaves in few changes. After a death any part may be
-    /// there.
+    /// Inserts a run of keys, or removes a part of it in few changes. After a death, any part of
+    /// the run may exist.
     fn run(&mut self) {
         let first = self.random.below(RUN);
         let end = (first + 1 + self.random.below(RUN)).min(RUN);

@@ -110,8 +110,8 @@ impl<'m> Play<'m> {
         assert_eq!(self.map.remove(key).unwrap(), before.is_some(), "remove {key:?}");
     }
 
-    /// Removes adjacent keys, all or some of them, with others that do not exist; not always in
-    /// order.
+    /// Removes all or some of a run of adjacent keys, together with keys that do not exist, and not
+    /// always in order.
     fn remove_some(&mut self, key: &[u8]) {
         let count = 1 + self.random.below(50);
         let behind = self.oracle.range(key.to_vec()..).map(|(key, _)| key.clone());

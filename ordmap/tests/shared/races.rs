@@ -1,4 +1,5 @@
-//! Races between a lookup and the use of its result that break a plain map do not break this one.
+//! Races between a lookup and the use of its result, which would break a plain map, do not break
+//! this map.
 
 use std::thread;
 

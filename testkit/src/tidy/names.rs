@@ -6,7 +6,7 @@ use super::source::Source;
 
 const KEYWORDS: &[&str] = &["enum", "struct", "trait", "type", "union"];
 
-/// Folders with separate workspaces, whose names do not clash with those of this workspace.
+/// Folders with separate workspaces, whose names do not clash with names of this workspace.
 const APART: &[&str] = &["bench", "fuzz"];
 
 /// Participles that do not end in -ed.

@@ -204,8 +204,8 @@ fn piece(rest: &str, before: char) -> (usize, Kind) {
     (code_run(rest), Kind::Code)
 }
 
-/// Returns the length of the word or the white space at the start of `rest`, else that of one
-/// character.
+/// Returns the length of the word or the white space at the start of `rest`, or the length of one
+/// character if it starts with neither.
 fn code_run(rest: &str) -> usize {
     let run_of = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
     let first = rest.chars().next().map_or(1, char::len_utf8);

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::Trace;
 use super::zipf::Zipf;
 
-/// The number of keys that are requested repeatedly, in every made trace except those of mixed
+/// The number of keys that are requested repeatedly, in every made trace except the traces of mixed
 /// sizes.
 const KEYS: u32 = 1_000_000;
 

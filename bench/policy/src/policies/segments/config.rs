@@ -14,8 +14,7 @@ pub(crate) struct Config {
     pub(crate) reserve_each: u32,
     /// The bytes of budget for each ghost.
     pub(crate) bytes_per_ghost: u64,
-    /// A ghost counts until this percentage of all segments was drained from the small queue after
-    /// it.
+    /// The life of a ghost in drained segments of the small queue, as a percentage of all segments.
     pub(crate) ghosts_percent: u32,
     /// A fragment is at most a segment divided by this number.
     pub(crate) fragment_part: u64,

@@ -69,7 +69,7 @@ impl Costs {
         self.counted += 1;
     }
 
-    /// Returns the sums since `before`. The maxima are those of the whole run.
+    /// Returns the sums since `before`, with the maxima of the whole run.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             inserted_bytes: self.inserted_bytes - before.inserted_bytes,
