@@ -86,7 +86,9 @@ fn a_line_of_json_has_every_field() {
         }
         let time_ms = line["time_ms"].as_u64().expect("a time");
         assert!((before - 1000..=unix_ms() + 1000).contains(&time_ms), "{line}");
-        assert!(line["duration_us"].as_u64().is_some_and(|us| us < 60_000_000), "{line}");
+        // An exchange with the origin takes more than a microsecond, and a hit may take less.
+        let duration_us = line["duration_us"].as_u64().expect("a duration");
+        assert!(duration_us > 0 || !cache.contains("fwd="), "{line}");
         assert_eq!(line.as_object().map(serde_json::Map::len), Some(12), "{line}");
     }
     let refused = &lines[ANSWERS.len()];

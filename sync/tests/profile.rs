@@ -249,7 +249,7 @@ fn a_dropped_lock_leaves_no_delay_to_the_next_one_at_its_address() {
 fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
     let turn = turn();
     let mutex = Mutex::new(LockClass::Test, 0);
-    let total = thread::scope(|scope| {
+    let (ended, later) = thread::scope(|scope| {
         let held = mutex.lock();
         let (go, wait) = channel();
         let (failed, has_failed) = channel();
@@ -262,17 +262,18 @@ fn a_delay_ends_with_the_acquisition_whether_that_is_sampled_or_not() {
             failed.send(()).unwrap();
             wait.recv().unwrap();
             drop(mutex.try_lock().expect("the lock is free"));
-            wait.recv_timeout(Duration::from_secs(1)).expect_err("no message comes");
+            let ended = at(&turn.read(), line);
             drop(mutex.lock());
-            at(&turn.read(), line)
+            (ended, at(&turn.read(), line))
         });
         has_failed.recv().unwrap();
         drop(held);
         go.send(()).unwrap();
         trier.join().unwrap()
     });
-    assert_eq!((total.try_failed_count, total.try_delay_count), (1, 1), "{total:?}");
-    assert!(total.try_delay_ns < 1_000_000_000, "the sleep counts as a delay: {total:?}");
+    assert_eq!((ended.try_failed_count, ended.try_delay_count), (1, 1), "{ended:?}");
+    assert_eq!(later.try_delay_count, 1, "the delay ended twice: {later:?}");
+    assert_eq!(later.try_delay_ns, ended.try_delay_ns, "the delay went on: {later:?}");
 }
 
 #[test]
