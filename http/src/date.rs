@@ -29,21 +29,22 @@ const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const LONG_DAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`
+/// Parses the preferred format: `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn imf_fixdate(mut text: DateText<'_>) -> Option<u64> {
     text.name(&DAYS)?;
     let (year, month, day, second) = text.day_first(" ", 4)?;
     unix_seconds(year, month, day, second)
 }
 
-/// `Sunday, 06-Nov-94 08:49:37 GMT`. Years from 70 on are in the 20th century.
+/// Parses the format of RFC 850: `Sunday, 06-Nov-94 08:49:37 GMT`. Years from 70 on are in the 20th
+/// century.
 fn rfc850_date(mut text: DateText<'_>) -> Option<u64> {
     text.name(&LONG_DAYS)?;
     let (year, month, day, second) = text.day_first("-", 2)?;
     unix_seconds(if year < 70 { 2000 + year } else { 1900 + year }, month, day, second)
 }
 
-/// `Sun Nov  6 08:49:37 1994`
+/// Parses the format of C's `asctime`: `Sun Nov  6 08:49:37 1994`.
 fn asctime_date(mut text: DateText<'_>) -> Option<u64> {
     text.name(&DAYS)?;
     text.literal(" ")?;
@@ -65,7 +66,7 @@ fn asctime_date(mut text: DateText<'_>) -> Option<u64> {
 struct DateText<'a>(&'a [u8]);
 
 impl DateText<'_> {
-    /// Parses this text, in any case.
+    /// Parses the text `expected`, ignoring case.
     fn literal(&mut self, expected: &str) -> Option<()> {
         let (text, rest) = self.0.split_at_checked(expected.len())?;
         if !text.eq_ignore_ascii_case(expected.as_bytes()) {
@@ -89,8 +90,9 @@ impl DateText<'_> {
         })
     }
 
-    /// Reads `, 06 Nov 1994 08:49:37 GMT` to its end, with this separator and so many digits of the
-    /// year. Returns year, month, day and the second of the day.
+    /// Parses a text such as `, 06 Nov 1994 08:49:37 GMT`, which must end there. `separator` stands
+    /// between day, month and year, and the year has `year_digits` digits. Returns the year, the
+    /// month, the day and the second of the day.
     fn day_first(&mut self, separator: &str, year_digits: usize) -> Option<(u64, u64, u64, u64)> {
         self.literal(", ")?;
         let day = self.digits(2)?;
@@ -121,8 +123,8 @@ impl DateText<'_> {
     }
 }
 
-/// Returns the Unix seconds of a date; `None` before 1970, and for a day that the month lacks.
-/// `month` counts from 0, `day` from 1.
+/// Returns the Unix seconds of a date; `None` before 1970, and for a day that the month does not
+/// have. `month` counts from 0, `day` from 1.
 fn unix_seconds(year: u64, month: u64, day: u64, second: u64) -> Option<u64> {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days_in_month = match month {

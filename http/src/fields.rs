@@ -148,7 +148,7 @@ impl FieldBlock {
         self.push_field(Field::new(name, value));
     }
 
-    /// As [`push`](FieldBlock::push), for a field whose id is known.
+    /// Appends one line like [`push`](FieldBlock::push), for a field whose id is known.
     pub fn push_field(&mut self, field: Field<'_>) {
         let Field { id, name, value, is_ruled } = field;
         let name_start = self.bytes.len();

@@ -11,14 +11,15 @@
 use crate::bytes::{ONES, zero_flags};
 use crate::target::is_path;
 
-/// Most readings of one path. No path without hostile intent comes near: each kind of spelling at
-/// most doubles their number.
+/// Largest number of readings of one path. Only hostile paths come near it: each kind of unusual
+/// spelling at most doubles the number of readings.
 const READINGS_MAX: usize = 64;
 
-/// Most times that a path is decoded: by a proxy in front of the origin, and by the origin.
+/// Largest number of times that a path is decoded: once by a proxy in front of the origin, and once
+/// by the origin.
 const DECODED_MAX: u8 = 2;
 
-/// A path that an origin may take a path for.
+/// A path that an origin may read in place of the path that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathReading<'a> {
     /// The path, without a query.
@@ -28,8 +29,8 @@ pub struct PathReading<'a> {
     pub is_decoded: bool,
 }
 
-/// Whether a path without query has only one reading. It has if it has no percent-encoding, no
-/// backslash, no semicolon, and no slash before a slash or a dot.
+/// Whether a path without a query has only one reading: it has no percent-encoding, no backslash,
+/// no semicolon, and no slash before a slash or a dot.
 pub fn is_plain(path: &[u8]) -> bool {
     let Some(last) = path.last_chunk() else {
         let word = path.iter().rev().fold(0, |word, byte| (word << 8) | u64::from(*byte));
@@ -39,13 +40,13 @@ pub fn is_plain(path: &[u8]) -> bool {
     let mut rest = path;
     while let Some(word) = rest.first_chunk() {
         found |= special_flags(u64::from_le_bytes(*word));
-        // Words overlap by a byte, so that each two neighbours are together in one word.
+        // Words overlap by a byte, so every two neighbouring bytes are together in one word.
         rest = rest.get(7..).unwrap_or_default();
     }
     found == 0
 }
 
-/// Sets the top bit of each byte of `word` that a plain path does not have, and of each slash
+/// Sets the top bit of each byte of `word` that a plain path does not contain, and of each slash
 /// before a slash or a dot.
 const fn special_flags(word: u64) -> u64 {
     // The codes of a dot and a slash differ in the lowest bit only.
@@ -80,7 +81,7 @@ pub fn normal_form(path: &[u8], form: &mut Vec<u8>) {
 /// NUL or end of line.
 ///
 /// The readings are written to `buffer`. If there are more than 64 of them, or if they need more
-/// than `bytes_max`, the answer is no.
+/// than `bytes_max`, the function returns false.
 pub fn every_reading(
     path: &[u8],
     buffer: &mut Vec<u8>,
@@ -112,7 +113,7 @@ const STEPS: [PathStep; 6] = [
     end_early,
 ];
 
-/// The readings found so far, one behind the other in a buffer.
+/// The readings found so far, one after another in a buffer.
 struct Readings<'b> {
     buffer: &'b mut Vec<u8>,
     bytes_max: usize,
@@ -120,7 +121,7 @@ struct Readings<'b> {
     count: usize,
 }
 
-/// The place of a reading in the buffer.
+/// The position of a reading in the buffer.
 #[derive(Clone, Copy, Default)]
 struct Span {
     start: usize,
@@ -158,7 +159,8 @@ impl<'b> Readings<'b> {
                 || self.add(span, decode, decoded) && self.add(span, decode_but_slashes, decoded))
     }
 
-    /// Adds the result of a step, unless it is there already, decoded no more often.
+    /// Adds the path that a step makes, unless the buffer already has this path, decoded at most as
+    /// often.
     fn add(&mut self, span: Span, step: PathStep, decoded: u8) -> bool {
         let start = self.buffer.len();
         self.buffer.extend_from_within(span.start..span.end);
@@ -195,7 +197,7 @@ impl<'a> Rewrite<'a> {
         Some(byte)
     }
 
-    /// Returns the byte that the next two bytes are the hexadecimal digits of.
+    /// Returns the byte whose two hexadecimal digits come next.
     fn hex(&self) -> Option<u8> {
         let digit = |at: usize| char::from(*self.bytes.get(at)?).to_digit(16);
         u8::try_from(digit(self.read)? * 16 + digit(self.read + 1)?).ok()
@@ -219,7 +221,8 @@ fn decode(path: &mut [u8]) -> usize {
     decode_where(path, |_| true)
 }
 
-/// Decodes every percent-encoded byte but slashes, as servers do that keep segments apart.
+/// Decodes every percent-encoded byte except slashes, as servers do that do not take an encoded
+/// slash for the end of a segment.
 fn decode_but_slashes(path: &mut [u8]) -> usize {
     decode_where(path, |byte| byte != b'/')
 }
@@ -321,16 +324,16 @@ fn drop_parameters(path: &mut [u8]) -> usize {
     path.written
 }
 
-/// Ends a decoded path where an origin may take it to end.
+/// Cuts a decoded path at the first byte at which an origin may end it.
 fn end_early(path: &mut [u8]) -> usize {
     let ends = |byte: &u8| matches!(byte, b'?' | b'#' | b'\0' | b'\r' | b'\n');
     path.iter().position(ends).unwrap_or(path.len())
 }
 
-/// Returns the decoded form of a path prefix; `None` if a request for a path below it can have
-/// readings that are not, however it is spelled. Such a prefix has percent-encoding of a printable
-/// character or a control character, lower-case hexadecimal digits, a dot segment, a repeated
-/// slash, a backslash or a semicolon.
+/// Returns the decoded form of a path prefix. Returns `None` if every spelling of a path below the
+/// prefix can have readings that are not below it. Such a prefix has percent-encoding of a
+/// printable character or a control character, lower-case hexadecimal digits, a dot segment, a
+/// repeated slash, a backslash or a semicolon.
 pub fn decode_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let is_encoded_as_needed = |code: &[u8]| match code {
         [high, low, ..] => {

@@ -12,7 +12,8 @@ pub fn status_line(out: &mut Vec<u8>, status: u16) {
     status_line_with(out, status, None);
 }
 
-/// As [`status_line`], with a custom reason phrase, which must be a valid field value.
+/// Appends a status line like [`status_line`], with a custom reason phrase, which must be a valid
+/// field value.
 pub fn status_line_with(out: &mut Vec<u8>, status: u16, reason: Option<&[u8]>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     decimal(out, u64::from(status));

@@ -61,8 +61,8 @@ impl<'b> FieldEdit<'b> {
         }
     }
 
-    /// As [`new`](FieldEdit::new), for the lines of a request: the edit updates
-    /// [`EditTable::ruled_lines`], which must be those of the buffer.
+    /// Starts an edit like [`new`](FieldEdit::new), for the lines of a request. The edit updates
+    /// [`EditTable::ruled_lines`], which must describe the lines of this buffer.
     pub fn of_request(
         text: &'b mut Vec<u8>,
         start: usize,

@@ -11,7 +11,7 @@ use super::FieldEdit;
 pub struct RuledLines {
     /// Offsets of single lines, in order.
     starts: Vec<u32>,
-    /// Offset from which on rules have written all lines; `None` if there is none.
+    /// Rules have written all lines from this offset on; `None` if there is no such offset.
     from: Option<u32>,
 }
 
@@ -35,8 +35,7 @@ impl RuledLines {
 }
 
 impl FieldEdit<'_> {
-    /// Replaces the written lines by those of the edited buffer, as the buffer is without the
-    /// holes.
+    /// Replaces the recorded offsets by those of the edited buffer after its holes are closed.
     pub(super) fn note_ruled_lines(&mut self) {
         let Some(received_end) = self.received_end else { return };
         let table = &mut *self.table;

@@ -114,8 +114,8 @@ impl EditTable {
         self.holes.clear();
     }
 
-    /// The lines of the next or the last request that rules have written; see
-    /// [`FieldEdit::of_request`](super::FieldEdit::of_request).
+    /// The lines that rules have written in the request that is edited next, or was edited last;
+    /// see [`FieldEdit::of_request`](super::FieldEdit::of_request).
     pub fn ruled_lines(&mut self) -> &mut RuledLines {
         &mut self.ruled
     }
@@ -158,7 +158,7 @@ impl EditTable {
         self.push_at(place, line)
     }
 
-    /// As [`push`](EditTable::push), for a name whose slot is known.
+    /// Adds a line like [`push`](EditTable::push), to a name whose slot is known.
     #[inline]
     pub(super) fn push_at(&mut self, place: LineSlot, line: EditLine) -> u32 {
         let index = self.lines.len() as u32;

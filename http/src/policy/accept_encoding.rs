@@ -1,7 +1,7 @@
 //! The normal form of Accept-Encoding (RFC 9110 §12.5.3), in which equivalent fields are equal.
 //!
-//! Two fields are equivalent if they list the same codings with the same weights. Codings have no
-//! case, their order means nothing, a weight that is absent is 1, and empty members do not count.
+//! Two fields are equivalent if they list the same codings with the same weights. The case and the
+//! order of codings do not matter, an absent weight counts as 1, and empty members are ignored.
 //! Nothing else is normalised: a coding with the weight 0 differs from a coding that is not listed.
 
 use std::cmp::Ordering;
@@ -11,8 +11,8 @@ use crate::fields::{FieldId, Fields};
 use crate::policy::lists;
 use crate::policy::weight::{WHOLE, split_weight};
 
-/// Most codings that are normalised. Browsers list four or five; a field with more is compared as
-/// it was sent.
+/// Largest number of codings that are normalised. Browsers list four or five; a field with more is
+/// compared as it was sent.
 const CODINGS_MAX: usize = 16;
 
 /// Appends the normal form of the request's Accept-Encoding. Returns false if the request has no
@@ -38,13 +38,14 @@ struct CodingList<'a> {
 #[derive(Clone, Copy)]
 struct Coding<'a> {
     name: &'a [u8],
-    /// In thousandths.
+    /// The weight, in thousandths.
     weight: u16,
 }
 
 impl<'a> CodingList<'a> {
-    /// Parses the lines of the field. `None` if a member is malformed, if a coding is listed twice,
-    /// or if there are too many: then different recipients may read the field differently.
+    /// Parses the lines of the field. Returns `None` if a member is malformed, if a coding is
+    /// listed twice, or if there are too many codings: different recipients may read such a field
+    /// differently.
     fn parse(lines: impl Iterator<Item = &'a [u8]>) -> Option<CodingList<'a>> {
         let mut list =
             CodingList { codings: [Coding { name: b"", weight: 0 }; CODINGS_MAX], count: 0 };

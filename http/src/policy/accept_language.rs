@@ -5,19 +5,20 @@ use crate::fields::{FieldId, Fields};
 use crate::policy::lists;
 use crate::policy::weight::split_weight;
 
-/// Most language ranges of a request that count. Browsers send fewer than ten.
+/// Largest number of language ranges of a request that are considered. Browsers send fewer than
+/// ten.
 const RANGES_MAX: usize = 32;
 
-/// Longest language range that counts. RFC 5646 §4.4.1 asks for at least 35 bytes.
+/// Longest language range that is considered, in bytes. RFC 5646 §4.4.1 asks for at least 35 bytes.
 const RANGE_BYTES_MAX: usize = 64;
 
-/// Returns the language that suits a request best, by the lookup of RFC 4647 §3.4. `None` if the
-/// request accepts none of the languages; the origin then chooses one as for a request without the
-/// field.
+/// Returns the language that suits a request best, by the lookup of RFC 4647 §3.4. Returns `None`
+/// if the request accepts none of the languages; the origin then chooses one as for a request
+/// without the field.
 ///
 /// Of ranges with the same weight the first one counts. A `*` selects no language, and neither does
-/// a malformed member, or one with the weight 0. The latter names a language that is not acceptable
-/// (RFC 9110 §12.4.2), so a longer range does not select this language.
+/// a malformed member, or one with the weight 0. A weight of 0 says that a language is not
+/// acceptable (RFC 9110 §12.4.2), so longer ranges do not select it either.
 pub fn preferred_language<'l>(request: Fields<'_>, languages: &'l [Box<str>]) -> Option<&'l str> {
     let members = request.all(FieldId::AcceptLanguage).flat_map(lists::members);
     let ranges = members.filter_map(split_weight).take(RANGES_MAX);

@@ -1,6 +1,6 @@
 //! The Cache-Status field (RFC 9211) of responses to clients. A response for which the cache was
-//! not used has no member of this cache, such as the answer to a request that was refused. The
-//! members of caches nearer to the origin precede ours.
+//! not used, such as the answer to a refused request, gets no member of this cache. The members of
+//! caches nearer to the origin precede ours.
 
 use crate::bytes::is_token_byte;
 use crate::policy::reason::Detail;
@@ -14,7 +14,7 @@ use crate::write::decimal;
 pub struct CacheName(Box<[u8]>);
 
 impl CacheName {
-    /// Creates the name; `None` if it is empty or has other characters than printable ASCII.
+    /// Creates the name; `None` if it is empty or contains characters other than printable ASCII.
     pub fn new(text: &str) -> Option<CacheName> {
         let is_printable = |byte: u8| matches!(byte, b' '..=b'~');
         if text.is_empty() || !text.bytes().all(is_printable) {
@@ -59,7 +59,7 @@ pub struct CacheStatus {
     pub stored: bool,
     /// Whether the request followed the fetch of another request.
     pub collapsed: bool,
-    /// The reason, if the other members do not tell it.
+    /// The reason, if the other fields of this struct do not give it.
     pub detail: Option<Detail>,
 }
 

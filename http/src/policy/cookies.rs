@@ -3,18 +3,20 @@
 use crate::bytes::trim_space;
 use crate::fields::{FieldId, Fields};
 
-/// Iterates over the names of the cookies of a request, as any origin may read them: some separate
-/// cookies by commas too (RFC 2965 §3.3.4). A cookie without `=` is its own name.
+/// Iterates over the names of the cookies of a request, as any origin may read them: some origins
+/// also split cookies at commas (RFC 2965 §3.3.4). A cookie without `=` is its own name.
 pub fn cookie_names(request: Fields<'_>) -> impl Iterator<Item = &[u8]> {
     let parts = cookies(request).flat_map(|cookie| cookie.split(|byte| *byte == b','));
     parts.map(trim_space).filter(|cookie| !cookie.is_empty()).map(name_of)
 }
 
-/// Whether an origin may read the name of a cookie as `wanted`, or as a name that begins so.
+/// Whether an origin may read the name of a cookie as `wanted` or, if `is_prefix` is set, as a name
+/// that begins with `wanted`.
 ///
 /// Some origins ignore case. PHP reads `.`, space and `[` as `_`, and `a[b]` as an element of `a`;
-/// old versions decode percent-encoding. A match too many costs a request to the origin, and a
-/// match too few could store the page of one user for all, so all of these count.
+/// old versions decode percent-encoding. A needless match costs a request to the origin, but a
+/// missed match could store one user's page for all users. So every name that some origin reads as
+/// `wanted` matches.
 pub fn may_be_named(name: &[u8], wanted: &[u8], is_prefix: bool) -> bool {
     let (mut name, mut wanted) = (decoded(name), decoded(wanted));
     let is_equal = wanted.all(|byte| name.next().is_some_and(|other| loose(other) == loose(byte)));

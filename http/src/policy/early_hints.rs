@@ -11,9 +11,9 @@ const LINKS_MAX: usize = 16;
 /// The largest size of the links in one 103, for clients that do not use them.
 const LINK_BYTES_MAX: usize = 4096;
 
-/// Whether a request may be that of a browser for a page: other clients do nothing with a 103, and
-/// some take it for the response (RFC 8297 §3). `navigate` is the mode that the Fetch standard
-/// gives to such requests, and a client that has a copy of the page needs no hints.
+/// Whether a request may come from a browser that loads a page: other clients do nothing with a
+/// 103, and some take it for the response (RFC 8297 §3). `navigate` is the mode that the Fetch
+/// standard gives to such requests, and a client that has a copy of the page needs no hints.
 pub fn takes_hints(request: Fields<'_>) -> bool {
     let is_mode = |name: &[u8]| name.eq_ignore_ascii_case(b"sec-fetch-mode");
     let mut modes = request.iter().filter(|field| is_mode(field.name));

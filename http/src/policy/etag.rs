@@ -43,9 +43,9 @@ impl<'a> EntityTag<'a> {
     }
 }
 
-/// Whether a value of ETag can be the only member of If-None-Match. A malformed tag, such as one
-/// without quotes, can: the origin that sent it compares it by rules of its own. But a value that
-/// reads as a list or as `*` would match other responses too.
+/// Whether a value of ETag can be the only member of If-None-Match. A malformed tag, such as a tag
+/// without quotes, can be sent too: the origin that made the tag compares it by its own rules. But
+/// a value that reads as a list or as `*` would match other responses too.
 pub(crate) fn can_validate(value: &[u8]) -> bool {
     let is_single = |byte: &u8| *byte > b' ' && !matches!(byte, 0x7f | b',');
     EntityTag::parse(value).is_some()

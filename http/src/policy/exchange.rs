@@ -83,7 +83,7 @@ impl ResponseTiming {
 /// Settings of a route that affect caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules<'a> {
-    /// The fields whose directives go before Cache-Control and Expires.
+    /// The fields whose directives take precedence over Cache-Control and Expires.
     pub targets: &'a TargetList,
     /// Percentage of the time since the last modification for which a response without explicit
     /// freshness is fresh. 0 turns heuristic freshness off.

@@ -83,9 +83,9 @@ impl StatusFreshness {
 
 /// RFC 9111 §4.2.1: returns the lifetime from the first of these sources that is present: the
 /// route's override, `s-maxage`, `max-age`, Expires, the route's lifetime for the status, the
-/// route's default, a heuristic. A malformed value counts as a lifetime of 0. A targeted field goes
-/// before Expires, too (RFC 9213 §2.2).
-// RFC: 9111-4.2.2-1
+/// route's default, a heuristic. A malformed value counts as a lifetime of 0. A targeted field also
+/// takes precedence over Expires (RFC 9213 §2.2).
+/// RFC: 9111-4.2.2-1
 pub fn freshness_lifetime(
     response: &OriginResponse<'_>,
     rules: &CacheRules<'_>,
@@ -122,7 +122,8 @@ fn explicit_lifetime(response: &OriginResponse<'_>, date: u64) -> Option<Freshne
     None
 }
 
-/// RFC 9111 §4.2.2: whether a response without an explicit lifetime may have another one.
+/// RFC 9111 §4.2.2: whether a response without an explicit lifetime may get one from a heuristic or
+/// a setting.
 fn allows_heuristic(response: &OriginResponse<'_>) -> bool {
     is_heuristically_cacheable(response.status) || response.directives.public
 }

@@ -17,16 +17,16 @@ const BOUNDARY_BYTES: usize = 32;
 #[derive(Debug)]
 pub struct Multipart {
     ranges: Vec<Range<u64>>,
-    /// Length of the body that the parts are of.
+    /// Length in bytes of the body to which the parts belong.
     body_bytes: u64,
     boundary: [u8; BOUNDARY_BYTES],
-    /// The Content-Type of the body; empty if each part is without one.
+    /// The Content-Type of the body; empty if the parts are sent without a Content-Type.
     content_type: Box<[u8]>,
 }
 
 impl Multipart {
-    /// Returns the form of a response with these parts, none of which is empty, of a body with this
-    /// stored field block. Authors of bodies must not be able to guess the random number.
+    /// Returns the form of a response with these parts of a body; no part is empty. `block` is the
+    /// stored field block of the body. Authors of bodies must not be able to guess `random`.
     pub fn new(ranges: Vec<Range<u64>>, body_bytes: u64, block: &[u8], random: u128) -> Multipart {
         let mut boundary = [0; BOUNDARY_BYTES];
         for (index, digit) in boundary.iter_mut().enumerate() {

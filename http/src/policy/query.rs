@@ -5,12 +5,13 @@
 //! before its first `=`. Nothing is decoded, and letters keep their case: `a`, `A` and `%61` are
 //! three names.
 
-/// Most parameters that are sorted. Forms and search pages have a few dozen; the order of more
-/// parameters stays as it is.
+/// Largest number of parameters that are sorted. Forms and search pages have a few dozen; a query
+/// with more parameters keeps its order.
 pub const SORTED_PARAMETERS_MAX: usize = 128;
 
-/// Appends path and query with the parameters whose names `keeps` accepts; if `is_sorted` is set,
-/// in the order of the bytes of their names. Parameters of the same name stay in their order.
+/// Appends the path, and the query with only those parameters whose names `keeps` accepts. If
+/// `is_sorted` is set, the parameters are sorted by the bytes of their names. Parameters of the
+/// same name keep their order.
 ///
 /// Empty parameters, as in `a&&b`, are removed, and so is a `?` that no parameter follows.
 pub fn write_normal_query(
@@ -27,7 +28,7 @@ pub fn write_normal_query(
     }
 }
 
-/// Whether the query has more parameters than this.
+/// Whether the query has more than `count_max` parameters.
 pub fn has_more_parameters(path_query: &[u8], count_max: usize) -> bool {
     parameters(split_query(path_query).1).nth(count_max).is_some()
 }
@@ -43,7 +44,7 @@ fn parameters(query: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     parameters.filter(|parameter| !parameter.is_empty())
 }
 
-/// Writes the parameters in the order of their names. Returns false if they are too many.
+/// Writes the parameters in the order of their names. Returns false if there are too many.
 fn write_sorted<'a>(parameters: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
     let mut buffer = [&b""[..]; SORTED_PARAMETERS_MAX];
     let Some(parameters) = collect(parameters, &mut buffer) else { return false };
@@ -53,7 +54,7 @@ fn write_sorted<'a>(parameters: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8
     true
 }
 
-/// Collects the parameters; `None` if they are too many.
+/// Collects the parameters; `None` if there are too many.
 fn collect<'b, 'a>(
     parameters: impl Iterator<Item = &'a [u8]>,
     buffer: &'b mut [&'a [u8]; SORTED_PARAMETERS_MAX],

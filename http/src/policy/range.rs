@@ -193,9 +193,10 @@ fn resolve(spec: RangeSpec, body_bytes: u64) -> RangeDecision {
     }
 }
 
-/// Returns the unit of a resource of unknown length that is requested first for the ranges of a
-/// request: the one with the first byte of the first range. Where the last bytes are is not known
-/// yet; the first unit of the resource brings its length. `None` if the request has no well-formed
+/// Returns the range of the unit to fetch first, if a request asks for ranges of a resource of
+/// unknown length: the unit that contains the first byte of the first range, or the first unit of
+/// the resource if the request asks only for last bytes, whose offsets are not known yet. The
+/// response to the first fetch gives the length. Returns `None` if the request has no well-formed
 /// ranges. Units have `unit_bytes` bytes.
 pub fn first_unit(request: Fields<'_>, unit_bytes: u64) -> Option<Range<u64>> {
     let set = RangeSet::parse(request.only(FieldId::Range)?)?;
@@ -216,11 +217,11 @@ pub fn write_range(part: &Range<u64>, out: &mut Vec<u8>) {
     decimal(out, part.end - 1);
 }
 
-/// The reason that a 206 cannot be stored as a part of a response.
+/// The reason why a 206 cannot be stored as a part of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartRefused {
-    /// Its Content-Range is missing, malformed, without a total length, or not of the range that
-    /// was requested.
+    /// Its Content-Range is missing, malformed, without a total length, or names another range than
+    /// the requested one.
     ContentRange,
     /// It has no strong entity tag, so no other part can be combined with it (RFC 9110 §15.3.7.3).
     NoStrongTag,
@@ -229,12 +230,13 @@ pub enum PartRefused {
 /// Checks that a 206 with these fields is the answer to a request for `asked`, and can be combined
 /// with other parts. Returns the total length of the response that it is a part of.
 ///
-/// RFC 9110 §15.3.7 lets an origin send less than was requested; such a 206 is refused. So is one
-/// for several ranges, and one whose Content-Length is not that of the range.
+/// RFC 9110 §15.3.7 lets an origin send less than was requested; such a 206 is refused. A 206 with
+/// several ranges is refused too, and so is a 206 whose Content-Length differs from the length of
+/// the range.
 ///
 /// # Errors
 /// See [`PartRefused`].
-// RFC: 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
+/// RFC: 9110-14.4-5, 9110-15.3.7-1, 9110-15.3.7.3-1
 pub fn total_of_part(
     fields: Fields<'_>,
     length: Option<u64>,
@@ -255,8 +257,8 @@ pub fn total_of_part(
     }
 }
 
-/// Whether an origin whose whole response has these fields says that it sends parts of it (RFC 9110
-/// §14.3), and they can be combined.
+/// Whether an origin whose whole response has these fields says that it serves ranges (RFC 9110
+/// §14.3), and whether such parts can be combined.
 pub fn sends_parts(fields: Fields<'_>) -> bool {
     let mut units = fields.all(FieldId::AcceptRanges).flat_map(lists::members);
     units.any(|unit| unit.eq_ignore_ascii_case(b"bytes")) && has_strong_tag(fields)

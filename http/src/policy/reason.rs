@@ -1,5 +1,5 @@
-//! The reasons that Cache-Status gives in its parameter `detail`, and with it the access log, the
-//! counters and `forebay explain`: one table of their words.
+//! The reasons that Cache-Status gives in its parameter `detail`, in one table with their words.
+//! The access log, the counters and `forebay explain` use the same words.
 
 macro_rules! reasons {
     ($( $(#[doc = $doc:literal])+ $id:ident $word:literal )*) => {
@@ -126,13 +126,14 @@ impl Reason {
 pub struct Detail {
     /// The reason.
     pub reason: Reason,
-    /// The reason of the other response on which this one rests: that for which an earlier response
-    /// for the key was not stored. It follows the word of the first one, after a dash.
+    /// The reason why an earlier response for the key was not stored, if `reason` follows from
+    /// that. Its word is appended to the word of `reason`, after a dash.
     pub cause: Option<Reason>,
 }
 
 impl Detail {
-    /// Creates a detail that rests on the reason for which another response was not stored.
+    /// Creates a detail. `cause` is the reason why another response was not stored, if `reason`
+    /// follows from that.
     pub const fn caused(reason: Reason, cause: Option<Reason>) -> Detail {
         Detail { reason, cause }
     }

@@ -38,7 +38,7 @@ impl StaleCause {
 }
 
 /// Settings of a route for serving stale responses: limits of their staleness in seconds. They
-/// apply to responses whose origin has not said otherwise; 0 forbids it.
+/// apply to responses for which the origin gives no limit; 0 forbids serving stale responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleRules {
     /// Limit while the response is validated in the background.
@@ -49,7 +49,7 @@ pub struct StaleRules {
     pub stale_if_unreachable_s: u32,
 }
 
-/// Why a stored response must not be served stale, however short a time it is stale.
+/// Why a stored response must not be served stale, even if it has only just become stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleRefusal {
     /// The response is an error itself.

@@ -104,7 +104,7 @@ struct StructuredText<'a> {
 }
 
 impl StructuredText<'_> {
-    /// RFC 9651 §4.2.3.3.
+    /// RFC 9651 §4.2.3.3: parses a key.
     fn key(&mut self) -> Option<Vec<u8>> {
         let is_first = |byte: u8| byte.is_ascii_lowercase() || byte == b'*';
         let is_more = |byte: u8| is_first(byte) || byte.is_ascii_digit() || b"_-.".contains(&byte);
@@ -112,7 +112,7 @@ impl StructuredText<'_> {
         Some(self.skip(is_more).to_vec())
     }
 
-    /// RFC 9651 §4.2.3.2: validates parameters and drops them.
+    /// RFC 9651 §4.2.3.2: validates the parameters and drops them.
     fn parameters(&mut self) -> Option<()> {
         while self.accept(b';') {
             self.skip(|byte| byte == b' ');
@@ -124,7 +124,7 @@ impl StructuredText<'_> {
         Some(())
     }
 
-    /// RFC 9651 §4.2.1.1, without the parameters of the value itself.
+    /// RFC 9651 §4.2.1.1: parses an item or an inner list, without the parameters that follow it.
     fn member_value(&mut self) -> Option<MemberValue> {
         if !self.accept(b'(') {
             return Some(MemberValue::Item(self.bare_item()?));
@@ -143,7 +143,7 @@ impl StructuredText<'_> {
         }
     }
 
-    /// RFC 9651 §4.2.3.1.
+    /// RFC 9651 §4.2.3.1: parses an item without its parameters.
     fn bare_item(&mut self) -> Option<BareItem> {
         match *self.rest.first()? {
             b'"' => self.string().map(BareItem::String),
@@ -171,7 +171,7 @@ impl StructuredText<'_> {
         }
     }
 
-    /// RFC 9651 §4.2.4: an Integer or a Decimal.
+    /// RFC 9651 §4.2.4: parses an Integer or a Decimal.
     fn number(&mut self) -> Option<BareItem> {
         let is_negative = self.accept(b'-');
         let whole = self.digits()?;
@@ -185,7 +185,7 @@ impl StructuredText<'_> {
         is_valid.then_some(BareItem::Other)
     }
 
-    /// RFC 9651 §4.2.5.
+    /// RFC 9651 §4.2.5: parses a String.
     fn string(&mut self) -> Option<Vec<u8>> {
         self.expect(b'"')?;
         let mut text = Vec::new();

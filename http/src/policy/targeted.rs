@@ -19,7 +19,7 @@ pub struct TargetedControl<'a> {
     pub name: Option<&'a [u8]>,
     /// The directives of the first valid field; `None` if there is none.
     pub directives: Option<ResponseDirectives>,
-    /// Whether a field that is preferred to the directives was ignored, because it is invalid.
+    /// Whether a field that takes precedence over `name` was ignored, because it is invalid.
     pub has_invalid: bool,
 }
 

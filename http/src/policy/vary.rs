@@ -3,7 +3,7 @@
 //! Names are encoded as bytes: lower case, sorted, unique, separated by commas. A base record
 //! stores them in this form, and a hit reads them in place. A resource may have responses with
 //! several sets of names, and one without Vary, whose set is empty. The selector of a request for a
-//! set is the names and the secondary key, so that those of different sets differ.
+//! set is the names and the secondary key, so the selectors for different sets differ.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ impl<'a> FieldNames<'a> {
 /// The fields besides Accept-Encoding that RFC 9110 §12.5 defines as lists.
 const LISTS: [&[u8]; 3] = [b"accept", b"accept-charset", b"accept-language"];
 
-/// The byte between two lines of a field that is no list. No value contains it.
+/// The byte between two lines of a field that is not a list. No value contains it.
 const LINE_END: &[u8] = b"\n";
 
 /// Size of the length before each value in a secondary key, which is little-endian.

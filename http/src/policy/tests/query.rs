@@ -1,6 +1,6 @@
 use crate::policy::query::{SORTED_PARAMETERS_MAX, write_normal_query};
 
-/// Returns the normal form. `kept` and `dropped` are names; a `kept` of `*` covers all.
+/// Returns the normal form. `kept` and `dropped` are names; `*` as `kept` stands for all names.
 fn normal(path_query: &str, is_sorted: bool, kept: &str, dropped: &str) -> String {
     let has = |names: &str, name: &[u8]| names.split(' ').any(|each| each.as_bytes() == name);
     let keeps = |name: &[u8]| (kept == "*" || has(kept, name)) && !has(dropped, name);

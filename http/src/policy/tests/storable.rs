@@ -3,7 +3,7 @@ use crate::policy::directives::RequestDirectives;
 use crate::policy::exchange::{ClientRequest, OriginResponse};
 use crate::policy::storable::{NotStorable, storable};
 
-/// The verdict on a GET with these fields and its answer.
+/// Returns the verdict on storing a response to a GET with these fields.
 fn verdict(request: &str, status: u16, response: &str) -> Result<(), NotStorable> {
     let (request, response) = (block(request), block(response));
     let request = ClientRequest {
