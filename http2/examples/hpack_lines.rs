@@ -1,6 +1,6 @@
-//! Decodes one header block on each line of the input, in hexadecimal digits, with one table, and
-//! writes the lines of each block encoded again. `scripts/hpack-oracle` compares the result with
-//! another implementation.
+//! Decodes one header block on each line of the input, given as hexadecimal digits. All blocks
+//! share one dynamic table. Prints the field lines of each block, encoded again.
+//! `scripts/hpack-oracle` compares the output with another implementation.
 
 use std::io::{BufRead, Write};
 

@@ -1,9 +1,9 @@
 //! One connection, as a server sees it.
 //!
-//! [`ServerConnection::receive`] takes input and returns one event after the other. The methods of
-//! `send.rs` append frames to a buffer of the caller, which it sends in one write for each turn of
-//! its loop. Bodies are not copied here: [`ServerConnection::next_data`] appends the head of a DATA
-//! frame and says which bytes belong behind it.
+//! [`ServerConnection::receive`] takes input and returns at most one event. The methods of
+//! `send.rs` append frames to a buffer of the caller, which the caller sends in one write for each
+//! turn of its loop. Bodies are not copied here: [`ServerConnection::next_data`] appends the head
+//! of a DATA frame and says which bytes must follow it.
 //!
 //! Invariants:
 //! - The input decides about bounded memory only: one header block, one list of field lines, the
@@ -45,7 +45,7 @@ pub struct ServerConnection {
     list: FieldList,
     block: block::HeaderBlock,
     data: Option<data::DataPart>,
-    /// Bytes left of a frame that is skipped.
+    /// Number of bytes still to be skipped of a frame that is ignored.
     skip_bytes: u32,
     streams: StreamSlots,
     schedule: SendSchedule,
@@ -55,9 +55,10 @@ pub struct ServerConnection {
     receive_window: ReceiveWindow,
     glitches: GlitchBudget,
     drain: drain::DrainStage,
-    /// The highest identifier of a stream that the client has begun.
+    /// The highest identifier of a stream that the client has opened.
     last_stream: u32,
-    /// Whether the client's decoder awaits that our next block empties its table.
+    /// Whether our next header block must begin with an update that empties the table of the
+    /// client's decoder.
     empties_table: bool,
     has_client_left: bool,
 }
@@ -72,14 +73,14 @@ enum ConnectionStage {
     Failed(ConnectionError),
 }
 
-/// The starts of waits that have a time limit, in milliseconds.
+/// The start times of the waits that have a time limit, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct WaitClock {
-    /// For the preface and the first SETTINGS.
+    /// Start of the wait for the preface and the first SETTINGS.
     preface: Option<u64>,
-    /// For the acknowledgement of our settings.
+    /// Start of the wait for the acknowledgement of our settings.
     settings_ack: Option<u64>,
-    /// For the rest of a frame or of a header block.
+    /// Start of the wait for the rest of a frame or of a header block.
     frame: Option<u64>,
 }
 
@@ -116,15 +117,15 @@ pub enum StreamEvent<'e> {
     Trailers {
         /// The stream.
         stream: StreamKey,
-        /// The lines, which keep the rules for trailers.
+        /// The lines, which obey the rules for trailers.
         fields: &'e FieldList,
     },
-    /// The stream was reset: the work on it must end, and its request is incomplete unless its end
-    /// was an event before.
+    /// The stream was reset: the work on it must end, and its request is incomplete unless an
+    /// earlier event has delivered its end.
     Reset {
         /// The stream.
         stream: StreamKey,
-        /// The code that the client sent, or that was sent to it.
+        /// The error code that the client sent, or that we sent to the client.
         code: ErrorCode,
     },
 }
@@ -133,7 +134,8 @@ pub enum StreamEvent<'e> {
 #[derive(Clone, Copy, Debug)]
 enum PlainEvent {
     Request(StreamKey, RequestIndex),
-    /// The stream, the number of its bytes at the end of the consumed input, and the last flag.
+    /// The stream, the number of data bytes at the end of the consumed input, and whether the
+    /// request ends here.
     Data(StreamKey, usize, bool),
     Trailers(StreamKey),
     Reset(StreamKey, ErrorCode),
@@ -180,8 +182,8 @@ impl ServerConnection {
         }
     }
 
-    /// Takes input until it causes an event, is used up, or may not be taken further because
-    /// `out` has [`OUTPUT_BYTES_MAX`] bytes that wait to be sent. Answers are appended to `out`.
+    /// Takes input until it causes an event, is used up, or may not be taken further because `out`
+    /// already holds [`OUTPUT_BYTES_MAX`] unsent bytes. Answers are appended to `out`.
     ///
     /// The input must be able to hold a whole frame, which has at most 16,393 bytes.
     ///
@@ -221,7 +223,7 @@ impl ServerConnection {
         Ok(Receipt { consumed, event })
     }
 
-    /// Ends the connection with a GOAWAY, once.
+    /// Ends the connection, and appends a GOAWAY unless one was appended before.
     fn fail(&mut self, error: ConnectionError, out: &mut Vec<u8>) -> ConnectionError {
         if !matches!(self.stage, ConnectionStage::Failed(_)) {
             write::go_away(out, self.last_served(), error.code);
@@ -230,9 +232,9 @@ impl ServerConnection {
         error
     }
 
-    /// Returns the time at which the client is too late with its preface, with a frame or a header
-    /// block that has begun, or with the acknowledgement of our settings. Then
-    /// [`ServerConnection::check_time`] ends the connection.
+    /// Returns the earliest time, in milliseconds, at which a time limit ends: for the preface, for
+    /// the rest of a frame or a header block, or for the acknowledgement of our settings. At that
+    /// time [`ServerConnection::check_time`] ends the connection.
     pub fn deadline_ms(&self) -> Option<u64> {
         let waits = [self.clock.preface, self.clock.settings_ack, self.clock.frame];
         let first = waits.into_iter().flatten().min()?;
@@ -272,7 +274,7 @@ impl ServerConnection {
         self.block.is_open() || self.data.is_some() || self.skip_bytes > 0
     }
 
-    /// Whether a response waits for a window: the client keeps bytes of it unsent.
+    /// Whether a response waits because the client's flow-control window has no room for it.
     pub fn is_blocked_by_window(&mut self) -> bool {
         let is_blocked = self.send_window.available() == 0;
         self.streams
@@ -285,7 +287,7 @@ impl ServerConnection {
         &self.glitches
     }
 
-    /// Gives memory back that an idle connection does not need.
+    /// Frees memory that an idle connection does not need.
     pub fn shrink(&mut self) {
         if self.streams.in_use() == 0 && !self.is_within_frame() {
             self.list.shrink();

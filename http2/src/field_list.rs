@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use crate::hpack::LINE_OVERHEAD_BYTES;
 
-/// A list of this many times the permitted size ends the connection. Up to this size the block is
-/// decoded, so that the request can be refused and the connection goes on.
+/// A list whose size exceeds the permitted size by this factor ends the connection. Below that, the
+/// block is decoded to its end, so that only the request is refused and the connection goes on.
 const FAR_TOO_LARGE: usize = 4;
 
 /// The limits of a list of field lines.
@@ -17,7 +17,8 @@ const FAR_TOO_LARGE: usize = 4;
 pub struct ListLimits {
     /// Largest size of the list in bytes, with 32 bytes for each line.
     pub list_bytes_max: u32,
-    /// Largest number of lines. Each crumb of a cookie counts as a line, before they are joined.
+    /// Largest number of lines. Each crumb of a cookie counts as a line, before the crumbs are
+    /// joined.
     pub line_count_max: u16,
 }
 
@@ -27,7 +28,7 @@ pub struct FieldList {
     limits: ListLimits,
     text: Vec<u8>,
     lines: Vec<ListLine>,
-    /// Size and number of all lines of the block, of those too that are not kept.
+    /// Size and number of all lines of the block, including lines that are not kept.
     list_bytes: usize,
     line_count: usize,
 }
@@ -72,7 +73,7 @@ impl FieldList {
         self.lines.push(ListLine { start, name_len, value_len });
     }
 
-    /// Whether the list exceeds its limits. Then it lacks lines and must not be used.
+    /// Whether the list exceeds its limits. Such a list lacks lines and must not be used.
     pub fn is_too_large(&self) -> bool {
         self.list_bytes > self.limits.list_bytes_max as usize
             || self.line_count > usize::from(self.limits.line_count_max)

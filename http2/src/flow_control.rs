@@ -7,7 +7,7 @@
 
 use crate::limits::WINDOW_BYTES_MAX;
 
-/// A window that would exceed 2^31-1 (RFC 9113 §6.9.1).
+/// The window would exceed 2^31-1 (RFC 9113 §6.9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowOverflow;
 
@@ -51,7 +51,7 @@ impl SendWindow {
 pub struct ReceiveWindow {
     size: u32,
     left: u32,
-    /// Bytes that were taken, and are not announced yet.
+    /// Bytes that the server has taken and not yet announced.
     taken: u32,
 }
 

@@ -1,9 +1,10 @@
-//! One budget for everything that costs the server work and no honest client does often.
+//! Glitches: actions of a client that cost the server work, and that honest clients seldom take.
+//! All glitches of a connection share one budget.
 //!
 //! Each glitch has a cost. A request that completes refunds [`REQUEST_REFUND`], and time refunds
 //! [`SECOND_REFUND`] for each second, up to the size of the budget. When the budget is spent, the
 //! connection ends with ENHANCE_YOUR_CALM. With the default of 10,000, a client may cancel 200
-//! streams at once and then two each second, beside one for each request that it lets complete.
+//! streams at once and then two per second, and one more for each request that it lets complete.
 
 use crate::error::ConnectionError;
 
@@ -122,7 +123,7 @@ impl GlitchBudget {
         self.left = self.left.saturating_add(amount).min(self.max);
     }
 
-    /// Returns the glitches that are still permitted.
+    /// Returns the rest of the budget: the total cost of the glitches that are still permitted.
     pub fn left(&self) -> u32 {
         self.left
     }

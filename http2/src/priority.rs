@@ -6,7 +6,7 @@ pub const URGENCIES: usize = 8;
 /// The priority of a response (RFC 9218 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponsePriority {
-    /// 0 is the most urgent, 7 the least.
+    /// The urgency: 0 is the most urgent, 7 the least urgent.
     pub urgency: u8,
     /// Whether the client can use a part of the response, so that the response shares the
     /// connection with others of its urgency.
@@ -23,8 +23,8 @@ impl ResponsePriority {
     /// RFC 9218 §4, §5: parses the value of a `priority` field or of a PRIORITY_UPDATE.
     ///
     /// The value is a dictionary of RFC 8941. Only `u` and `i` are interpreted; an unknown member,
-    /// a value of the wrong type and a value out of range are ignored, as RFC 9218 §4 asks. A text
-    /// that is no dictionary changes nothing more.
+    /// a value of the wrong type and a value out of range are ignored, as RFC 9218 §4 asks. In a
+    /// text that is not a dictionary, the members that can be read still count.
     pub fn parse(value: &[u8]) -> ResponsePriority {
         let mut priority = ResponsePriority::default();
         for member in value.split(|byte| *byte == b',') {
@@ -43,9 +43,9 @@ impl ResponsePriority {
 
 /// The streams that may send DATA now, as sets of slots.
 ///
-/// The most urgent stream sends first. Among those of one urgency, the responses that are not
-/// incremental are sent one after the other in the order of their requests, and the incremental
-/// ones take turns. If an urgency has both, the two kinds take turns (RFC 9218 §10).
+/// The most urgent stream sends first. Among those of one urgency, responses that are not
+/// incremental are sent one after another in the order of their requests, and incremental responses
+/// take turns. If an urgency has both, the two kinds take turns (RFC 9218 §10).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SendSchedule {
     ready: [u128; URGENCIES],
@@ -86,7 +86,7 @@ impl SendSchedule {
         if !is_turn {
             return slots(ordered).min_by_key(|slot| id_of(*slot));
         }
-        // The first slot after the last one; behind the end, the search begins at the start.
+        // The search begins at the slot after `last_slot`, and wraps around at the end.
         let after = turns & (u128::MAX << self.last_slot << 1);
         let slot = slots(if after != 0 { after } else { turns }).next()?;
         self.last_slot = slot;

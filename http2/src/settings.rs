@@ -23,7 +23,8 @@ pub(crate) fn write_ours(out: &mut Vec<u8>, limits: &ConnectionLimits) {
         (NO_RFC7540_PRIORITIES, 1),
         (ENABLE_CONNECT_PROTOCOL, 1),
     ];
-    // The last entry is only sent if it is wanted: RFC 8441 §3 forbids taking it back.
+    // The last entry is sent only if extended CONNECT is enabled, because RFC 8441 §3 forbids
+    // withdrawing it.
     let count = entries.len() - usize::from(!limits.extended_connect);
     write::settings(out, entries.get(..count).unwrap_or_default());
     let increment = limits.connection_window_bytes - WINDOW_BYTES_MIN;

@@ -32,11 +32,11 @@ impl StreamKey {
 /// The progress of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendStage {
-    /// The head was not sent.
+    /// The head was not sent yet.
     Head,
-    /// The head was sent.
+    /// The head was sent, and the response has not ended.
     Body,
-    /// The end was sent, or the stream was reset.
+    /// The end of the response was sent, or the stream was reset.
     Done,
 }
 
@@ -49,19 +49,19 @@ pub(crate) struct StreamState {
     pub(crate) is_reset: bool,
     pub(crate) send_window: SendWindow,
     pub(crate) receive_window: ReceiveWindow,
-    /// Bytes that the server has ready to send.
+    /// Number of bytes of the response that the server has ready to send.
     pub(crate) unsent: u64,
     /// Whether the response ends after the unsent bytes.
     pub(crate) ends_after_unsent: bool,
     /// The announced length of the request's body, and its length so far.
     pub(crate) body_expected: Option<u64>,
     pub(crate) body_received: u64,
-    /// Bytes of the body that the server has received and not released.
+    /// Number of bytes of the request's body that the server has received and not released.
     pub(crate) body_held: u32,
     pub(crate) priority: ResponsePriority,
 }
 
-/// The parts that a stream begins with.
+/// The initial properties of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamStart {
     pub(crate) id: u32,
@@ -89,7 +89,7 @@ impl StreamState {
         }
     }
 
-    /// Whether bytes may be sent now, as far as the stream decides.
+    /// Whether the state of this stream permits sending bytes now.
     pub(crate) fn is_ready(&self) -> bool {
         self.unsent > 0 && self.send_window.available() > 0
     }
@@ -107,7 +107,7 @@ impl StreamState {
 #[derive(Debug, Default)]
 pub(crate) struct StreamSlots {
     states: Vec<StreamState>,
-    /// The identifiers alone, so that a search reads few cache lines.
+    /// The identifiers by slot, kept separately so that a search reads few cache lines.
     ids: Vec<u32>,
     free: Vec<u16>,
     streams_max: u16,
@@ -122,8 +122,8 @@ impl StreamSlots {
         self.ids.len() - self.free.len()
     }
 
-    /// Takes a slot; `None` if all are in use. The slots grow to the most that were ever in use at
-    /// a time.
+    /// Takes a slot; `None` if all are in use. The number of slots grows to the largest number that
+    /// was ever in use at one time.
     pub(crate) fn insert(&mut self, start: StreamStart) -> Option<StreamKey> {
         let id = start.id;
         if let Some(slot) = self.free.pop() {
@@ -173,7 +173,7 @@ impl StreamSlots {
         used.filter(|(_, (id, _))| **id != 0).map(|(slot, (_, state))| (slot as u16, state))
     }
 
-    /// Frees the memory of the slots, if none is in use.
+    /// Frees the memory of the slots if no slot is in use.
     pub(crate) fn shrink(&mut self) {
         if self.in_use() == 0 {
             *self = StreamSlots::new(self.streams_max);
@@ -181,8 +181,8 @@ impl StreamSlots {
     }
 }
 
-/// The identifiers of the streams that we have reset last. The client may have sent frames for them
-/// before it read our reset.
+/// The identifiers of the streams that we have reset most recently. The client may have sent frames
+/// on these streams before it read our reset.
 #[derive(Debug, Default)]
 pub(crate) struct RecentResets {
     ids: Vec<u32>,

@@ -1,5 +1,5 @@
 //! A connection allocates nothing once it is warm: requests, responses, bodies, trailers, resets
-//! and pings take memory that it has.
+//! and pings use memory that the connection already has.
 //!
 //! The allocator counts the allocations of the whole process, so this file has a single test.
 

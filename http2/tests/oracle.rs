@@ -1,5 +1,5 @@
-//! The `h2` crate as the client: requests and responses arrive as they were sent, with every size
-//! of window and of read, and with streams that the client gives up.
+//! Uses the `h2` crate as the client. Requests and responses must arrive as they were sent, with
+//! windows and reads of every size, and with streams that the client resets.
 
 mod support;
 
@@ -56,7 +56,7 @@ async fn serve(mut pipe: DuplexStream, mut random: Xorshift, drain_after: usize)
 }
 
 /// Sends one request with random fields and a random body, and checks its response. Returns false
-/// if the client gave the stream up.
+/// if the client has reset the stream.
 async fn exchange(mut client: SendRequest<Bytes>, mut random: Xorshift) -> bool {
     client = client.ready().await.expect("the connection is open");
     let size = if random.below(4) == 0 { random.below(300_000) } else { random.below(2_000) };

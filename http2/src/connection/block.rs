@@ -1,7 +1,7 @@
 //! Header blocks: their assembly from frames, and the requests and trailers in them.
 //!
-//! Every block is decoded, also that of a stream that is refused, because it changes the decoder's
-//! table.
+//! Every block is decoded, even the block of a refused stream, because each block changes the
+//! decoder's table.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use super::{PlainEvent, ServerConnection};
@@ -14,7 +14,7 @@ use crate::limits::CONTINUATIONS_MAX;
 use crate::request::{CheckContext, CheckedRequest, RequestIndex, check_request, check_trailers};
 use crate::streams::{StreamKey, StreamStart};
 
-/// Memory that a block keeps for the next one.
+/// Number of bytes of memory that are kept for the next block.
 const BLOCK_BYTES_KEPT: usize = 16_384;
 
 /// A header block that arrives in several frames.
@@ -101,7 +101,7 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Takes a whole header block.
+    /// Processes a header block that has arrived completely.
     fn end_block(
         &mut self,
         stream: u32,
@@ -131,7 +131,7 @@ impl ServerConnection {
     ) -> Result<Option<PlainEvent>, ConnectionError> {
         self.last_stream = stream;
         if self.ignores(stream) {
-            // The GOAWAY has said that the request is not processed.
+            // Our GOAWAY has told the client that the request is not processed.
             self.charge(Glitch::Refused)?;
             return Ok(None);
         }

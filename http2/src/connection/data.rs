@@ -1,5 +1,5 @@
-//! DATA frames of requests: their flow control, their length against Content-Length, and the bytes
-//! that the server has taken.
+//! DATA frames of requests: their flow control, their length against Content-Length, and the window
+//! updates for bytes that the server has taken.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use super::{PlainEvent, ServerConnection, StepResult};
@@ -15,7 +15,7 @@ const DATA_BYTES_MIN: u32 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamGone;
 
-/// A DATA frame that arrives.
+/// The DATA frame that is arriving.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DataPart {
     /// The stream; `None` if the data is skipped.
@@ -66,7 +66,7 @@ impl ServerConnection {
         }
         state.body_received = received;
         self.release_padding(key, pad_bytes + padding, out);
-        // The padding is released; its bytes are only skipped.
+        // The padding is already released to the window, so its bytes are only skipped.
         self.data = Some(part);
         if data_bytes > 0 {
             return Ok(StepResult::Consumed(consumed));
@@ -121,7 +121,7 @@ impl ServerConnection {
         }
     }
 
-    /// Takes bytes of the open DATA frame.
+    /// Takes the next bytes of the DATA frame that is arriving.
     pub(super) fn data_step(&mut self, input: &[u8], out: &mut Vec<u8>) -> StepResult {
         let Some(mut part) = self.data else {
             return StepResult::NeedsInput;
@@ -160,7 +160,7 @@ impl ServerConnection {
         }
     }
 
-    /// Says that the server has taken bytes of a request's body, and can take as many more. Bytes
+    /// Notes that the server has taken bytes of a request's body, and can take as many more. Bytes
     /// that are not released keep the client from sending more.
     pub fn release_data(&mut self, stream: StreamKey, bytes: usize, out: &mut Vec<u8>) {
         let Some(state) = self.streams.state(stream) else {
@@ -202,7 +202,7 @@ impl ServerConnection {
         self.reset_for_client(key, ErrorCode::ProtocolError, out)
     }
 
-    /// Resets a stream because of its client.
+    /// Resets a stream because of an error of the client.
     pub(super) fn reset_for_client(
         &mut self,
         key: StreamKey,

@@ -1,14 +1,14 @@
 //! The end of a connection that loses no request (RFC 9113 §6.8).
 //!
-//! A first GOAWAY names the largest identifier, so it refuses nothing, and a PING follows it. When
-//! the answer arrives, every request that the client sent before it read the GOAWAY has arrived,
-//! and a second GOAWAY names the last one.
+//! A first GOAWAY names the largest identifier, so it refuses no request. A PING follows it. When
+//! the answer to the PING arrives, every request that the client sent before it read the GOAWAY has
+//! arrived too, and a second GOAWAY names the last of these requests.
 
 use super::ServerConnection;
 use crate::error::ErrorCode;
 use crate::frame::write;
 
-/// The data of the PING behind the first GOAWAY.
+/// The data of the PING that follows the first GOAWAY.
 const DRAIN_PING: [u8; 8] = *b"draining";
 
 const LARGEST_STREAM: u32 = (1 << 31) - 1;
@@ -23,7 +23,7 @@ pub(super) enum DrainStage {
 }
 
 impl ServerConnection {
-    /// Begins to end the connection; requests that are under way are served.
+    /// Begins to end the connection; requests that are in progress are still served.
     pub fn begin_drain(&mut self, out: &mut Vec<u8>) {
         if self.drain == DrainStage::Open {
             self.drain = DrainStage::Announced;
@@ -32,8 +32,8 @@ impl ServerConnection {
         }
     }
 
-    /// Names the last request that is served. Happens by itself when the client answers the PING;
-    /// the server calls it if the answer does not come in time.
+    /// Names the last request that is served. The connection does this when the client answers the
+    /// PING; the server calls it if the answer does not arrive in time.
     pub fn finish_drain(&mut self, out: &mut Vec<u8>) {
         if !matches!(self.drain, DrainStage::Last(_)) {
             self.drain = DrainStage::Last(self.last_stream);

@@ -10,11 +10,11 @@ use crate::limits::{EARLY_PRIORITIES_MAX, FRAME_BYTES_MAX};
 use crate::priority::ResponsePriority;
 use crate::streams::SendStage;
 
-/// A WINDOW_UPDATE that adds less is a glitch.
+/// A WINDOW_UPDATE that adds fewer bytes than this is a glitch.
 const INCREMENT_MIN: u32 = 256;
 
 impl ServerConnection {
-    /// Takes the next piece of the input.
+    /// Processes the next frame of the input, or the next part of a DATA frame.
     pub(super) fn step(
         &mut self,
         input: &[u8],
@@ -59,7 +59,8 @@ impl ServerConnection {
         })
     }
 
-    /// RFC 9113 §3.4: a connection begins with the preface. A difference is seen at its first byte.
+    /// RFC 9113 §3.4: a connection begins with the preface. The first byte that differs is an
+    /// error, even if the rest has not arrived.
     fn preface(&mut self, input: &[u8]) -> Result<StepResult, ConnectionError> {
         let common = input.iter().zip(PREFACE).take_while(|(one, other)| one == other).count();
         if common == PREFACE.len() {
@@ -72,7 +73,7 @@ impl ServerConnection {
         }
     }
 
-    /// RFC 9113 §3.4, §4.2, §6.10: checks the size of a frame, and that it may come now.
+    /// RFC 9113 §3.4, §4.2, §6.10: checks the size of a frame, and whether it may arrive now.
     fn check_order(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.length > FRAME_BYTES_MAX {
             return Err(ConnectionError::frame_size("a frame is too large"));
@@ -94,7 +95,7 @@ impl ServerConnection {
         }
     }
 
-    /// Starts the clock of a frame that has arrived in part.
+    /// Starts the time limit of a frame that has arrived in part.
     fn note_partial(&mut self, input: &[u8], now_ms: u64) {
         if !input.is_empty() {
             self.clock.frame.get_or_insert(now_ms);
@@ -107,7 +108,7 @@ impl ServerConnection {
         if count == 0 { StepResult::NeedsInput } else { StepResult::Consumed(count) }
     }
 
-    /// Takes a whole frame.
+    /// Processes a frame that has arrived completely.
     fn frame(
         &mut self,
         head: FrameHead,
@@ -158,7 +159,7 @@ impl ServerConnection {
         let held = std::mem::take(&mut state.body_held);
         state.reset();
         self.schedule.remove(key.slot());
-        // The bytes are announced again with the next ones that are released.
+        // These bytes are announced with the bytes that are released next.
         self.receive_window.release_quietly(held);
         self.charge(Glitch::Reset)?;
         Ok(Some(PlainEvent::Reset(key, code)))
@@ -279,7 +280,7 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Takes the priority that arrived before its stream.
+    /// Returns the priority that arrived before its stream, and forgets it.
     pub(super) fn early_priority(&mut self, stream: u32) -> Option<ResponsePriority> {
         let found = self.early_priorities.iter().find(|(other, _)| *other == stream).copied();
         // Streams that were skipped can no longer begin.

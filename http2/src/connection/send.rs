@@ -10,7 +10,7 @@ use crate::limits::FRAME_BYTES_MAX;
 use crate::priority::ResponsePriority;
 use crate::streams::{SendStage, StreamKey, StreamState};
 
-/// A frame that is shorter because a window is almost closed is a glitch.
+/// A frame shorter than this is a glitch, if an almost closed window makes it so short.
 const GRANT_BYTES_MIN: usize = 256;
 
 /// Permission to send data: the head of a DATA frame was appended, and exactly these bytes of the
@@ -59,8 +59,8 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Says that `bytes` more of the response are ready to be sent, and whether they are its last.
-    /// [`ServerConnection::next_data`] grants them in turn.
+    /// Notes that `bytes` more bytes of the response are ready to be sent, and whether the response
+    /// ends after them. [`ServerConnection::next_data`] grants them in turn.
     ///
     /// # Errors
     /// The stream is gone, or is not between its head and its end.
@@ -167,7 +167,7 @@ impl ServerConnection {
         self.release_connection(held, out);
     }
 
-    /// Says that the work on a stream has ended, and frees its slot.
+    /// Ends the work on a stream and frees its slot.
     ///
     /// If the response is complete and the request is not, the client is told to stop (RFC 9113
     /// §8.1). If the response is incomplete, the stream is reset with INTERNAL_ERROR.
@@ -214,8 +214,8 @@ impl ServerConnection {
         state.filter(|state| state.send == stage && !state.ends_after_unsent).ok_or(StreamGone)
     }
 
-    /// Writes a header block, behind the update that empties the table of the client's decoder if
-    /// it awaits one.
+    /// Appends a header block. If the client's decoder awaits an update of its table size, an
+    /// update that empties the table precedes the block.
     pub(super) fn write_block(
         &mut self,
         stream: u32,

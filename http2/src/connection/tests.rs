@@ -220,7 +220,8 @@ fn trailers_and_interim_heads_have_their_places() {
     assert_eq!(connection.offer_data(key, 1, false, out), Err(StreamGone));
     connection.end_work(key, out);
     assert_eq!(bench.sent(), ["1 Headers 4", "1 Headers 4", "1 Headers 5"]);
-    // A response that is not whole is reset, and one that needs no more of its request as well.
+    // An incomplete response is reset with an error. After a complete response, the rest of the
+    // request is not needed, so that stream is reset too.
     for (is_last, expected) in [(true, "NoError"), (false, "InternalError")] {
         let mut bench = Bench::new(ConnectionLimits::default());
         bench.feed(&headers(1, 0, POST)).expect("valid");

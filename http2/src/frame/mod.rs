@@ -21,7 +21,7 @@ pub enum FrameKind {
     Headers,
     /// A priority in the deprecated form of RFC 7540; only its size is checked.
     Priority,
-    /// The end of a stream without its message.
+    /// The abrupt end of a stream.
     RstStream,
     /// Settings of the peer, or an acknowledgement.
     Settings,
@@ -64,7 +64,7 @@ impl FrameKind {
 pub mod flags {
     /// The frame ends the sender's side of the stream.
     pub const END_STREAM: u8 = 0x1;
-    /// The frame acknowledges.
+    /// The frame acknowledges SETTINGS or a PING.
     pub const ACK: u8 = 0x1;
     /// The frame ends the header block.
     pub const END_HEADERS: u8 = 0x4;
@@ -77,7 +77,7 @@ pub mod flags {
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// Length of the payload.
+    /// Length of the payload in bytes.
     pub length: u32,
     /// The type.
     pub kind: FrameKind,

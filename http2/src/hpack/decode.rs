@@ -14,8 +14,8 @@ use crate::field_list::FieldList;
 /// two, the smallest size and the last one.
 const SIZE_UPDATES_MAX: usize = 2;
 
-/// The reason why a header block cannot be decoded. Each is a connection error of type
-/// COMPRESSION_ERROR (RFC 9113 §4.3), but for `ListTooLarge`.
+/// The reason why a header block cannot be decoded. Each except `ListTooLarge` is a connection
+/// error of type COMPRESSION_ERROR (RFC 9113 §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// The block ends within a line.
@@ -26,7 +26,8 @@ pub enum HpackError {
     Index,
     /// A text has an invalid Huffman code or invalid padding.
     Huffman,
-    /// A table size update is too large, too late, or one too many.
+    /// A table size update is too large, follows a line, or exceeds the permitted number of
+    /// updates.
     SizeUpdate,
     /// The list is several times as large as permitted. The caller ends the connection.
     ListTooLarge,
@@ -60,7 +61,7 @@ impl Decoder {
     /// Decodes a whole block, and appends its lines to `list` within the limits of `list`.
     ///
     /// # Errors
-    /// The connection cannot go on: the table is no longer that of the client.
+    /// The connection cannot go on: the table no longer equals the client's table.
     pub fn decode(&mut self, block: &[u8], list: &mut FieldList) -> Result<(), HpackError> {
         let mut rest = block;
         let (mut update_count, mut line_count) = (0, 0);
@@ -90,7 +91,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// RFC 7541 §6.1: a line of the tables.
+    /// RFC 7541 §6.1: decodes a reference to a line of the tables.
     fn indexed(&mut self, rest: &mut &[u8], list: &mut FieldList) -> Result<(), HpackError> {
         let index = integer::take(rest, 7)?;
         let (name, value) = self.line_at(index)?;
@@ -98,8 +99,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// RFC 7541 §6.2: a literal with a name of the tables or of its own. With a prefix of 6 bits
-    /// it is inserted into the table.
+    /// RFC 7541 §6.2: decodes a literal, whose name comes from the tables or is given in the block.
+    /// A literal with a prefix of 6 bits is also inserted into the table.
     fn literal(
         &mut self,
         rest: &mut &[u8],

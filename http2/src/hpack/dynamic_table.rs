@@ -1,8 +1,8 @@
 //! The dynamic table of the decoder (RFC 7541 §2.3.2, §4).
 //!
-//! Texts lie one after the other in one buffer of at most twice the table's size. When the buffer
-//! is full, the living texts move to its start, so each byte moves at most once for each table's
-//! size of new text. After the buffer has grown to its full size, no insertion allocates.
+//! Texts lie one after another in a buffer of at most twice the table's size. When the buffer is
+//! full, the texts in use move to its start, so each byte moves at most once while a table's size
+//! of new text arrives. After the buffer has grown to its full size, no insertion allocates.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ pub(super) struct DynamicTable {
     bytes_max: usize,
 }
 
-/// The position of a line in the text: the name, and the value behind it.
+/// The position of a line in the text: the name, followed by the value.
 #[derive(Clone, Copy, Debug)]
 struct TableLine {
     start: u32,
@@ -62,7 +62,7 @@ impl DynamicTable {
         self.evict_to(bytes_max);
     }
 
-    /// RFC 7541 §4.4: inserts a line; one that is larger than the table empties it.
+    /// RFC 7541 §4.4: inserts a line; a line that is larger than the table empties the table.
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let text_bytes = name.len() + value.len();
         let line_bytes = text_bytes + LINE_OVERHEAD_BYTES;

@@ -2,14 +2,14 @@
 //!
 //! A block is valid on every connection and at every time, so the head of a stored response is
 //! encoded once. A client that makes its decoder's table smaller expects one size update at the
-//! start of the next block (RFC 7541 §4.2): [`EMPTY_TABLE`] is written in front of a block.
+//! start of the next block (RFC 7541 §4.2). In that case [`EMPTY_TABLE`] is written in front of the
+//! block.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use super::static_table::{static_name, static_value};
 use super::{huffman, integer};
 
-/// Fields whose values are secrets. RFC 7541 §7.1.3: they are never indexed, not by a next hop
-/// either.
+/// Fields whose values are secrets. RFC 7541 §7.1.3: no next hop may index them either.
 const NEVER_INDEXED: [&[u8]; 5] =
     [b"authorization", b"cookie", b"proxy-authorization", b"set-cookie", b"www-authenticate"];
 

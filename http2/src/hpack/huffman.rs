@@ -1,8 +1,8 @@
 //! The Huffman code of string literals (RFC 7541 §5.2, appendix B).
 //!
 //! The code is canonical: it follows from the lengths of its codes, and all tables are computed
-//! from these while compiling. Codes of up to 8 bits are found by the next 8 bits of the input. A
-//! longer code is found by its length: all codes of one length are consecutive numbers.
+//! from these lengths at compile time. Codes of up to 8 bits are found by the next 8 bits of the
+//! input. A longer code is found by its length: all codes of one length are consecutive numbers.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use super::HpackError;
@@ -37,7 +37,7 @@ struct CodeRange {
     /// The first code.
     first: u32,
     count: u32,
-    /// The index of its byte in [`Tables::order`].
+    /// The index in [`Tables::order`] of the byte that has the first code.
     order_start: u32,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     for byte in text {
         bits = (bits << 8) | u64::from(*byte);
         bit_count += 8;
-        // A code of up to 30 bits is whole once 37 bits are there; short codes need 8.
+        // With 37 bits, any code of up to 30 bits is complete; short codes need 8.
         while bit_count >= 8 {
             let next = (bits >> (bit_count - 8)) & 0xff;
             #[expect(clippy::indexing_slicing, reason = "an index of 8 bits")]

@@ -36,7 +36,7 @@ pub(super) fn take(input: &mut &[u8], prefix_bits: u32) -> Result<usize, HpackEr
     Ok(value)
 }
 
-/// Appends an integer whose first byte also has the bits `pattern` above its prefix.
+/// Appends an integer. The bits above the prefix of its first byte are those of `pattern`.
 pub(super) fn put(out: &mut Vec<u8>, pattern: u8, prefix_bits: u32, value: usize) {
     let prefix_max = (1usize << prefix_bits) - 1;
     if value < prefix_max {

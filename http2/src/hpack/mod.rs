@@ -16,8 +16,8 @@ pub use decode::{Decoder, HpackError};
 pub use encode::{EMPTY_TABLE, encode_field, encode_status};
 
 /// Size of the decoder's dynamic table in bytes (RFC 7541 §4.1), the value that every client
-/// assumes before it reads our settings. We never announce another one, so this size needs no
-/// acknowledgement.
+/// assumes before it reads our settings. We never announce another size, so the client need not
+/// acknowledge this one.
 pub const TABLE_BYTES_MAX: usize = 4096;
 
 /// The size that RFC 7541 §4.1 adds to the length of name and value of each field line.

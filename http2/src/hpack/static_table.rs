@@ -135,7 +135,8 @@ pub(super) fn static_name(name: &[u8]) -> Option<usize> {
     Some(index)
 }
 
-/// Returns the index of the line with this name and value; `first` is that of the name.
+/// Returns the index of the line with this value and the name of the line `first`, which is the
+/// first line with that name.
 pub(super) fn static_value(first: usize, value: &[u8]) -> Option<usize> {
     if value.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The examples of RFC 7541 appendix C, and the borders of the decoder.
+//! The examples of RFC 7541 appendix C, and the limits of the decoder.
 
 use super::integer::{put, take};
 use super::*;
@@ -39,7 +39,8 @@ const OK: &str = ":status=200|cache-control=private|date=Mon, 21 Oct 2013 20:13:
                   location=https://www.example.com|content-encoding=gzip|\
                   set-cookie=foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1";
 
-/// In the examples of C.5 and C.6 the table has 256 bytes, here by an update in the first block.
+/// The table of the examples in C.5 and C.6 has 256 bytes, which is set here by an update in the
+/// first block.
 const EXAMPLES: &[Sequence] = &[
     // C.2.1 to C.2.4.
     &[("400a637573746f6d2d6b65790d637573746f6d2d686561646572", "custom-key=custom-header")],

@@ -55,7 +55,7 @@ impl fmt::Display for MalformedRequest {
 
 impl std::error::Error for MalformedRequest {}
 
-/// The properties of a connection and a header block by which a request is checked.
+/// The properties of a connection and a header block that the checks of a request depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckContext {
     pub(crate) scheme: Scheme,

@@ -1,8 +1,8 @@
-//! The rules for requests and trailers (RFC 9113 §8), and the way to an HTTP/1.1 head.
+//! The rules for requests and trailers (RFC 9113 §8), and their conversion to an HTTP/1.1 head.
 //!
-//! A [`CheckedRequest`] exists only for a list of field lines that keeps the rules. They are
-//! stricter than RFC 9113 where HTTP/1.1 is: names are tokens, values have no control character but
-//! HTAB, and a path has no byte that a request line cannot have.
+//! A [`CheckedRequest`] exists only for a list of field lines that obeys the rules. Where HTTP/1.1
+//! is stricter than RFC 9113, so are these rules: names are tokens, values have no control
+//! characters except HTAB, and a path has no byte that a request line cannot contain.
 
 mod check;
 mod http1;
@@ -13,7 +13,7 @@ pub(crate) use check::{CheckContext, RequestIndex, check_request, check_trailers
 use crate::field_list::FieldList;
 use crate::priority::ResponsePriority;
 
-/// A request that keeps the rules of RFC 9113 §8. It borrows the lines of its header block.
+/// A request that obeys the rules of RFC 9113 §8. It borrows the lines of its header block.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedRequest<'l> {
     list: &'l FieldList,

@@ -1,4 +1,5 @@
-//! Requests that would smuggle or split a message once they are HTTP/1.1, and requests that pass.
+//! Requests that would smuggle or split a message after their conversion to HTTP/1.1, and requests
+//! that are accepted.
 
 use forebay_http::fields::FieldId;
 use forebay_http::framing::{BodyFraming, request_framing};
@@ -29,8 +30,8 @@ fn list_of(lines: &[(&str, &str)]) -> FieldList {
     list
 }
 
-/// The base with its pseudo-fields replaced by those of `lines`, and the other lines behind them.
-/// An empty replacement takes the pseudo-field away.
+/// Returns the base request with the pseudo-fields of `lines` in place of its own, followed by the
+/// other lines. An empty value removes the pseudo-field.
 fn changed(lines: Lines) -> Vec<(&'static str, &'static str)> {
     let is_base = |name: &str| BASE.iter().any(|(base, _)| *base == name);
     let mut all: Vec<_> = BASE
@@ -47,7 +48,7 @@ fn check(list: &FieldList, is_last: bool) -> Result<RequestIndex, MalformedReque
     check_request(list, &context)
 }
 
-/// Requests whose HTTP/1.1 form would be another message, or two.
+/// Requests whose HTTP/1.1 form would be a different message, or two messages.
 const SMUGGLING: &[(Lines, MalformedRequest)] = &[
     // A line that becomes two, in each place.
     (&[("x", "a\r\nhost: b")], FieldValue),
@@ -217,7 +218,7 @@ fn pseudo_fields_occur_once_and_first() {
     assert_eq!(check(&list_of(&length), true).map(|_| ()), Err(ContentLength));
 }
 
-/// Requests that pass, and their HTTP/1.1 heads; `~` stands for CR LF.
+/// Requests that are accepted, and their HTTP/1.1 heads; `~` stands for CR LF.
 const PASSING: &[(Lines, bool, &str)] = &[
     (&[(":method", "GET")], true, "GET /p?q HTTP/1.1~host: a.example~~"),
     (&[(":method", "GET"), ("host", "A.example:80")], true, "GET /p?q HTTP/1.1~host: a.example~~"),

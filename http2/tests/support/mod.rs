@@ -1,5 +1,5 @@
-//! A small server on a connection: it answers each request from its path, and checks that every
-//! request is one head for the parser of HTTP/1.1.
+//! A small server on a connection. It answers each request according to its path, and checks that
+//! the parser of HTTP/1.1 reads every request as exactly one head.
 
 use forebay_http::framing::request_framing;
 use forebay_http::request::{HeadLimits, RequestParts, parse_request};
@@ -33,7 +33,7 @@ pub(crate) struct Responder {
     head: Vec<u8>,
     block: Vec<u8>,
     parts: RequestParts,
-    /// Most bytes that one grant asks for.
+    /// Largest number of bytes for which one grant is requested.
     pub(crate) grant_bytes_max: usize,
 }
 
@@ -61,7 +61,7 @@ impl Responder {
         }
     }
 
-    /// Takes input, and returns how much of it.
+    /// Takes input, and returns the number of bytes that were taken.
     pub(crate) fn feed(&mut self, input: &[u8], now_ms: u64) -> Result<usize, ConnectionError> {
         let mut consumed = 0;
         loop {

@@ -1,4 +1,4 @@
-//! Clients that cause work, and the budget that ends them.
+//! Clients that cause needless work, and the budget that ends their connections.
 
 use super::*;
 
