@@ -230,7 +230,7 @@ pub enum Variable {
     Int8(Lifetime, u8),
     /// `STATE-INT16`, `SESSION-INT16`: a number.
     Int16(Lifetime),
-    /// `TXN-COUNT`: the number of requests on this connection, including the current request.
+    /// `TXN-COUNT`: the number of requests on this connection, including this request.
     TransactionCount,
     /// `HTTP-CNTL:c`: a flag.
     Control(HttpControl),

@@ -55,7 +55,7 @@ fn is_equals_sign_between(before: &SourceWord, after: &SourceWord) -> bool {
     after.glued && after.at.column > before.at.column + before.at.len
 }
 
-/// Returns the words as they are in the file, in quotes.
+/// Returns the source text of the words, in one pair of quotes.
 fn in_quotes(words: &[SourceWord]) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {

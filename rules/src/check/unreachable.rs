@@ -34,8 +34,8 @@ pub(crate) fn find_unreachable(rules: &[Rule], findings: &mut Findings) {
     }
 }
 
-/// Whether no later rule at the same hook is reached: the first branch always runs, and has the
-/// flag `[L]`.
+/// Whether a rule ends every run of its hook, so that no later rule there is reached: the first
+/// branch always runs, and has the flag `[L]`.
 fn always_ends(rule: &Rule) -> bool {
     rule.branches.first().is_some_and(|branch| {
         let last =

@@ -7,7 +7,7 @@ use crate::ast::{Condition, Matcher, Operator, Variable};
 /// A data item that rules can change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum DataItem {
-    /// Lines of this name, in lower case, in any message.
+    /// The lines of the field with this name (in lower case), in any message.
     Field(Box<[u8]>),
     Url,
     /// State variables of both lifetimes.
@@ -62,7 +62,7 @@ pub(super) fn written_by(operator: &Operator) -> Option<DataItem> {
     }
 }
 
-/// The dependence of a condition on data items.
+/// The data items on which the value of a condition depends.
 pub(super) enum Dependence {
     /// The value of the condition is constant during a run.
     None,

@@ -30,7 +30,7 @@ pub(crate) struct HookProgram {
     pub(crate) changed: Vec<FieldName>,
 }
 
-/// A rule, or several that run as one.
+/// A rule, or several rules that run as one.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleGroup {
     /// The numbers of these rules in the program.
@@ -62,7 +62,7 @@ pub(crate) enum Instruction {
         yes: u32,
         no: u32,
     },
-    /// As `Test`, for a condition without a memo that compares a cached text with the range
+    /// Like `Test`, for a condition without a memo that compares a cached text with the range
     /// `start..end` of the program's constants.
     Compare {
         test: u32,

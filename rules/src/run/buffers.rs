@@ -46,7 +46,7 @@ pub struct RunBuffers {
     /// Memoized results of conditions; see `machine`.
     pub(super) memo: Vec<u8>,
     pub(super) subjects: SubjectCache,
-    /// Constant lines of the program that set names which the head has. Valid only if
+    /// The constant lines of the program that set a name that the head already has. Valid only if
     /// `conflicts_known`.
     pub(super) conflicts: ConflictingLines,
     pub(super) conflicts_known: bool,

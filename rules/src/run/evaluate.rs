@@ -208,7 +208,7 @@ fn url_part<'v, S: RuleEnvironment>(
     }
 }
 
-/// Returns the value of the first parameter of this name.
+/// Returns the value of the first query parameter of this name.
 fn parameter<'q>(query: &'q [u8], name: &[u8]) -> &'q [u8] {
     let found = query.split(|byte| *byte == b'&').find_map(|parameter| {
         let rest = parameter.strip_prefix(name)?;

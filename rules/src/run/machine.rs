@@ -16,7 +16,7 @@ const UNKNOWN: u8 = 0;
 const FAILS: u8 = 1;
 const HOLDS: u8 = 2;
 
-/// The result of running a group.
+/// The result of running a group of rules.
 #[derive(Default)]
 struct GroupResult {
     matched: bool,

@@ -62,7 +62,7 @@ pub(crate) struct OperatorLine<'a> {
 }
 
 impl OperatorChecker<'_> {
-    /// Reads one operator.
+    /// Checks one operator and returns it with its flags.
     pub(crate) fn operator(
         &mut self,
         line: &OperatorLine<'_>,

@@ -8,9 +8,9 @@ use crate::{
     run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext, cookie},
 };
 
-/// `set-cookie` if `replace`, else `add-cookie`. If a line has the cookie, `set-cookie` changes the
-/// cookie in the first such line, and `add-cookie` does nothing. If no line has the cookie, it is
-/// appended to the first line.
+/// Runs `set-cookie` if `replace` is true, else `add-cookie`. If a line has the cookie,
+/// `set-cookie` changes the cookie in the first such line, and `add-cookie` does nothing. If no
+/// line has the cookie, it is appended to the first line.
 pub(super) fn set_cookie<S: RuleEnvironment>(
     name: &[u8],
     template: &Template,

@@ -8,7 +8,7 @@ use crate::{
     run::{OperatorOutcome, RuleEnvironment, RunBuffers, RunContext},
 };
 
-/// `set-header` if `is_set`, else `add-header`.
+/// Runs `set-header` if `is_set` is true, else `add-header`.
 pub(super) fn header<S: RuleEnvironment>(
     name: &FieldName,
     template: &Template,
@@ -30,8 +30,8 @@ pub(super) fn header<S: RuleEnvironment>(
     }
 }
 
-/// Fails because the value cannot be set. `set-header` still removes the lines of this name, so
-/// that a line from the client does not remain in place of the value.
+/// Reports a failed operator, because the value cannot be set. `set-header` still removes the lines
+/// of this name, so that a line from the client does not remain in place of the value.
 fn refuse<S>(
     name: &FieldName,
     is_set: bool,

@@ -35,8 +35,8 @@ pub(super) fn set_destination<S: RuleEnvironment>(
     OperatorOutcome::Done
 }
 
-/// Removes the listed parameters, or all other parameters if `keep`. If no names are listed,
-/// removes the whole query.
+/// Removes the listed parameters, or all other parameters if `keep` is true. If no names are
+/// listed, removes the whole query.
 pub(super) fn filter_query<S: RuleEnvironment>(
     names: &[Box<[u8]>],
     keep: bool,

@@ -28,7 +28,7 @@ pub(super) fn expand<S: RuleEnvironment>(
     true
 }
 
-/// As [`expand`], with the limit for a value.
+/// Expands a template like [`expand`], with the limit for a value.
 pub(super) fn expand_value<S: RuleEnvironment>(
     template: &Template,
     context: &mut RunContext<'_, '_, S>,
