@@ -14,7 +14,7 @@ thread_local! {
     static WAS_ASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The preemption bound of a model that states none: loom tries every interleaving.
+/// The preemption bound of a model that gives no bound of its own: loom tries every interleaving.
 const BOUND: Option<usize> = None;
 
 /// Whether the ordering with this name is weakened in the model that runs now.
@@ -60,7 +60,7 @@ pub fn breaks(name: &'static str, model: &str, run: impl Fn() + Send + Sync + 's
 /// with at most `bound` preemptions.
 ///
 /// # Panics
-/// As [`breaks`].
+/// Under the same conditions as [`breaks`].
 pub fn breaks_within(
     bound: Option<usize>,
     name: &'static str,
@@ -91,7 +91,7 @@ pub fn fails(model: &str, run: impl Fn() + Send + Sync + 'static) {
 /// most `bound` preemptions.
 ///
 /// # Panics
-/// As [`fails`].
+/// Under the same conditions as [`fails`].
 pub fn fails_within(bound: Option<usize>, model: &str, run: impl Fn() + Send + Sync + 'static) {
     let (count, failure) = explore(bound, run);
     let Some(failure) = failure else {

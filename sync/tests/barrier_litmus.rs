@@ -21,7 +21,7 @@ use forebay_testkit::Rng;
 const ROUNDS: u64 = 50_000;
 const TIME_MAX: Duration = Duration::from_secs(1);
 
-/// The number of cold words: so many more than fit into a cache that most are in none.
+/// The number of cold words: many more than fit into a cache, so that most of them are in no cache.
 const COLD_WORDS: usize = (128 << 20) / size_of::<u64>();
 const COLD_STORES: usize = 40;
 

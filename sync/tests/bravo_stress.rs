@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Adds 1 to both halves. All threads but the writing one always see equal halves.
+/// Adds 1 to both halves. All other threads always see equal halves.
 fn write(mut guard: RwLockWriteGuard<'_, Bravo<parking_lot::RawRwLock, impl SlotTable>, [u64; 2]>) {
     guard[0] += 1;
     guard[1] += 1;

@@ -54,8 +54,8 @@ pub use table::{
 /// Makes the barrier of all locks whose readers claim slots by a store ([`ByStore`]). Without this
 /// call, the first such reader makes the barrier while it holds its lock.
 ///
-/// To make it, the kernel takes milliseconds if threads run on other processors, and next to no
-/// time if there is only one thread. So a program calls this before it starts its threads.
+/// The kernel needs milliseconds for this if threads run on other processors, and almost no time if
+/// the process has only one thread. So a program calls this function before it starts its threads.
 pub fn prepare() {
     ByStore::barrier();
 }

@@ -146,7 +146,7 @@ pub trait SlotTable: sealed::Sealed {
     /// An empty table.
     const INIT: Self;
 
-    /// How slots are claimed.
+    /// The way in which readers claim slots of this table.
     type Claim: Claim;
 
     /// All rows.

@@ -17,7 +17,7 @@ pub(super) enum Patience {
 }
 
 /// The number of rounds in which the writer spins. Each round is twice as long as the one before;
-/// the last has 64 pauses, which take some microseconds.
+/// the last has 64 pauses, which take a few microseconds.
 const SPIN_ROUNDS: u32 = 7;
 
 /// The number of rounds in which the writer then lets other threads run. After these rounds the
@@ -30,8 +30,8 @@ const NAP_MIN: Duration = Duration::from_micros(50);
 /// The number of doublings after which a nap would be longer than [`NAP_MAX`].
 const NAP_DOUBLINGS: u32 = 5;
 
-/// The longest nap, and so about the longest time that a writer sleeps on after the last reader has
-/// left.
+/// The longest nap, and so about the longest delay between the departure of the last reader and the
+/// end of the writer's wait.
 const NAP_MAX: Duration = Duration::from_millis(1);
 
 /// One round of a writer's wait.

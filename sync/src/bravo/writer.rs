@@ -17,7 +17,8 @@ impl<R: RawRwLock, S: SlotTable> Bravo<R, S> {
         word & BIAS == 0 || self.revoke_bias(word, patience)
     }
 
-    /// As `revoke`, but releases the underlying lock and returns `None` if the patience ends first.
+    /// Does the same as `revoke`, but releases the underlying lock and returns `None` if the
+    /// patience ends first.
     #[inline]
     pub(super) fn try_revoke(
         &self,

@@ -80,7 +80,7 @@ pub struct LeaseRow<W> {
     /// For each slot the serial number of its numbered lease, or zero.
     serials: Box<[Cell<u32>]>,
     serial_last: Cell<u32>,
-    /// The slot at which the search for a free one begins.
+    /// The slot at which the search for a free slot begins.
     slot_next: Cell<usize>,
 }
 

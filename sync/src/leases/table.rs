@@ -23,7 +23,7 @@ impl<W: Words> Leases<W> {
         words_needed(rows, slots)
     }
 
-    /// The table that begins at the first of `words`.
+    /// Makes the table that begins at the first of `words`.
     ///
     /// Fails with a [`TableError`] if the words are too few or do not begin on a line, or if a row
     /// has more slots than 32 bits can number.

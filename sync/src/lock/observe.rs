@@ -1,15 +1,15 @@
 //! The watcher of the locks: one observer or one profile for the whole process, switched on and off
 //! while the process runs.
 //!
-//! While the watcher is off, a lock does two relaxed loads and one branch more than its raw lock
-//! when it is acquired, one branch on its guard when it is released, and two loads and one branch
-//! when the lock itself is dropped. While the watcher is on, a reported acquisition first tries the
-//! lock, to learn whether another thread holds it and where that thread took it.
+//! While the watcher is off, each lock executes two relaxed loads and one branch more than its raw
+//! lock when it is acquired, one branch on its guard when it is released, and two loads and one
+//! branch when the lock itself is dropped. While the watcher is on, a reported acquisition first
+//! tries the lock, to learn whether another thread holds it and where that thread took it.
 //!
 //! Invariants:
-//! - Events come in pairs, whenever the switch is turned: each `acquired` is followed by exactly
-//!   one `released`, and there is no `released` without an `acquired`. The release of a hold is
-//!   reported if and only if its acquisition was reported.
+//! - Events come in pairs, no matter when the switch is turned: each `acquired` is followed by
+//!   exactly one `released`, and there is no `released` without an `acquired`. The release of a
+//!   hold is reported if and only if its acquisition was reported.
 //! - After `waiting` the same thread next reports `acquired` or `try_failed` for that attempt.
 //! - A thread that has 31 reported holds reports no further attempts until one of them ends.
 //! - An observer must take no lock of this crate (it would be called again without end), must not

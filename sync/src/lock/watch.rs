@@ -229,7 +229,7 @@ impl<'a> WatchedAttempt<'a> {
         }
     }
 
-    /// Reports that this thread has acquired the lock.
+    /// Reports that this thread has acquired the lock; `way` says how.
     #[inline(always)]
     #[must_use = "the hold is over when this is dropped"]
     pub fn acquired(self, way: AcquiredHow) -> WatchedHold<'a> {
@@ -300,7 +300,8 @@ struct AttemptInfo<'a> {
 }
 
 impl AttemptInfo<'_> {
-    /// The `is_last` of a lock between threads: its holder is always the thread that took it last.
+    /// The value of `is_last` for a lock between threads, whose holder is always the thread that
+    /// took it last.
     const KNOWN: bool = true;
 
     fn lock_use(self) -> LockUse {

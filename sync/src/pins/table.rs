@@ -23,7 +23,7 @@ impl<W: Words> Pins<W> {
         words_needed(rows, columns)
     }
 
-    /// The table that begins at the first of `words`.
+    /// Makes the table that begins at the first of `words`.
     ///
     /// Fails with a [`TableError`] if the words are too few or do not begin on a line.
     pub fn new(

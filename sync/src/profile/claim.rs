@@ -1,4 +1,4 @@
-//! The owners of the blocks: one word for each block, which is 0 while the block is free.
+//! The owners of the blocks: each block has one word, which is 0 while the block is free.
 //!
 //! Invariants:
 //! - A block has one owner at a time, and only the owner writes to it.

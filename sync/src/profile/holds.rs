@@ -23,7 +23,7 @@ type HoldRow = [AtomicU64; hold::WORDS];
 
 const _: () = assert!(HOLDS_MAX < 64, "the word of used rows needs a bit for each row");
 
-/// The part of a block that contains the thread's present holds and its present wait.
+/// The part of a block that contains the thread's current holds and its current wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holds {
     /// Bit *n* is set while row *n* is in use.
