@@ -48,7 +48,7 @@ use forebay_sync::atomic::{
 const IDLE: u32 = 0;
 /// The node is on the stack, or was taken from it and not yet processed.
 const QUEUED: u32 = 1;
-/// As [`QUEUED`], but the waiter of the node has left.
+/// The node is on the stack or was taken from it, and its waiter has left.
 const LEFT: u32 = 2;
 
 /// The number of nodes without a waiter that may stay on the stack.

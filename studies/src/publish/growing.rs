@@ -156,15 +156,16 @@ impl RecordFollower {
         self.place.advance(count);
     }
 
-    /// As [`peek`](RecordFollower::peek). If there is nothing yet, the task is woken when there may
-    /// be bytes or an end.
+    /// Does the same as [`peek`](RecordFollower::peek). If there is nothing yet, the task is woken
+    /// when there may be bytes or an end.
     pub fn poll_peek(&mut self, cx: &Context<'_>) -> Poll<Peek<'_>> {
         let RecordFollower { shared, place, waiter } = self;
         let found = waiter.poll(&shared.waiters, cx, || find(place));
         found.map(|found| show(place, found))
     }
 
-    /// As [`peek`](RecordFollower::peek), but the thread sleeps until there are bytes or an end.
+    /// Does the same as [`peek`](RecordFollower::peek), but the thread sleeps until there are bytes
+    /// or an end.
     pub fn wait_peek(&mut self) -> Peek<'_> {
         let RecordFollower { shared, place, waiter } = self;
         let found = waiter.wait(&shared.waiters, || find(place));

@@ -1,10 +1,11 @@
 //! A counter-example: the send queue as kernels have repaired it, with plain memory accesses.
 //!
 //! Sender and transmitter shared a lock. The repair lets the transmitter work without the lock in
-//! two steps. The transmitter locks only to take the last element, whose `next` is null, since
-//! otherwise the sender works elsewhere in the list. And it reads a part of an element without the
-//! lock, since the sender writes the new length last. On some processors this mostly works. In the
-//! memory model of C11 and of Rust each step is a data race, which loom finds. See `README.md`.
+//! two steps. The transmitter locks only to take the last element, whose `next` is null, since with
+//! a later element the sender works elsewhere in the list. And it reads a part of an element
+//! without the lock, since the sender writes the new length last. On some processors this mostly
+//! works. In the memory model of C11 and of Rust each step is a data race, which loom finds. See
+//! `README.md`.
 //!
 //! | field | written by | read by |
 //! |---|---|---|

@@ -23,8 +23,8 @@ pub struct Receiver<S: Chunks = Heap> {
 pub enum Read<'a> {
     /// The next bytes of the message at the head of the queue.
     Part {
-        /// Empty only if no byte was requested, or if the message ended after all its bytes had
-        /// been read.
+        /// The bytes. They are empty only if no byte was requested, or if the message ended after
+        /// all its bytes had been read.
         bytes: &'a [u8],
         /// Whether the message ends with these bytes.
         is_end: bool,
@@ -72,15 +72,16 @@ impl<S: Chunks> Receiver<S> {
         Some(self.front.take(found, bytes_max))
     }
 
-    /// As [`read`](Receiver::read). If there is nothing yet, the task is woken when there may be
-    /// bytes or an end.
+    /// Does the same as [`read`](Receiver::read). If there is nothing yet, the task is woken when
+    /// there may be bytes or an end.
     pub fn poll_read(&mut self, bytes_max: usize, cx: &Context<'_>) -> Poll<Read<'_>> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.poll(&shared.readable, cx, || front.find(shared));
         found.map(|found| front.take(found, bytes_max))
     }
 
-    /// As [`read`](Receiver::read), but the thread sleeps until there are bytes or an end.
+    /// Does the same as [`read`](Receiver::read), but the thread sleeps until there are bytes or an
+    /// end.
     pub fn wait_read(&mut self, bytes_max: usize) -> Read<'_> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.wait(&shared.readable, || front.find(shared));
@@ -95,15 +96,16 @@ impl<S: Chunks> Receiver<S> {
         Some(self.front.fill(found, packet, &self.shared))
     }
 
-    /// As [`fill`](Receiver::fill). If there is nothing yet, the task is woken when there may be
-    /// bytes or an end.
+    /// Does the same as [`fill`](Receiver::fill). If there is nothing yet, the task is woken when
+    /// there may be bytes or an end.
     pub fn poll_fill<'a>(&mut self, packet: &'a mut [u8], cx: &Context<'_>) -> Poll<Read<'a>> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.poll(&shared.readable, cx, || front.find(shared));
         found.map(|found| front.fill(found, packet, shared))
     }
 
-    /// As [`fill`](Receiver::fill), but the thread sleeps until there are bytes or an end.
+    /// Does the same as [`fill`](Receiver::fill), but the thread sleeps until there are bytes or an
+    /// end.
     pub fn wait_fill<'a>(&mut self, packet: &'a mut [u8]) -> Read<'a> {
         let Receiver { shared, front, waiter } = self;
         let found = waiter.wait(&shared.readable, || front.find(shared));

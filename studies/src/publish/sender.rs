@@ -21,7 +21,7 @@ pub struct Sender<S: Chunks = Heap> {
     waiter: Waiter,
 }
 
-/// The receiver was dropped, so no further bytes will be read.
+/// The error of an append to a queue whose receiver was dropped: no further bytes will be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
