@@ -801,7 +801,7 @@ forebay_code forebay_cursor_next(forebay_cursor *cursor, forebay_item *item);
 forebay_code forebay_cursor_previous(forebay_cursor *cursor, forebay_item *item);
 
 /**
- * Moves to the first entry whose key is at or above this one.
+ * Moves to the first entry whose key is at or above `key`.
  *
  * # Safety
  * - `cursor` is null or a handle that is not closed, and no other thread uses its participant.
@@ -814,7 +814,7 @@ forebay_code forebay_cursor_at_or_above(forebay_cursor *cursor,
                                         forebay_item *item);
 
 /**
- * Moves to the first entry whose key is above this one.
+ * Moves to the first entry whose key is above `key`.
  *
  * # Safety
  * As `forebay_cursor_at_or_above`.
@@ -822,7 +822,7 @@ forebay_code forebay_cursor_at_or_above(forebay_cursor *cursor,
 forebay_code forebay_cursor_above(forebay_cursor *cursor, forebay_bytes key, forebay_item *item);
 
 /**
- * Moves to the last entry whose key is at or below this one.
+ * Moves to the last entry whose key is at or below `key`.
  *
  * # Safety
  * As `forebay_cursor_at_or_above`.
@@ -832,7 +832,7 @@ forebay_code forebay_cursor_at_or_below(forebay_cursor *cursor,
                                         forebay_item *item);
 
 /**
- * Moves to the last entry whose key is below this one.
+ * Moves to the last entry whose key is below `key`.
  *
  * # Safety
  * As `forebay_cursor_at_or_above`.

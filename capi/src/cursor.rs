@@ -72,7 +72,7 @@ pub extern "C" fn forebay_cursor_previous(
     moved(cursor, item, |cursor| cursor.previous())
 }
 
-/// Moves to the first entry whose key is at or above this one.
+/// Moves to the first entry whose key is at or above `key`.
 ///
 /// # Safety
 /// - `cursor` is null or a handle that is not closed, and no other thread uses its participant.
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn forebay_cursor_at_or_above(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_above(key)) }
 }
 
-/// Moves to the first entry whose key is above this one.
+/// Moves to the first entry whose key is above `key`.
 ///
 /// # Safety
 /// As `forebay_cursor_at_or_above`.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn forebay_cursor_above(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.above(key)) }
 }
 
-/// Moves to the last entry whose key is at or below this one.
+/// Moves to the last entry whose key is at or below `key`.
 ///
 /// # Safety
 /// As `forebay_cursor_at_or_above`.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn forebay_cursor_at_or_below(
     unsafe { sought(cursor, key, item, |cursor, key| cursor.at_or_below(key)) }
 }
 
-/// Moves to the last entry whose key is below this one.
+/// Moves to the last entry whose key is below `key`.
 ///
 /// # Safety
 /// As `forebay_cursor_at_or_above`.

@@ -18,7 +18,7 @@ pub enum MapError {
     KeyTooLong,
     /// The value is longer than 1 MiB.
     ValueTooLong,
-    /// All leases of the participant are in use; dropping an entry frees one.
+    /// All leases of the participant are in use; dropping an entry frees a lease.
     TooManyLeases,
     /// Another owner of the map's lock did not release it within [the
     /// limit](crate::MapParticipant::set_wait_max).

@@ -28,9 +28,9 @@ use twox_hash::XxHash3_64;
 
 use crate::object::ObjectRef;
 
-/// Words of a bucket: one cache line.
+/// The number of words of a bucket, which is one cache line.
 pub(crate) const BUCKET_WORDS: usize = 8;
-/// Bytes of a bucket.
+/// The number of bytes of a bucket.
 pub(crate) const BUCKET_BYTES: u64 = BUCKET_WORDS as u64 * 8;
 
 /// A word whose bytes are all 1. Multiplied by a byte, it repeats the byte in a word.
@@ -86,7 +86,7 @@ impl<'a> HintTable<'a> {
 }
 
 impl<'a> HintBucket<'a> {
-    /// References that may name the entry of the key: mostly one or none. Each word is loaded when
+    /// References that may name the entry of the key: usually at most one. Each word is loaded when
     /// the iterator reaches it.
     #[inline]
     pub(crate) fn named(self) -> impl Iterator<Item = ObjectRef> {
@@ -118,7 +118,7 @@ impl<'a> HintBucket<'a> {
         crate::step!("hint.taken_out");
     }
 
-    /// Adds the word of a published entry; in a full bucket the new word replaces another one.
+    /// Adds the word of a published entry; in a full bucket the new word replaces another word.
     pub(crate) fn put(self, entry: ObjectRef) {
         let free = self.words[1..].iter().position(|word| word.load(Relaxed) == 0);
         let place = 1 + free.unwrap_or((self.hash >> 8) as usize % (BUCKET_WORDS - 1));

@@ -23,7 +23,7 @@ pub(crate) const SHARD_COUNT: usize = 11;
 pub(crate) const FURTHER: usize = 12;
 pub(crate) const ROUTE: usize = 13;
 pub(crate) const MOVE_LOCK: usize = 14;
-/// Words of a row.
+/// The number of words of a row.
 pub(crate) const ROW_WORDS: usize = 16;
 /// The longest name, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = (SHARD - NAME) * 8;

@@ -37,7 +37,7 @@ use forebay_sync::atomic::{AtomicU64, Relaxed, acquire, acquire_fence, release, 
 use crate::object::{ObjectReadError, compare_words};
 pub(crate) use rows::{KeyRange, RouteRow};
 
-/// Words of a row.
+/// The number of words of a row.
 pub(crate) const ROUTE_ROW_WORDS: usize = if cfg!(loom) { 3 } else { 32 };
 const SHARD: usize = 0;
 const STAMP: usize = 1;

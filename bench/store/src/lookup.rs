@@ -15,7 +15,8 @@ pub(crate) struct Row {
     pub(crate) spread: Spread,
     /// The nanoseconds of processor time per lookup on one thread, in each round.
     pub(crate) one_ns: Vec<f64>,
-    /// The lookups of two threads together divided by those of one, by wall time, in each round.
+    /// The throughput of two threads divided by the throughput of one thread, by wall time, in each
+    /// round.
     pub(crate) two_times: Vec<f64>,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct KeyBounds {
 /// The start of a walk through a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeStart<'b> {
-    /// At this key or, if the key does not exist, at the next one.
+    /// At this key or, if the key does not exist, at the next key.
     At(&'b [u8]),
     /// At the key next to this key, which is excluded.
     Beyond(&'b [u8]),

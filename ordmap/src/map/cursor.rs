@@ -56,22 +56,22 @@ impl<'m> Cursor<'m> {
         self.go_to_end(Direction::Down)
     }
 
-    /// Moves to the first entry whose key is at or above this one.
+    /// Moves to the first entry whose key is at or above `key`.
     pub fn at_or_above(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Up, true)
     }
 
-    /// Moves to the first entry whose key is above this one.
+    /// Moves to the first entry whose key is above `key`.
     pub fn above(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Up, false)
     }
 
-    /// Moves to the last entry whose key is at or below this one.
+    /// Moves to the last entry whose key is at or below `key`.
     pub fn at_or_below(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Down, true)
     }
 
-    /// Moves to the last entry whose key is below this one.
+    /// Moves to the last entry whose key is below `key`.
     pub fn below(&mut self, key: &[u8]) -> Result<Option<&Entry<'m>>, MapError> {
         self.seek(key, Direction::Down, false)
     }

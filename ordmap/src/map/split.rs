@@ -236,7 +236,7 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// As [`begin`](Map::begin), but waits only for a short time.
+    /// Does the same as [`begin`](Map::begin), but waits only for a short time.
     fn begin_soon(&self, slot: usize) -> Result<(ShardGuard<'_>, ShardWriter<'_>), MapError> {
         self.ready(self.participant.lock_soon(self.lock_of(slot))?, slot)
     }

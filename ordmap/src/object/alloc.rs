@@ -17,7 +17,7 @@ use super::header::{ObjectHeader, ObjectKind};
 use super::reference::{ObjectRef, UNIT_WORDS};
 use super::view::{ObjectReadError, ShardView, before_reuse};
 
-/// Words of a chunk's marks.
+/// The number of words of a chunk's marks.
 pub(crate) const MARK_WORDS: usize = 10;
 pub(super) const LINKS: usize = 0;
 pub(super) const FREE_COUNT: usize = 1;

@@ -9,7 +9,7 @@
 
 use super::reference::{GENERATION_BITS, GENERATION_MASK, Generation, UNIT_WORDS};
 
-/// Units of a chunk, which has 16 KiB. Models use small chunks.
+/// The number of units of a chunk, which has 16 KiB. Models use small chunks.
 pub(crate) const CHUNK_UNITS: usize = if cfg!(loom) { 4 } else { 1024 };
 pub(crate) const CHUNK_WORDS: usize = CHUNK_UNITS * UNIT_WORDS;
 
@@ -24,7 +24,7 @@ pub(crate) const SIZES: [u16; 30] = [
 pub(crate) const SIZES: [u16; 2] = [2, 4];
 pub(crate) const CLASS_COUNT: usize = SIZES.len();
 
-/// Chunks of the longest span, which has 2 MiB.
+/// The number of chunks of the longest span, which has 2 MiB.
 pub(crate) const SPAN_CHUNKS_MAX: usize = 128;
 
 const CLASS_SHIFT: u32 = GENERATION_BITS;

@@ -1,10 +1,10 @@
 //! References between objects: a memory location and a generation in one word.
 
-/// Bits of a generation, in a reference and in a header.
+/// The number of bits of a generation, in a reference and in a header.
 pub(crate) const GENERATION_BITS: u32 = 28;
 pub(crate) const GENERATION_MASK: u64 = (1 << GENERATION_BITS) - 1;
 
-/// Words of a unit. Locations are counted in units, of 16 bytes each.
+/// The number of words of a unit. Locations are counted in units of 16 bytes.
 pub(crate) const UNIT_WORDS: usize = 2;
 const UNIT_BITS: u32 = 64 - GENERATION_BITS;
 const UNIT_MASK: u64 = (1 << UNIT_BITS) - 1;

@@ -41,7 +41,7 @@ pub(crate) const WAITS_SINCE: usize = 26;
 /// if no split is in progress.
 pub(crate) const SPLIT_TO: usize = 27;
 /// Not zero while entries are moved from or to this shard: twice the version that moves the bound
-/// over them; in the upper of both shards, plus one.
+/// over them, plus one in the upper of the two shards.
 pub(crate) const MOVING: usize = 28;
 /// The number of entries in this shard after the move.
 pub(crate) const LEN_MOVED: usize = 29;

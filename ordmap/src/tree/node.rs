@@ -36,7 +36,7 @@ pub(crate) const LOW: usize = 2;
 pub(crate) const PREFIX: usize = 3;
 pub(crate) const HEADS: usize = 8;
 pub(crate) const SLOTS: usize = 36;
-/// Items of a full node.
+/// The number of items of a full node.
 pub(crate) const ITEMS_MAX: usize = 28;
 pub(crate) const PREFIX_BYTES_MAX: usize = (HEADS - PREFIX) * 8;
 /// The most levels of a tree. No tree needs more, because inner nodes have at least two children.

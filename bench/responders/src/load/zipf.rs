@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 /// Draws ranks from 0 up to a count, with exponent 1.0.
 pub(super) struct Zipf {
-    /// The probability of each rank or a smaller one.
+    /// For each rank, the probability of this rank or a smaller rank.
     cumulative: Vec<f64>,
 }
 
