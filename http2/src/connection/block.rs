@@ -53,7 +53,7 @@ impl ServerConnection {
     ) -> Result<Option<PlainEvent>, ConnectionError> {
         // RFC 9113 §5.1.1: clients use odd identifiers.
         if head.stream.is_multiple_of(2) {
-            return Err(ConnectionError::protocol("a request has no odd identifier"));
+            return Err(ConnectionError::protocol("the stream identifier of a request is not odd"));
         }
         let fragment = read::headers(head, payload)?;
         let is_last = head.has(flags::END_STREAM);
@@ -111,7 +111,9 @@ impl ServerConnection {
     ) -> Result<Option<PlainEvent>, ConnectionError> {
         self.list.clear();
         self.decoder.decode(block, &mut self.list).map_err(|error| match error {
-            HpackError::ListTooLarge => ConnectionError::calm("a list of fields is far too large"),
+            HpackError::ListTooLarge => {
+                ConnectionError::calm("the field lines of a header block are far too large")
+            }
             _ => {
                 let reason = "a header block cannot be decoded";
                 ConnectionError::new(ErrorCode::CompressionError, reason)

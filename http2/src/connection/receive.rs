@@ -85,12 +85,12 @@ impl ServerConnection {
         }
         match (self.block.stream(), head.kind) {
             (Some(stream), FrameKind::Continuation) if stream == head.stream => Ok(()),
-            (Some(_), _) => {
-                Err(ConnectionError::protocol("another frame comes within a header block"))
-            }
-            (None, FrameKind::Continuation) => {
-                Err(ConnectionError::protocol("a CONTINUATION frame continues nothing"))
-            }
+            (Some(_), _) => Err(ConnectionError::protocol(
+                "a frame other than CONTINUATION interrupts a header block",
+            )),
+            (None, FrameKind::Continuation) => Err(ConnectionError::protocol(
+                "a CONTINUATION frame arrives while no header block is open",
+            )),
             (None, _) => Ok(()),
         }
     }
@@ -133,7 +133,9 @@ impl ServerConnection {
                 self.has_client_left = true;
             }
             FrameKind::PushPromise => {
-                return Err(ConnectionError::protocol("a client sends PUSH_PROMISE"));
+                return Err(ConnectionError::protocol(
+                    "the client sent PUSH_PROMISE, which only a server may send",
+                ));
             }
             FrameKind::Data | FrameKind::Unknown(_) => {}
         }

@@ -48,7 +48,9 @@ pub fn headers(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError
 pub fn priority(head: FrameHead, payload: &[u8]) -> Result<(), ConnectionError> {
     on_stream(head, "a PRIORITY frame names no stream")?;
     if payload.len() != 5 {
-        return Err(ConnectionError::frame_size("a PRIORITY frame has not 5 bytes"));
+        return Err(ConnectionError::frame_size(
+            "the payload of a PRIORITY frame is not 5 bytes long",
+        ));
     }
     check_dependency(head.stream, payload)
 }
@@ -66,7 +68,9 @@ fn check_dependency(stream: u32, priority: &[u8]) -> Result<(), ConnectionError>
 pub fn rst_stream(head: FrameHead, payload: &[u8]) -> Result<ErrorCode, ConnectionError> {
     on_stream(head, "a RST_STREAM frame names no stream")?;
     if payload.len() != 4 {
-        return Err(ConnectionError::frame_size("a RST_STREAM frame has not 4 bytes"));
+        return Err(ConnectionError::frame_size(
+            "the payload of a RST_STREAM frame is not 4 bytes long",
+        ));
     }
     Ok(ErrorCode::of(word_at(payload, 0).unwrap_or_default()))
 }
@@ -96,7 +100,7 @@ pub fn settings(
 pub fn ping(head: FrameHead, payload: &[u8]) -> Result<[u8; 8], ConnectionError> {
     on_connection(head, "a PING frame names a stream")?;
     <[u8; 8]>::try_from(payload)
-        .map_err(|_| ConnectionError::frame_size("a PING frame has not 8 bytes"))
+        .map_err(|_| ConnectionError::frame_size("the payload of a PING frame is not 8 bytes long"))
 }
 
 /// RFC 9113 §6.8: returns the code of a GOAWAY frame.
@@ -109,10 +113,12 @@ pub fn go_away(head: FrameHead, payload: &[u8]) -> Result<ErrorCode, ConnectionE
 /// RFC 9113 §6.9: returns the increment of a WINDOW_UPDATE frame.
 pub fn window_update(payload: &[u8]) -> Result<u32, ConnectionError> {
     if payload.len() != 4 {
-        return Err(ConnectionError::frame_size("a WINDOW_UPDATE frame has not 4 bytes"));
+        return Err(ConnectionError::frame_size(
+            "the payload of a WINDOW_UPDATE frame is not 4 bytes long",
+        ));
     }
     match word_at(payload, 0).unwrap_or_default() & WINDOW_BYTES_MAX {
-        0 => Err(ConnectionError::protocol("a WINDOW_UPDATE frame adds nothing")),
+        0 => Err(ConnectionError::protocol("a WINDOW_UPDATE frame has an increment of 0")),
         increment => Ok(increment),
     }
 }
@@ -127,7 +133,9 @@ pub fn priority_update(
         .ok_or(ConnectionError::frame_size("a PRIORITY_UPDATE frame is too short"))?
         & !(1 << 31);
     if stream.is_multiple_of(2) {
-        return Err(ConnectionError::protocol("a PRIORITY_UPDATE frame names no request"));
+        return Err(ConnectionError::protocol(
+            "a PRIORITY_UPDATE frame names no stream of a request",
+        ));
     }
     Ok((stream, ResponsePriority::parse(payload.get(4..).unwrap_or_default())))
 }

@@ -34,13 +34,13 @@ malformed! {
     RepeatedPseudo => "a pseudo-field occurs more than once";
     MissingPseudo => "a pseudo-field is missing";
     Method => "the method is not a token";
-    Scheme => "the scheme is not that of the connection";
+    Scheme => "the scheme differs from the scheme of the connection";
     Path => "the path is neither absolute nor, for OPTIONS, an asterisk";
     MissingHost => "neither :authority nor Host names a host";
     Authority => "the authority is not one host and port";
     HostConflict => "Host occurs more than once, or differs from :authority";
     ConnectionField => "a field is specific to a connection";
-    Te => "TE is not trailers";
+    Te => "TE has a value other than trailers";
     ContentLength => "Content-Length is not one decimal number, or differs from the body";
     TrailerField => "a field is not permitted in trailers";
     OpenTrailers => "trailers do not end their stream";

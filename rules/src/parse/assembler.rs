@@ -118,7 +118,7 @@ impl<'f> RuleAssembler<'f> {
         if !draft.has_steps() && !draft.broken {
             let line = draft.at.line;
             let message =
-                format!("the rule of line {line} has no operator, but another rule begins");
+                format!("the rule in line {line} has no operator, but another rule begins");
             let hint = "a hook must be the first condition of its rule; a rule has only one";
             findings.push(Diagnostic::error(at, message).hint(hint));
             draft.broken = true;
@@ -142,7 +142,9 @@ impl<'f> RuleAssembler<'f> {
             let problem =
                 Diagnostic::error(at, "a condition cannot follow an operator inside `if`");
             findings.push(
-                problem.hint("for another case write `elif`, for one more test a nested `if`"),
+                problem.hint(
+                    "write `elif` for another case, or a nested `if` for a further condition",
+                ),
             );
             draft.broken = true;
         } else if section.kind == BranchKind::Else {

@@ -208,8 +208,10 @@ fn join(
     let mut members = members.into_iter().rev();
     let (mut tree, or) = members.next()?;
     if let Some(at) = or.filter(|_| !is_broken) {
-        let problem =
-            Diagnostic::warning(at, "[OR] joins with the next condition, but there is none");
+        let problem = Diagnostic::warning(
+            at,
+            "[OR] joins a condition with the next one, but no condition follows",
+        );
         findings.push(problem);
     }
     for (member, or) in members {

@@ -189,7 +189,7 @@ fn doubled_comparison(first: &SourceWord, second: &SourceWord) -> Option<Diagnos
     };
     let len = (second.at.column + 1).saturating_sub(first.at.column).min(2);
     let at = RuleSpan { len, ..first.at };
-    Some(Diagnostic::error(at, "the language has no comparison of two characters").hint(hint))
+    Some(Diagnostic::error(at, "no comparison sign of the language has two characters").hint(hint))
 }
 
 fn misplaced_flags(word: &SourceWord) -> Diagnostic {

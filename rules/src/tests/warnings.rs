@@ -21,7 +21,7 @@ fn a_suspicious_line_is_a_warning() {
             &["1:18+10 the value is compared with this text: var"],
         ),
         ("cond %{HEADER:A} =a[NOT] / no-op", &["1:18+7 the bracket is read"]),
-        ("cond %{HEADER:A} =a [OR] / no-op", &["1:22+2 [OR] joins with the next"]),
+        ("cond %{HEADER:A} =a [OR] / no-op", &["1:22+2 [OR] joins a condition with the next"]),
         ("cond %{HEADER:A} =a", &["1:1+19 this rule has no operator"]),
         ("set-header A max-age=5", &["1:22+1 the value is read as \"max-age 5\""]),
         ("set-header A /b/c", &["1:17+1 the value is read as \"/b/ c\""]),

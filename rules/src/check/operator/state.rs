@@ -76,7 +76,7 @@ pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
     let on = switch(word)?;
     let refusal = match (control, on) {
         (HttpControl::ResponseCacheable, true) => Some((
-            "rules cannot store a response that the origin forbids to store",
+            "rules cannot allow storing a response if the origin forbids it",
             "change the response: set-header Cache-Control at READ_RESPONSE_HDR_HOOK",
         )),
         (HttpControl::RequestCacheable, true) => Some((
