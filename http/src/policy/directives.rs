@@ -51,7 +51,8 @@ impl RequestDirectives {
         self.no_cache || self.max_age == Some(0)
     }
 
-    /// Returns the directives that are left once a validation that was asked for has taken place.
+    /// Returns the directives without those that ask for a validation, for use after the validation
+    /// has taken place.
     pub fn without_validation(self) -> RequestDirectives {
         let max_age = self.max_age.filter(|seconds| *seconds > 0);
         RequestDirectives { no_cache: false, max_age, ..self }

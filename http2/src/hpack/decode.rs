@@ -10,8 +10,8 @@ use super::static_table::{STATIC_COUNT, static_line};
 use super::{TABLE_BYTES_MAX, huffman, integer};
 use crate::field_list::FieldList;
 
-/// Number of table size updates at the start of a block. RFC 7541 §4.2: an encoder sends at most
-/// two, the smallest size and the last one.
+/// Largest number of table size updates at the start of a block. RFC 7541 §4.2: an encoder sends at
+/// most two, the smallest size and the last one.
 const SIZE_UPDATES_MAX: usize = 2;
 
 /// The reason why a header block cannot be decoded. Each except `ListTooLarge` is a connection

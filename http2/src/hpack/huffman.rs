@@ -158,14 +158,14 @@ fn long_code(bits: u64, bit_count: usize) -> Result<Option<(u8, usize)>, HpackEr
     Err(HpackError::Huffman)
 }
 
-/// Returns the length in bytes of the encoded text.
+/// Returns the length in bytes of `text` in the Huffman code.
 pub(super) fn encoded_len(text: &[u8]) -> usize {
     #[expect(clippy::indexing_slicing, reason = "a byte is an index of 256 entries")]
     let bits: usize = text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum();
     bits.div_ceil(8)
 }
 
-/// Appends the encoded text.
+/// Appends `text` in the Huffman code.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut bit_count) = (0u64, 0usize);
     for byte in text {
