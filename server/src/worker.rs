@@ -11,15 +11,17 @@ use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use forebay_cache::StoreWorker;
 use forebay_http::policy::reason::Reason;
 use forebay_rules::apply::RuleScratch;
 use forebay_shm::CounterSlot;
 use http::HeaderValue;
+use pin_project_lite::pin_project;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::accept::{ClientNetwork, Registry};
@@ -286,10 +288,7 @@ impl Worker {
         task: impl Future<Output = ()> + 'static,
     ) -> tokio::task::JoinHandle<()> {
         let watch = PanicWatch { worker: Rc::clone(self) };
-        tokio::task::spawn_local(async move {
-            let _watch = watch;
-            task.await;
-        })
+        tokio::task::spawn_local(WatchedTask { watch, task })
     }
 
     /// Counts a fault of the client's side or of our own that ends a request, and logs it if it is
@@ -353,6 +352,24 @@ impl Worker {
     pub(crate) fn drained_idle(&self) -> bool {
         let since_ms = self.draining_since_ms.get();
         since_ms.is_some_and(|since_ms| clock::monotonic_ms() - since_ms >= DRAIN_IDLE_MS)
+    }
+}
+
+pin_project! {
+    /// A task that reports its panic. An async block would hold the task twice: as the captured
+    /// value, and as the future that it awaits.
+    struct WatchedTask<F> {
+        watch: PanicWatch,
+        #[pin]
+        task: F,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for WatchedTask<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.project().task.poll(cx)
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) async fn deliver_streamed(
     // If the client is still sending, the head says that the connection ends: otherwise bytes of
     // the body that are never read would be taken for the next request.
     let may_persist = upload.is_whole();
-    let delivered = upload.beside(stream(transaction, queue, answer, may_persist)).await?;
+    let streaming = Box::pin(stream(transaction, queue, answer, may_persist));
+    let delivered = upload.beside(streaming).await?;
     // The response may have ended before the request's body was read.
     transaction.has_unread_body = !upload.is_whole();
     Ok(delivered)

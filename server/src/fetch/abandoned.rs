@@ -4,12 +4,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use forebay_cache::FollowerWatch;
+use pin_project_lite::pin_project;
 
 use crate::accept::ClientNetwork;
 use crate::counters::Counter;
@@ -75,15 +75,23 @@ impl AbandonedFetches {
     }
 }
 
+pin_project! {
+    /// A fetch, and the guard that lists it while its clients have all left.
+    struct WantedFetch<F> {
+        guard: AbandonedGuard,
+        #[pin]
+        fetch: F,
+    }
+}
+
 /// Runs `fetch`, which owns the leader of `followers`, to its end. Stops it early if all its
 /// clients have left and their network has then abandoned too many later fetches.
-pub(super) async fn run_while_wanted(
+pub(super) fn run_while_wanted<F: Future<Output = ()>>(
     worker: Rc<Worker>,
     network: ClientNetwork,
     followers: FollowerWatch,
-    fetch: impl Future<Output = ()>,
-) {
-    let mut fetch = pin!(fetch);
+    fetch: F,
+) -> impl Future<Output = ()> {
     let watched = WatchedFetch {
         network,
         followers,
@@ -91,10 +99,16 @@ pub(super) async fn run_while_wanted(
         is_stopped: Cell::new(false),
         waker: RefCell::new(None),
     };
-    let guard = AbandonedGuard { worker: &worker, fetch: Rc::new(watched) };
-    let watched = &guard.fetch;
-    poll_fn(|cx| {
-        if !watched.is_stopped.get() && fetch.as_mut().poll(cx).is_ready() {
+    WantedFetch { guard: AbandonedGuard { worker, fetch: Rc::new(watched) }, fetch }
+}
+
+impl<F: Future<Output = ()>> Future for WantedFetch<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        let AbandonedGuard { worker, fetch: watched } = this.guard;
+        if !watched.is_stopped.get() && this.fetch.poll(cx).is_ready() {
             return Poll::Ready(());
         }
         if watched.is_listed.get() && watched.followers.has_followers() {
@@ -111,17 +125,16 @@ pub(super) async fn run_while_wanted(
             return Poll::Ready(());
         }
         Poll::Pending
-    })
-    .await;
+    }
 }
 
 /// Removes a fetch from the list of abandoned fetches when it ends, even by a panic.
-struct AbandonedGuard<'w> {
-    worker: &'w Worker,
+struct AbandonedGuard {
+    worker: Rc<Worker>,
     fetch: Rc<WatchedFetch>,
 }
 
-impl Drop for AbandonedGuard<'_> {
+impl Drop for AbandonedGuard {
     fn drop(&mut self) {
         self.worker.abandoned.remove(&self.fetch);
     }

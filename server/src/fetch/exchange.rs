@@ -326,7 +326,8 @@ impl<'a> Exchange<'a> {
 
     /// Opens a connection, and records whether that was possible.
     async fn connect(&self, choice: &OriginChoice<'_>) -> Result<Connection, ConnectFailure> {
-        let connected = connect(self.worker(), choice.address, self.settings()).await;
+        // Most requests reuse a connection: they need no room for a handshake.
+        let connected = Box::pin(connect(self.worker(), choice.address, self.settings())).await;
         match &connected {
             Ok(_) => {
                 self.trace.step(|| RequestStep::Connection { is_new: true });

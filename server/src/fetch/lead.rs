@@ -304,7 +304,7 @@ impl FetchTask {
     /// Stores a response, or passes it to the request that started the fetch.
     // RFC: 9111-4.3.3-1
     async fn store(
-        self,
+        &self,
         mut answer: Box<OriginAnswer>,
         leader: Leader,
         outcome: oneshot::Sender<FetchOutcome>,

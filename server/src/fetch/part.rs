@@ -78,7 +78,7 @@ impl FetchTask {
 
     /// Stores a part of a response.
     pub(super) async fn store_part(
-        self,
+        &self,
         mut answer: Box<OriginAnswer>,
         part: ResponsePart,
         leader: Leader,

@@ -51,12 +51,12 @@ pub(super) async fn pass_through<'t>(
             let settings = &transaction.config.server;
             let first = {
                 let bytes_max = settings.upload_buffer_bytes;
-                FirstPart::read(client, &mut body, length, bytes_max).await?
+                Box::pin(FirstPart::read(client, &mut body, length, bytes_max)).await?
             };
             let (body, outbound) = BodyUpload::begin(client, first, body, length);
             let body = upload.insert(body);
             let outbound = Some((outbound, body.progress()));
-            body.until_answer(exchange(&request, outbound)).await?
+            Box::pin(body.until_answer(exchange(&request, outbound))).await?
         }
     };
     let (worker, route) = (transaction.worker(), transaction.route());

@@ -208,7 +208,7 @@ async fn try_alone<'t>(
         transaction.worker().count(Counter::CollapseFailures);
         return Err(Fault::FetchesFailed(fault_status));
     };
-    pass_through(transaction, false).await
+    Box::pin(pass_through(transaction, false)).await
 }
 
 pub(super) fn origin_pool(transaction: &Transaction<'_>) -> Rc<OriginPool> {
