@@ -278,7 +278,7 @@ async fn respond_without_hit<'t>(
         return Err(Fault::OnlyIfCached);
     }
     hint(transaction, plan.stale.as_ref());
-    let response = Box::pin(resolve(transaction, plan)).await;
+    let response = resolve(transaction, plan).await;
     drop(probe);
     match stale_if_error(transaction, &response) {
         Some(stale) => {
