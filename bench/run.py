@@ -32,6 +32,7 @@ examples:
   run.py --workloads 64k-u1-c64 --servers forebay,nginx@SENDFILE=on,haproxy,varnish
   run.py --workloads mixed,pass-1k --origin-cpu 1 --rounds 7
   run.py --page docs/performance.md         the core workloads; also writes them into the page
+  run.py --servers forebay,forebay@FOREBAY=/tmp/old --instances 8 --rounds 2     two builds
   run.py --list                             all workloads, groups and servers
   run.py --rounds 1 --seconds 1 --allow-busy --workloads 1k-u1-c64      a quick trial
 """
@@ -46,7 +47,9 @@ def parse_arguments():
         help="servers, each with settings of its start script: NAME@SETTING=VALUE+SETTING=VALUE")
     add("--workloads", default="core", metavar="A,B",
         help="names, groups or patterns (core: the workloads of the project's targets)")
-    add("--rounds", type=int, default=5, help="measured runs of each server (5)")
+    add("--rounds", type=int, default=5, help="measured runs of each server process (5)")
+    add("--instances", type=int, default=1,
+        help="how often the servers are started anew, each time in another order (1)")
     add("--seconds", type=int, default=4, help="length of a measured run (4)")
     add("--keep", type=int, default=60, metavar="PERCENT",
         help="share of the runs that is kept: the runs with the least foreign CPU time (60)")
@@ -128,18 +131,21 @@ class Run:
             origin = servers.Origin(self.arguments.origin_cpus, self.logs)
             stack.callback(origin.stop)
             origin.wait_ready("/status")
-            for workloads in by_profile(self.arguments.chosen).values():
+            groups = by_profile(self.arguments.chosen).values()
+            for workloads in [group for group in groups for _ in range(self.arguments.instances)]:
                 with contextlib.ExitStack() as group:
                     started = self.start_servers(origin, workloads, group)
                     for workload in workloads:
                         self.workload(workload, started, origin)
 
     def start_servers(self, origin, workloads, stack):
-        """Starts every server that one of the workloads needs."""
+        """Starts every server that one of the workloads needs, in random order: the place of a
+        server's memory changes its figures by some percent."""
         settings = {"threads": self.arguments.threads, "profile": workloads[0].profile,
                     "server_cpus": self.arguments.server_cpus}
         started = []
-        for spec in self.arguments.specs:
+        specs = self.arguments.specs
+        for spec in random.sample(specs, len(specs)):
             if spec.is_bare and all(w.needs_origin for w in workloads):
                 continue
             with self.leaving_out("all of the profile"):
@@ -161,7 +167,9 @@ class Run:
                 proof.check(server, origin, workload)
                 measure.warm(server, workload, self.arguments)
                 able.append(server)
-        self.results[workload.name] = samples = self.rounds(able, origin, workload)
+        samples = self.results.setdefault(workload.name, {})
+        for name, measured in self.rounds(able, origin, workload).items():
+            samples.setdefault(name, []).extend(measured)
         tables = report.summaries({workload.name: samples}, self.arguments.keep)
         print("\n" + report.table(tables[workload.name]), flush=True)
         self.text = write(record_of(self.arguments, self.results, self.left_out), self.prefix)
@@ -188,8 +196,9 @@ class Run:
 
 
 def record_of(arguments, results, left_out):
-    settings = {"rounds": arguments.rounds, "seconds": arguments.seconds,
-                "kept percent": arguments.keep, "worker threads": arguments.threads,
+    settings = {"instances": arguments.instances, "rounds": arguments.rounds,
+                "seconds": arguments.seconds, "kept percent": arguments.keep,
+                "worker threads": arguments.threads,
                 "server processors": arguments.server_cpu,
                 "client processors": arguments.client_cpu,
                 "origin processors": ",".join(map(str, sorted(arguments.origin_cpus)))}
