@@ -1,5 +1,7 @@
 //! Sites with several origins: their shares, and requests that go on to another origin.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -149,6 +151,48 @@ fn retries_have_a_budget() {
     assert!(errors_of(&server, 10) > 0);
     assert!(server.stat("origin_retries_refused_total") >= 1.0);
     assert_eq!(server.stat("origin_failovers_total"), 0.0);
+}
+
+/// Resets the connection of every second request.
+fn resetting_in_turn() -> Origin {
+    let count = AtomicUsize::new(0);
+    Origin::start(move |request| match count.fetch_add(1, Relaxed) % 2 {
+        0 => Script::new().reset(),
+        _ => Script::answer("200 OK", &["Connection: close"], request.target.as_bytes()),
+    })
+}
+
+#[test]
+fn the_only_origin_gets_a_request_again_after_a_reset_of_a_new_connection() {
+    let origin = resetting_in_turn();
+    let server = serve(&urls(&[&origin]), "", "");
+    assert_eq!(errors_of(&server, 10), 0);
+    assert_eq!(origin.request_count(), 20);
+    assert_eq!(server.stat("origin_retries_total"), 10.0);
+    assert_eq!(server.stat("origin_failovers_total"), 0.0);
+    assert!(server.errors().contains("origin_bad_answer"), "{}", server.errors());
+    let posted = (0..4).map(|_| ask(&server, "POST", "/post").status);
+    assert_eq!(posted.collect::<Vec<_>>(), [502, 200, 502, 200], "a POST was repeated");
+
+    let origin = resetting_in_turn();
+    let server = serve(&urls(&[&origin]), "origin_retry_percent = 0", "");
+    assert_eq!(ask(&server, "GET", "/").status, 502);
+    assert_eq!(origin.request_count(), 1);
+    assert_eq!(server.stat("origin_retries_refused_total"), 1.0);
+}
+
+#[test]
+fn the_only_origin_gets_a_request_at_most_twice() {
+    let origin = resetting();
+    let server = serve(&urls(&[&origin]), "", "cache = false");
+    let mut client = Client::connect(server.address());
+    for number in 1..=60 {
+        assert_eq!(client.ask("GET", "/", &[]).expect("whole").status, 502);
+        assert!(origin.request_count() <= 2 * number, "{}", origin.request_count());
+    }
+    // One retry for each ten requests, and a burst of 20.
+    assert!(origin.request_count() <= 60 + 6 + 20 + 10, "{}", origin.request_count());
+    assert!(server.stat("origin_retries_refused_total") >= 20.0);
 }
 
 #[test]

@@ -270,11 +270,11 @@ counters! {
     OriginReused, Counter, "origin_reused_total",
         "Requests sent to an origin on a pooled connection.";
     OriginRetries, Counter, "origin_retries_total",
-        "Requests sent again because their pooled connection was dead.";
+        "Requests sent again to the same origin because their connection was dead.";
     OriginFailovers, Counter, "origin_failovers_total",
         "Requests sent on to another origin of their site because one failed.";
     OriginRetriesRefused, Counter, "origin_retries_refused_total",
-        "Requests not sent to another origin because of `origin_retry_percent`.";
+        "Requests not sent again because of `origin_retry_percent`.";
     OriginEjections, Counter, "origin_ejections_total",
         "Times that an origin got no requests for a while because it failed.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",

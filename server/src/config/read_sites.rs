@@ -104,8 +104,9 @@ impl Reader<'_> {
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
         let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
         let origins = self.needed(table, &ORIGIN, &header).and_then(|value| {
-            let balance = self.of_table(table, &BALANCE, Balance::default())?;
-            let origins = self.origins(value, balance)?;
+            // An invalid `balance` must not hide errors of the origins.
+            let balance = self.of_table(table, &BALANCE, Balance::default());
+            let origins = self.origins(value, balance.unwrap_or_default())?;
             self.origins_tls(origins, &own, &ca_at)
         });
         let routes = table.get("route").map(|value| self.routes(value, &settings, &rules));

@@ -388,10 +388,11 @@ settings! {
         reason: "More requests at once do not help an origin that is slow already.",
     }
     origin_retry_percent: u8 = "10" {
-        doc: "Largest share of requests that are sent once more, to another origin of their site, \
-            after the first one reset the connection or did not answer in time. Only requests that \
-            may be repeated (GET, HEAD, PUT, DELETE and OPTIONS without content) are sent again. \
-            One retry a second is always allowed, unless the setting is 0.",
+        doc: "Largest share of requests that are sent once more: to another origin of their site, \
+            after the first one reset the connection or did not answer in time; or to the only \
+            origin, after it reset a new connection. Only requests that may be repeated (GET, \
+            HEAD, PUT, DELETE and OPTIONS without content) are sent again. One retry a second is \
+            always allowed, unless the setting is 0.",
         kind: SettingKind::Count { min: 0, max: 100, unit: "percent" },
         reloads: true,
         reason: "Without a limit, retries double the load when the origins are already in trouble.",

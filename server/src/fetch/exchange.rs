@@ -1,6 +1,7 @@
 //! One exchange with an origin: obtains a connection, sends the request, checks the response's
 //! head.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -17,7 +18,8 @@ use tokio::time::timeout;
 
 use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::{ConnectFailure, Connection, connect};
-use super::group::{OriginChoice, TriedOrigins};
+use super::failover::ExchangeError;
+use super::group::OriginChoice;
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
 use super::permits::ExchangePermit;
@@ -27,7 +29,7 @@ use crate::clock;
 use crate::config::{OriginExcess, ServerSettings, Site};
 use crate::counters::{Counter, Histogram};
 use crate::events::Event;
-use crate::fault::{Fault, Side};
+use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
 use crate::poll_once::poll_once;
@@ -37,14 +39,16 @@ use crate::worker::Worker;
 
 /// One exchange with an origin: its request, and the queue for interim responses.
 pub(super) struct Exchange<'a> {
-    outbound: Outbound<'a>,
-    site: &'a Site,
+    pub(super) outbound: Outbound<'a>,
+    pub(super) site: &'a Site,
     /// The network of the client that sent the request.
     network: ClientNetwork,
     interim: &'a InterimQueue,
     /// The leader of the collapsed fetch that needs the exchange; `None` if no fetch does.
     leader: Option<&'a Leader>,
-    trace: &'a Trace,
+    pub(super) trace: &'a Trace,
+    /// Whether the same origin has got the request twice.
+    pub(super) is_repeated: Cell<bool>,
 }
 
 impl<'a> Exchange<'a> {
@@ -59,7 +63,8 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook };
-        Exchange { outbound, site: route.site, network, interim, leader: None, trace }
+        let (site, is_repeated) = (route.site, Cell::new(false));
+        Exchange { outbound, site, network, interim, leader: None, trace, is_repeated }
     }
 
     /// Makes the exchange tell the leader whether it waits for its turn at the origin.
@@ -67,11 +72,11 @@ impl<'a> Exchange<'a> {
         Exchange { leader: Some(leader), ..self }
     }
 
-    fn worker(&self) -> &'a Rc<Worker> {
+    pub(super) fn worker(&self) -> &'a Rc<Worker> {
         self.outbound.hook.worker
     }
 
-    fn settings(&self) -> &'a ServerSettings {
+    pub(super) fn settings(&self) -> &'a ServerSettings {
         &self.outbound.hook.config.server
     }
 }
@@ -80,7 +85,8 @@ impl<'a> Exchange<'a> {
 ///
 /// If a pooled connection turns out dead, the request is sent once more on a new connection,
 /// provided that none of it was sent before or that it may be repeated (RFC 9112 §9.3.1). If an
-/// origin fails and the site has others, the request goes to the next one on the same conditions.
+/// origin fails and the site has others, the request goes to the next one on the same conditions;
+/// the only origin of a site gets a request that may be repeated once more.
 ///
 /// # Errors
 /// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
@@ -102,139 +108,9 @@ struct HeadReceived {
     request_time: u64,
 }
 
-/// The reason why there is no response.
-enum ExchangeError {
-    /// No byte of the request was sent: there was no connection, or it was closed.
-    Unsent(OutboundBody, ConnectFailure),
-    /// The connection was closed before a byte of a response arrived; with the system's error, if
-    /// there was one.
-    Dead(Option<String>),
-    Fault(Fault),
-}
-
-impl ExchangeError {
-    fn fault(&self) -> Fault {
-        match self {
-            ExchangeError::Unsent(_, failure) => failure.fault,
-            ExchangeError::Fault(fault) => *fault,
-            ExchangeError::Dead(_) => Fault::OriginBroke,
-        }
-    }
-
-    /// Returns the facts that the fault lacks: the address, and the system's error.
-    fn cause(&self) -> Option<&str> {
-        match self {
-            ExchangeError::Unsent(_, ConnectFailure { cause, .. }) | ExchangeError::Dead(cause) => {
-                cause.as_deref()
-            }
-            ExchangeError::Fault(_) => None,
-        }
-    }
-}
-
-impl<'a> Exchange<'a> {
-    /// Sends the request to one origin of the site after the other, until one answers or the
-    /// request may not be repeated.
-    async fn run(
-        &self,
-        upload: Option<(OutboundBody, UploadProgress)>,
-    ) -> Result<OriginAnswer, Fault> {
-        let (mut upload, progress) =
-            upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
-        let (mut tried, began_ms) = (TriedOrigins::default(), clock::monotonic_ms());
-        let mut choice = self.next_origin(&mut tried).ok_or(Fault::Internal)?;
-        self.note_request();
-        loop {
-            let error = match self.attempt(&choice, upload, progress.as_ref()).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            let fault = error.fault();
-            self.note_failed(&choice, &error);
-            if !self.may_go_on(&error, began_ms) {
-                return Err(fault);
-            }
-            let Some(next) = self.next_origin(&mut tried) else { return Err(fault) };
-            if !matches!(error, ExchangeError::Unsent(..)) && !self.takes_retry() {
-                return Err(fault);
-            }
-            self.worker().count(Counter::OriginFailovers);
-            self.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
-            choice = next;
-            upload = match error {
-                ExchangeError::Unsent(upload, _) => upload,
-                _ => OutboundBody::None,
-            };
-        }
-    }
-
-    fn next_origin(&self, tried: &mut TriedOrigins) -> Option<OriginChoice<'a>> {
-        let url_hash = || self.outbound.message.line.hash();
-        self.worker().origins.choose(self.site, self.settings(), url_hash, tried)
-    }
-
-    fn has_others(&self) -> bool {
-        self.site.origins.members().len() > 1
-    }
-
-    /// Records the request in the retry budget, which grows with each request.
-    fn note_request(&self) {
-        if self.has_others() {
-            let percent = self.settings().origin_retry_percent;
-            self.worker().origins.group(self.site).retries.note_request(percent);
-        }
-    }
-
-    /// Takes a retry from the budget. If none is left, counts that and returns false.
-    fn takes_retry(&self) -> bool {
-        let percent = self.settings().origin_retry_percent;
-        let retries = &self.worker().origins.group(self.site).retries;
-        let is_taken = retries.take(percent, clock::monotonic_ms());
-        if !is_taken {
-            self.worker().count(Counter::OriginRetriesRefused);
-        }
-        is_taken
-    }
-
-    /// Whether the request may go to another origin: none of it was sent, or it may be repeated.
-    fn may_go_on(&self, error: &ExchangeError, began_ms: u64) -> bool {
-        let settings = self.settings();
-        let limit_ms = u64::from(settings.origin_connect_ms_max)
-            + u64::from(settings.origin_first_byte_ms_max);
-        if clock::monotonic_ms().saturating_sub(began_ms) >= limit_ms {
-            return false;
-        }
-        match error {
-            ExchangeError::Unsent(_, failure) => failure.fault.side() == Side::Origin,
-            ExchangeError::Dead(_) | ExchangeError::Fault(Fault::OriginFirstByteTimeout) => {
-                self.outbound.message.is_repeatable()
-            }
-            ExchangeError::Fault(_) => false,
-        }
-    }
-
-    /// Reports a failure of an origin. If its site has other origins, an origin that fails
-    /// repeatedly is ejected for a while.
-    fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
-        let (fault, authority) = (error.fault(), &choice.address.authority);
-        if fault.side() != Side::Origin {
-            return;
-        }
-        self.worker().origin_fault(fault, authority, error.cause());
-        if !self.has_others() || matches!(fault, Fault::OriginAnswer(_)) {
-            return;
-        }
-        let ejection = &choice.pool.health.ejection;
-        let ejected = ejection.note_failed(clock::monotonic_ms(), fault.is_unreachable());
-        if let Some(for_ms) = ejected {
-            self.worker().count(Counter::OriginEjections);
-            let detail = format_args!("{authority}: {}; for {for_ms} ms", fault.reason());
-            self.worker().event(Event::OriginDown, &detail);
-        }
-    }
-
+impl Exchange<'_> {
     /// Sends the request to one origin.
-    async fn attempt(
+    pub(super) async fn attempt(
         &self,
         choice: &OriginChoice<'_>,
         upload: OutboundBody,
@@ -287,6 +163,7 @@ impl<'a> Exchange<'a> {
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         self.worker().count(Counter::OriginRetries);
+        self.is_repeated.set(true);
         self.send_anew(choice, upload, progress).await
     }
 

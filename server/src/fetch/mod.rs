@@ -12,6 +12,7 @@ mod condition;
 mod connect;
 mod ejection;
 mod exchange;
+mod failover;
 mod fill;
 mod follow;
 mod fragments;

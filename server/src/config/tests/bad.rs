@@ -272,6 +272,15 @@ fn all_errors_are_reported_in_the_order_of_the_file() {
 }
 
 #[test]
+fn an_invalid_balance_hides_no_error_of_the_origins() {
+    let text =
+        "[[site]]\nname = \"a\"\nnames = [\"a.org\"]\nbalance = \"lest\"\norigin = [\"c:1\"]\n";
+    let found = errors(text);
+    let places: Vec<String> = found.iter().map(|error| error.place.to_string()).collect();
+    assert_eq!(places, ["f.toml:4:11", "f.toml:5:11"], "{found}");
+}
+
+#[test]
 fn an_error_shows_the_line_and_marks_the_value() {
     let text = format!("workers = 1\n\tcache_size = \"64kb\" # small\r\n{SITE}");
     let expected = "\

@@ -1,0 +1,156 @@
+//! Which origin gets a request, and whether another attempt follows a failure: the request goes to
+//! the next origin of its site, or once more to the only one.
+
+use super::answer::OriginAnswer;
+use super::connect::ConnectFailure;
+use super::exchange::Exchange;
+use super::group::{OriginChoice, TriedOrigins};
+use super::upload::{OutboundBody, UploadProgress};
+use crate::clock;
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::{Fault, Side};
+use crate::trace::RequestStep;
+
+/// The reason why there is no response.
+pub(super) enum ExchangeError {
+    /// No byte of the request was sent: there was no connection, or it was closed.
+    Unsent(OutboundBody, ConnectFailure),
+    /// The connection was closed before a byte of a response arrived; with the system's error, if
+    /// there was one.
+    Dead(Option<String>),
+    Fault(Fault),
+}
+
+impl ExchangeError {
+    fn fault(&self) -> Fault {
+        match self {
+            ExchangeError::Unsent(_, failure) => failure.fault,
+            ExchangeError::Fault(fault) => *fault,
+            ExchangeError::Dead(_) => Fault::OriginBroke,
+        }
+    }
+
+    /// Returns the facts that the fault lacks: the address, and the system's error.
+    fn cause(&self) -> Option<&str> {
+        match self {
+            ExchangeError::Unsent(_, ConnectFailure { cause, .. }) | ExchangeError::Dead(cause) => {
+                cause.as_deref()
+            }
+            ExchangeError::Fault(_) => None,
+        }
+    }
+}
+
+impl<'a> Exchange<'a> {
+    /// Sends the request to one origin of the site after the other, until one answers or the
+    /// request may not be repeated.
+    pub(super) async fn run(
+        &self,
+        upload: Option<(OutboundBody, UploadProgress)>,
+    ) -> Result<OriginAnswer, Fault> {
+        let (mut upload, progress) =
+            upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
+        let (mut tried, began_ms) = (TriedOrigins::default(), clock::monotonic_ms());
+        let mut choice = self.next_origin(&mut tried).ok_or(Fault::Internal)?;
+        self.note_request();
+        loop {
+            let error = match self.attempt(&choice, upload, progress.as_ref()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let fault = error.fault();
+            self.note_failed(&choice, &error);
+            if !self.may_go_on(&error, began_ms) {
+                return Err(fault);
+            }
+            let next = self.next_origin(&mut tried);
+            if next.is_none() && !self.may_repeat(&error) {
+                return Err(fault);
+            }
+            if !matches!(error, ExchangeError::Unsent(..)) && !self.takes_retry() {
+                return Err(fault);
+            }
+            self.worker().count(match next {
+                Some(_) => Counter::OriginFailovers,
+                None => Counter::OriginRetries,
+            });
+            self.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
+            choice = next.unwrap_or(choice);
+            upload = match error {
+                ExchangeError::Unsent(upload, _) => upload,
+                _ => OutboundBody::None,
+            };
+        }
+    }
+
+    fn next_origin(&self, tried: &mut TriedOrigins) -> Option<OriginChoice<'a>> {
+        let url_hash = || self.outbound.message.line.hash();
+        self.worker().origins.choose(self.site, self.settings(), url_hash, tried)
+    }
+
+    fn has_others(&self) -> bool {
+        self.site.origins.members().len() > 1
+    }
+
+    /// Records the request in the retry budget, which grows with each request.
+    fn note_request(&self) {
+        let percent = self.settings().origin_retry_percent;
+        self.worker().origins.group(self.site).retries.note_request(percent);
+    }
+
+    /// Whether the only origin of a site may get the request once more: it closed a connection
+    /// before it answered, and the request was not repeated already (RFC 9110 §9.2.2).
+    fn may_repeat(&self, error: &ExchangeError) -> bool {
+        let is_dead = matches!(error, ExchangeError::Dead(_));
+        is_dead && !self.has_others() && !self.is_repeated.replace(true)
+    }
+
+    /// Takes a retry from the budget. If none is left, counts that and returns false.
+    fn takes_retry(&self) -> bool {
+        let percent = self.settings().origin_retry_percent;
+        let retries = &self.worker().origins.group(self.site).retries;
+        let is_taken = retries.take(percent, clock::monotonic_ms());
+        if !is_taken {
+            self.worker().count(Counter::OriginRetriesRefused);
+        }
+        is_taken
+    }
+
+    /// Whether the request may go to another origin: none of it was sent, or it may be repeated.
+    fn may_go_on(&self, error: &ExchangeError, began_ms: u64) -> bool {
+        let settings = self.settings();
+        let limit_ms = u64::from(settings.origin_connect_ms_max)
+            + u64::from(settings.origin_first_byte_ms_max);
+        if clock::monotonic_ms().saturating_sub(began_ms) >= limit_ms {
+            return false;
+        }
+        match error {
+            ExchangeError::Unsent(_, failure) => failure.fault.side() == Side::Origin,
+            ExchangeError::Dead(_) | ExchangeError::Fault(Fault::OriginFirstByteTimeout) => {
+                self.outbound.message.is_repeatable()
+            }
+            ExchangeError::Fault(_) => false,
+        }
+    }
+
+    /// Reports a failure of an origin. If its site has other origins, an origin that fails
+    /// repeatedly is ejected for a while.
+    fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
+        let (fault, authority) = (error.fault(), &choice.address.authority);
+        if fault.side() != Side::Origin {
+            return;
+        }
+        self.worker().origin_fault(fault, authority, error.cause());
+        if !self.has_others() || matches!(fault, Fault::OriginAnswer(_)) {
+            return;
+        }
+        let ejection = &choice.pool.health.ejection;
+        let ejected = ejection.note_failed(clock::monotonic_ms(), fault.is_unreachable());
+        if let Some(for_ms) = ejected {
+            self.worker().count(Counter::OriginEjections);
+            let detail = format_args!("{authority}: {}; for {for_ms} ms", fault.reason());
+            self.worker().event(Event::OriginDown, &detail);
+        }
+    }
+}
