@@ -60,11 +60,12 @@ pub use flight::{
 };
 #[cfg(not(loom))]
 pub use store::{
-    BaseRecord, BodyHandle, CollapseResult, ConfigError, ConnectionTag, CoveredKeys, Fill,
-    FragmentReader, IndexedRecord, KeyIndexDamaged, KeyIndexReport, Leader, ListedResource,
-    LongBody, Lookup, OpenError, PastPurge, PhaseCounts, PurgeBusy, PurgeResult, RecordTimes,
-    RecordVersion, Revoked, Selection, SelectionSize, SendGuard, Stats, Store, StoreConfig,
-    StoreWorker, StoredBody, StoredRecord, WalkProgress, push_selector, selector_list, selectors,
+    BaseRecord, BodyHandle, CollapseResult, ConfigError, ConfirmedVariant, ConnectionTag,
+    CoveredKeys, Fill, FragmentReader, IndexedRecord, KeyIndexDamaged, KeyIndexReport, Leader,
+    ListedResource, LongBody, Lookup, OpenError, PastPurge, PhaseCounts, PurgeBusy, PurgeResult,
+    RecordTimes, RecordVersion, Revoked, Selection, SelectionSize, SendGuard, Stats, Store,
+    StoreConfig, StoreWorker, StoredBody, StoredRecord, WalkProgress, push_selector, selector_list,
+    selectors,
 };
 pub use tags::{RecordTags, TAG_BYTES_MAX, TAGS_MAX, TagExpr, TagExprError, TagsError};
 #[cfg(not(loom))]

@@ -233,6 +233,9 @@ counters! {
         "Responses stored without the cookies that they set.";
     Validated, Counter, "validated_total",
         "Stored responses that the origin confirmed with 304.";
+    VariantsNamed, Counter, "variants_named_total",
+        "Stored variants that the origin named with 304 for requests that did not select them \
+         (`validate_variants`).";
     FillsAborted, Counter, "fills_aborted_total",
         "Responses cut off while they were being stored.";
     FetchesAbandoned, Counter, "fetches_abandoned_total",

@@ -332,6 +332,14 @@ pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 /// fail at once.
 pub(crate) const TRIES_ALONE_MAX: usize = 4;
 
+/// Fields, and also cookies, that a route has in its keys. Each costs a search in the request's
+/// fields on each lookup.
+pub(crate) const KEY_PARTS_MAX: usize = 8;
+
+/// Entity tags of other variants that a request to the origin carries. A head is copied for each,
+/// and more tags make If-None-Match longer than some origins read. The variants named last count.
+pub(crate) const OTHER_TAGS_MAX: usize = 8;
+
 /// Fetches of one worker that validate stale responses in the background, at a time. Beyond it,
 /// stale responses are served without validation; a later request validates them.
 pub(crate) const BACKGROUND_FETCHES_MAX: usize = 64;

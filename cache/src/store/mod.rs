@@ -10,6 +10,7 @@
 //! | `selectors.rs` | the selectors of a request, which select variants |
 //! | `parts.rs` | bodies that lack fragments, and fetches of those |
 //! | `fill.rs`, `gate.rs` | collapsed fetches |
+//! | `copy_variant.rs` | storing a variant for another selector |
 //! | `respond.rs`, `put_variant.rs`, `put.rs`, `appender.rs` | storing, renewing |
 //! | `record_keys.rs`, `key_index_sweep.rs` | keeping the key index consistent with the records |
 //! | `purge.rs`, `select.rs` | purging; selections by prefix or tags, listing |
@@ -22,6 +23,7 @@ mod appender;
 mod body_handle;
 mod check;
 mod config;
+mod copy_variant;
 mod drain;
 mod drain_state;
 mod fill;
@@ -60,6 +62,7 @@ mod worker;
 pub use body_handle::{BodyHandle, ConnectionTag, Revoked, SendGuard};
 pub use check::KeyIndexReport;
 pub use config::{ConfigError, OpenError, StoreConfig};
+pub use copy_variant::ConfirmedVariant;
 pub use fill::{CollapseResult, Fill, Leader};
 pub use long::LongBody;
 pub use lookup::{BaseRecord, Lookup, RecordVersion, StoredBody, StoredRecord};

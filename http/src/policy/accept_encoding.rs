@@ -29,6 +29,18 @@ pub fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
     })
 }
 
+/// Whether a client that sends these fields accepts a content coding. Without Accept-Encoding, and
+/// if the field is malformed, only the absence of a coding is sure to be accepted.
+pub(crate) fn accepts_coding(request: Fields<'_>, coding: &[u8]) -> bool {
+    let Some(list) = CodingList::parse(request.all(FieldId::AcceptEncoding)) else { return false };
+    let codings = list.codings.get(..list.count).unwrap_or_default();
+    let weight_of = |name: &[u8]| {
+        let listed = codings.iter().find(|listed| order(listed.name, name).is_eq());
+        listed.map(|listed| listed.weight)
+    };
+    weight_of(coding).or_else(|| weight_of(b"*")).is_some_and(|weight| weight > 0)
+}
+
 /// The codings of one request, sorted.
 struct CodingList<'a> {
     codings: [Coding<'a>; CODINGS_MAX],

@@ -2,8 +2,10 @@
 //! origin (RFC 9110 §13, RFC 9111 §4.3).
 
 use crate::fields::{FieldBlock, FieldId, FieldSet, Fields};
+use crate::policy::accept_encoding::accepts_coding;
 use crate::policy::etag::{EntityTag, tags};
 use crate::policy::exchange::date_field;
+use crate::policy::lists::members;
 use crate::policy::meta::StoredMeta;
 
 /// The answer to a request, conditional or not, for which there is a stored response.
@@ -105,6 +107,23 @@ pub struct ValidatorFields<'a> {
 // RFC: 9111-4.3.1-1, 9111-4.3.1-2, 9110-13.1.2-2
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
     ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
+}
+
+/// Whether a stored response that the request does not select may answer the request if the origin
+/// names its tag (RFC 9111 §4.1, §4.3.1).
+///
+/// Its tag has to be strong, so that it names one response of the resource. Some origins give one
+/// strong tag to all codings of a body, so the client has to accept the coding, too.
+pub fn may_be_named(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
+    let is_accepted = |(name, line): (&[u8], &[u8])| {
+        if FieldId::of(name) != FieldId::ContentEncoding {
+            return true;
+        }
+        let value = line.get(name.len() + 1..).unwrap_or_default();
+        members(value.trim_ascii()).all(|coding| accepts_coding(request, coding))
+    };
+    let has_strong_tag = meta.etag(block).is_some_and(|tag| !tag.is_weak);
+    meta.can_validate() && has_strong_tag && block_lines(block).all(is_accepted)
 }
 
 /// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5), and

@@ -47,6 +47,24 @@ fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
+/// Appends the cookies that an origin may read under this name, each as it was sent. Returns false
+/// if there are none.
+pub fn write_cookies_named(request: Fields<'_>, wanted: &[u8], out: &mut Vec<u8>) -> bool {
+    let is_named = |cookie: &&[u8]| {
+        let mut parts = cookie.split(|byte| *byte == b',').map(trim_space);
+        parts.any(|part| may_be_named(name_of(part), wanted, false))
+    };
+    let mut has_any = false;
+    for cookie in cookies(request).filter(is_named) {
+        if has_any {
+            out.extend_from_slice(b"; ");
+        }
+        has_any = true;
+        out.extend_from_slice(cookie);
+    }
+    has_any
+}
+
 /// Appends the cookies whose names `keeps` accepts, in their order, as the value of one line.
 pub fn write_kept_cookies(request: Fields<'_>, keeps: impl Fn(&[u8]) -> bool, out: &mut Vec<u8>) {
     let kept = cookies(request).filter(|cookie| !cookie.is_empty() && keeps(name_of(cookie)));

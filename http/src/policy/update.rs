@@ -37,6 +37,18 @@ pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> 
     }
 }
 
+/// Whether this 304 names a stored response that the request does not select, and whose tag the
+/// request to the origin had beside others.
+///
+/// RFC 9111 §4.3.4: a strong validator identifies the response. A weak tag does not suffice: nginx
+/// gives the plain and the compressed form of a file tags that differ only in weakness.
+// RFC: 9111-4.3.4-1
+pub fn names_variant(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> bool {
+    let sent = not_modified.only(FieldId::Etag).and_then(EntityTag::parse);
+    let tags = meta.etag(block).zip(sent);
+    is_renewable(meta.status) && tags.is_some_and(|(stored, sent)| stored.matches_strongly(sent))
+}
+
 /// RFC 9111 §4.3.5: whether the 200 to a HEAD shows that a stored response with a body of
 /// `body_bytes` is outdated: a validator or the length of both differs. Tags are compared weakly,
 /// as in [`may_update`].

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use crate::bytes::is_token;
 use crate::fields::{FieldId, Fields};
 use crate::policy::accept_encoding::write_accept_encoding;
+use crate::policy::cookies::write_cookies_named;
 use crate::policy::lists;
 
 /// Largest number of names in Vary. A response that varies by more fields is not stored: it would
@@ -47,6 +48,23 @@ pub fn vary_names(response: Fields<'_>) -> Vary {
     Vary::Names(names.join(&b','))
 }
 
+/// The beginning of a name that stands for a cookie. A cookie is in a set of names if an operator
+/// has put it into the key. No field name contains a colon.
+pub const COOKIE_PREFIX: &[u8] = b"cookie:";
+
+/// Returns the union of Vary's names and of `others`, which are in lower case and may begin with
+/// [`COOKIE_PREFIX`]; `None` if there are too many, or if Vary is [`Vary::Any`].
+pub fn names_with<'a>(vary: &'a Vary, others: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+    let own = match vary {
+        Vary::Any => return None,
+        Vary::None => None,
+        Vary::Names(names) => Some(FieldNames::decode(names)?),
+    };
+    let names: BTreeSet<_> = own.iter().flat_map(|names| names.iter()).chain(others).collect();
+    let names: Vec<_> = names.into_iter().collect();
+    (names.len() <= VARY_NAMES_MAX).then(|| names.join(&b','))
+}
+
 /// Field names in the encoding of [`vary_names`], which was validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldNames<'a>(&'a [u8]);
@@ -55,8 +73,10 @@ impl<'a> FieldNames<'a> {
     /// Accepts only the encoding of [`vary_names`].
     pub fn decode(bytes: &'a [u8]) -> Option<FieldNames<'a>> {
         let names = FieldNames(bytes);
-        let is_lower_token =
-            |name: &[u8]| is_token(name) && !name.iter().any(u8::is_ascii_uppercase);
+        let is_lower_token = |name: &[u8]| {
+            let name = name.strip_prefix(COOKIE_PREFIX).unwrap_or(name);
+            is_token(name) && !name.iter().any(u8::is_ascii_uppercase)
+        };
         let is_valid = names.iter().all(is_lower_token)
             && names.iter().is_sorted_by(|left, right| left < right)
             && names.iter().count() <= VARY_NAMES_MAX;
@@ -99,6 +119,12 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
     for name in names.iter() {
         let len_at = out.len();
         out.extend_from_slice(&ABSENT.to_le_bytes());
+        if let Some(cookie) = name.strip_prefix(COOKIE_PREFIX) {
+            if write_cookies_named(request, cookie, out) {
+                write_len(len_at, out);
+            }
+            continue;
+        }
         let id = FieldId::of(name);
         if id == FieldId::AcceptEncoding && write_accept_encoding(request, out) {
             write_len(len_at, out);

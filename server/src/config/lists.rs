@@ -1,5 +1,6 @@
 //! Types of settings that are a list: addresses, and names of fields.
 
+mod key_parts;
 mod normal_forms;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +14,7 @@ use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
 use http::HeaderName;
 
+pub(super) use self::key_parts::{KeyCookies, KeyFields};
 pub(super) use self::normal_forms::{LanguageList, ParameterNames};
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;

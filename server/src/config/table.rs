@@ -9,7 +9,8 @@ use forebay_http::policy::targeted::TargetList;
 
 use super::error_pages::ErrorPages;
 use super::lists::{
-    AddressList, FieldNameList, LanguageList, NamePatterns, ParameterNames, TagFields,
+    AddressList, FieldNameList, KeyCookies, KeyFields, LanguageList, NamePatterns, ParameterNames,
+    TagFields,
 };
 use super::origin_tls::TlsName;
 use super::origins::BALANCE_WORDS;
@@ -666,6 +667,22 @@ settings! {
         reason: "With `Vary: Cookie`, the cookies that scripts set for counting visitors give each \
             visitor a variant of its own. An origin that needs a cookie must get it.",
     }
+    key_fields: KeyFields = "" {
+        doc: "Request fields whose values are in the key, as if each response had them in `Vary`. \
+            They are forwarded to the origin even if `unkeyed_fields` has them. See \
+            [sites.md](sites.md#fields-and-cookies-in-the-key).",
+        kind: SettingKind::Texts { expected: "an array of names, such as [\"X-Device\"]" },
+        reloads: true,
+        reason: "For origins that make other pages for other values of a field, but do not say so \
+            by `Vary`.",
+    }
+    key_cookies: KeyCookies = "" {
+        doc: "Names of cookies whose values are in the key. `keep_cookies` keeps them. A cookie \
+            counts in each spelling that an origin may read as its name, as in `bypass_cookies`.",
+        kind: SettingKind::Texts { expected: "an array of names, such as [\"plan\"]" },
+        reloads: true,
+        reason: "As `key_fields`. With `Vary: Cookie`, all cookies of a client are in the key.",
+    }
     languages: LanguageList = "" {
         doc: "Languages of the origin's responses: `Accept-Language` of a request is replaced by \
             the language of the list that suits it best (RFC 4647 §3.4), and removed if none does, \
@@ -775,6 +792,16 @@ settings! {
         reloads: true,
         reason: "The browser loads styles and scripts while the origin answers. Some clients and \
             proxies in between do not know a 103.",
+    }
+    validate_variants: bool = "false" {
+        doc: "Whether a request that selects none of the stored variants of a URL, or a stale one, \
+            asks the origin with the strong `ETag`s of the other variants, so that a 304 may name \
+            one of them. See [validation.md](validation.md#variants).",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "A variant that the origin has already sent need not be sent again. But an origin \
+            that gives one strong tag to several variants, such as a number of a version, would \
+            have clients get the wrong one, so only the operator can say.",
     }
     tags_shown: bool = "false" {
         doc: "Whether clients get the `tag_fields` of a response. They always get the field \

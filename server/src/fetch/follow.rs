@@ -129,6 +129,11 @@ fn follow_renewed<'t>(
 /// Whether a request selects the variant of `base`; `None` if the names in its Vary field cannot be
 /// read. Adds the request's selector for these names to the transaction, if it is missing.
 fn selects(transaction: &mut Transaction<'_>, base: Option<&VariantKey>) -> Option<bool> {
+    let names = base.map_or(&b""[..], |base| &base.names);
+    if !transaction.route().route.settings.keys_by(names) {
+        // The fetch began with other settings.
+        return None;
+    }
     let Some(base) = base else { return Some(true) };
     let list = &mut *transaction.variant;
     let (known_bytes, mut is_valid) = (list.len(), false);

@@ -201,7 +201,8 @@ fn start_unit(
     unit: &Range<u32>,
 ) -> Result<(), FragmentFault> {
     let worker = transaction.worker();
-    let task = fetch_task(transaction, None, None).map_err(|_| FragmentFault::Unavailable)?;
+    let task = fetch_task(transaction, (None, Vec::new()), None);
+    let task = task.map_err(|_| FragmentFault::Unavailable)?;
     // Interim responses are dropped: the response to the client may have begun.
     let task = task.in_background(None);
     // Another request may have stored the fragments since the leader began.

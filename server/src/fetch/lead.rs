@@ -19,6 +19,7 @@ use super::answer::OriginAnswer;
 use super::exchange::{Exchange, exchange};
 use super::fill::{FillPace, fill_record};
 use super::health::ProbeGuard;
+use super::named::{NamedVariant, VariantConfirmation};
 use super::outbound::Purpose;
 use super::owned_request::OwnedRequest;
 use crate::accept::ClientNetwork;
@@ -28,7 +29,7 @@ use crate::counters::Counter;
 use crate::fault::{Fault, Side};
 use crate::interim::InterimQueue;
 use crate::key::RouteMatch;
-use crate::lookup::Stale;
+use crate::lookup::{OtherVariant, Stale};
 use crate::rules::{HookContext, RuleProgress, RuleState};
 use crate::store::{BodyWriter, MergedHead, NewRecord, NotStored, StoreContext};
 use crate::trace::{RequestStep, StoreStep, Trace};
@@ -45,6 +46,8 @@ pub(super) struct FetchTask {
     pub(super) rule_state: RuleState,
     /// The stored response to validate, if there is one.
     pub(super) stale: Option<Stale>,
+    /// Other variants that the origin may name.
+    pub(super) others: Vec<OtherVariant>,
     /// The bytes to request; `None` for the whole response.
     pub(super) unit: Option<Range<u64>>,
     /// The queue of interim responses for the client that started the fetch.
@@ -105,6 +108,8 @@ pub(super) enum FetchOutcome {
         progress: RuleProgress,
         /// The reason why the head is not stored.
         detail: Reason,
+        /// The confirmed variant, if the request does not select it.
+        variant: Option<NamedVariant>,
         /// Whether the stored response must not be used again, because its directives are no longer
         /// the origin's (RFC 9111 §4.3.4).
         is_outdated: bool,
@@ -148,6 +153,7 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
                     own_lines,
                     progress,
                     detail: why.detail,
+                    variant: None,
                     is_outdated,
                 };
                 report(outcome, confirmed);
@@ -160,6 +166,7 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
                 report(outcome, stored);
             }
         }
+        Ok(OriginVerdict::Named(confirmed)) => task.confirm_variant(*confirmed, leader, outcome),
         Ok(OriginVerdict::Answer(mut answer)) => match task.part_of(&mut answer, &leader) {
             Some(part) => task.store_part(answer, part, leader, outcome).await,
             None => task.store(answer, leader, outcome).await,
@@ -181,6 +188,8 @@ enum OriginVerdict {
         renewed: MergedHead,
         own_lines: FieldBlock,
     },
+    /// Another variant than the one that the request selects is valid for it.
+    Named(Box<VariantConfirmation>),
 }
 
 impl FetchTask {
@@ -210,10 +219,11 @@ impl FetchTask {
     }
 
     async fn fetch(&self, leader: &Leader) -> Result<OriginVerdict, Fault> {
-        let Some(stale) = self.stale.as_ref().filter(|stale| stale.meta.can_validate()) else {
+        let stale = self.stale.as_ref().filter(|stale| stale.meta.can_validate());
+        if stale.is_none() && self.others.is_empty() {
             return self.ask_anew(leader).await;
-        };
-        let mut conditions = conditions(stale);
+        }
+        let mut conditions = conditions(stale, &self.others);
         let mut answer = match self.unit_fields(&mut conditions) {
             true => self.ask(Purpose::ValidateOrPart(&conditions), leader).await?,
             false => self.ask(Purpose::Validate(&conditions), leader).await?,
@@ -223,15 +233,28 @@ impl FetchTask {
         }
         // A 304 has no body. Reading its end returns the connection to the pool.
         answer.body.next().await?;
-        let context = self.store_context();
-        match context.renewed_head(stale, &answer.head.block, &answer.timing()) {
-            Some(renewed) => {
-                let own_lines = context.own_lines_of_304(&answer.head.block);
-                Ok(OriginVerdict::Confirmed { renewed, own_lines })
-            }
+        match self.confirmed_by(stale, &answer) {
+            Some(confirmed) => Ok(confirmed),
             // The 304 is about another response (RFC 9111 §4.3.4), so the whole response is
             // requested.
             None => self.ask_anew(leader).await,
+        }
+    }
+
+    /// Returns the stored response that a 304 confirms. After a request with several tags, the 304
+    /// has to name one.
+    fn confirmed_by(&self, stale: Option<&Stale>, answer: &OriginAnswer) -> Option<OriginVerdict> {
+        let (context, update) = (self.store_context(), &answer.head.block);
+        if !self.others.is_empty() && !update.fields().contains(FieldId::Etag) {
+            return None;
+        }
+        let renewed = stale.and_then(|own| context.renewed_head(own, update, &answer.timing()));
+        match renewed {
+            Some(renewed) => {
+                let own_lines = context.own_lines_of_304(update);
+                Some(OriginVerdict::Confirmed { renewed, own_lines })
+            }
+            None => self.variant_named_by(answer).map(OriginVerdict::Named),
         }
     }
 
@@ -290,7 +313,7 @@ impl FetchTask {
     /// Whether an answer that may not be stored shows that the stored response is outdated, so that
     /// it must not be served stale. The answer to a request with Authorization or Cookie may be
     /// meant for its client alone, so it shows nothing.
-    fn answers_for_all(&self) -> bool {
+    pub(super) fn answers_for_all(&self) -> bool {
         let is_stale = |stale: &Stale| stale.is_stale(clock::unix_seconds());
         !self.is_personal() && self.stale.as_ref().is_some_and(is_stale)
     }
@@ -355,12 +378,17 @@ impl FetchTask {
     }
 }
 
-/// Returns the precondition fields that validate a stored response.
-pub(super) fn conditions(stale: &Stale) -> FieldBlock {
-    let validators = validator_fields(&stale.meta, stale.block());
+/// Returns the precondition fields that validate a stored response, and ask whether one of the
+/// others answers the request.
+// RFC: 9111-4.3.1-1
+pub(super) fn conditions(stale: Option<&Stale>, others: &[OtherVariant]) -> FieldBlock {
+    let validators = stale.map(|stale| validator_fields(&stale.meta, stale.block()));
+    let validators = validators.unwrap_or_default();
+    let others = others.iter().filter_map(OtherVariant::tag_value);
+    let tags: Vec<_> = validators.if_none_match.into_iter().chain(others).collect();
     let mut conditions = FieldBlock::new();
-    if let Some(etag) = validators.if_none_match {
-        conditions.push(b"if-none-match", etag);
+    if !tags.is_empty() {
+        conditions.push(b"if-none-match", &tags.join(&b", "[..]));
     }
     if let Some(date) = validators.if_modified_since {
         conditions.push(b"if-modified-since", &write_date(date));

@@ -21,6 +21,7 @@ mod health;
 mod hosts;
 mod join;
 mod lead;
+mod named;
 mod origins;
 mod outbound;
 mod owned_request;

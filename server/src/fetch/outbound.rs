@@ -263,7 +263,11 @@ impl Outbound<'_> {
     fn is_unkeyed(&self, field: &Field<'_>) -> bool {
         let route = self.hook.route.map(|route| route.route);
         self.is_shared()
-            && route.is_some_and(|route| route.settings.unkeyed_fields.contains(field.name))
+            && route.is_some_and(|route| {
+                let settings = &route.settings;
+                settings.unkeyed_fields.contains(field.name)
+                    && !settings.key_fields.contains(field.name)
+            })
     }
 
     /// Whether the response may be stored, or belongs to a stored response.

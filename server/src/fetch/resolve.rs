@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use forebay_cache::{CollapseResult, Follower, Leader};
+use forebay_cache::{CollapseResult, Follower, Leader, selector_list};
 use forebay_http::fields::FieldBlock;
 use forebay_http::policy::cache_status::CacheStatus;
 use forebay_http::policy::meta::StoredMeta;
@@ -27,6 +27,7 @@ use super::follow::{FollowedFetch, follow, own_response};
 use super::fragments::fill_missing;
 use super::join::{JoinContext, JoinKey, declined_detail, joined_step};
 use super::lead::{FetchOutcome, FetchTask, lead};
+use super::named::NamedVariant;
 use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
 use super::pass_through::pass_through;
@@ -36,7 +37,7 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{FAILED_FETCHES_MAX, JOINS_MAX};
-use crate::lookup::{ForwardPlan, LookupResult, Stale};
+use crate::lookup::{ForwardPlan, LookupResult, OtherVariant, Stale};
 use crate::response::{ConfirmedResponse, Response, StreamedResponse};
 use crate::trace::RequestStep;
 use crate::transaction::Transaction;
@@ -229,7 +230,7 @@ pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> Collaps
 /// The request cannot be forwarded.
 pub(super) fn fetch_task(
     transaction: &Transaction<'_>,
-    stale: Option<Stale>,
+    (stale, others): (Option<Stale>, Vec<OtherVariant>),
     unit: Option<Range<u64>>,
 ) -> Result<FetchTask, Fault> {
     let original = transaction.hook_context().view.original;
@@ -241,6 +242,7 @@ pub(super) fn fetch_task(
         request: OwnedRequest::copy(&transaction.request, original)?,
         rule_state: transaction.rule_state.clone(),
         stale,
+        others,
         unit,
         interim: transaction.interim(),
         trace: transaction.trace().clone(),
@@ -256,10 +258,10 @@ async fn start_fetch<'t>(
     plan: ForwardPlan,
     mut status: CacheStatus,
 ) -> Result<Option<Response<'t>>, Fault> {
-    let ForwardPlan { stale, varies, unit, .. } = plan;
-    let known = stale.as_ref().map(|stale| stale.known);
+    let ForwardPlan { stale, others, mut varies, unit, .. } = plan;
+    let mut known = stale.as_ref().map(|stale| stale.known);
     let worker = transaction.worker();
-    let task = fetch_task(transaction, stale, unit)?;
+    let task = fetch_task(transaction, (stale, others), unit)?;
     let (outcome, ended) = oneshot::channel();
     let (network, followers) = (task.network, leader.watch_followers());
     let fetch = lead(task, leader, outcome);
@@ -278,10 +280,15 @@ async fn start_fetch<'t>(
             };
             response
         }
-        Ok(FetchOutcome::Confirmed { head, own_lines, progress, detail, is_outdated }) => {
+        Ok(FetchOutcome::Confirmed { head, own_lines, progress, detail, variant, is_outdated }) => {
             transaction.rule_state.resume(progress);
             status.detail = Some(detail.into());
             status.fwd_status = Some(304);
+            if let Some(NamedVariant { selector, version }) = variant {
+                // From here on, the request is one that selects the variant.
+                *transaction.variant = selector_list(&selector);
+                (known, varies) = (Some(version), true);
+            }
             known.and_then(|known| {
                 let response = confirmed(transaction, (known, varies), Some(head), own_lines);
                 if is_outdated {

@@ -147,7 +147,7 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
         ..ForwardPlan::new(ForwardReason::Stale)
     };
     let CollapseResult::Leader(leader, _) = join(transaction, &plan) else { return };
-    let Ok(task) = fetch_task(transaction, plan.stale, None) else { return };
+    let Ok(task) = fetch_task(transaction, (plan.stale, Vec::new()), None) else { return };
     let task = task.in_background(is_down.then(|| health.probe()).flatten());
     let (outcome, _) = oneshot::channel();
     transaction.worker().count(Counter::BackgroundFetches);

@@ -27,7 +27,7 @@ pub(super) async fn validate<'t>(
     let line = OutboundLine::new(&transaction.request)?;
     let fields = transaction.request.head.fields();
     let message = OutboundMessage { line: &line, fields, has_body: false };
-    let conditions = conditions(stale);
+    let conditions = conditions(Some(stale), &[]);
     let (client, interim) = (transaction.client, &transaction.interim());
     let hook = transaction.hook_context();
     let purpose = Purpose::Validate(&conditions);

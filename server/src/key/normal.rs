@@ -94,7 +94,10 @@ fn write_fields(
 /// removed.
 fn write_value(fields: Fields<'_>, id: FieldId, settings: &RouteSettings, value: &mut Vec<u8>) {
     if id == FieldId::Cookie {
-        return write_kept_cookies(fields, |name| settings.keep_cookies.contains(name), value);
+        let is_kept = |name: &[u8]| {
+            settings.keep_cookies.contains(name) || settings.key_cookies.may_have(name)
+        };
+        return write_kept_cookies(fields, is_kept, value);
     }
     let language = preferred_language(fields, settings.languages.tags());
     value.extend_from_slice(language.unwrap_or_default().as_bytes());

@@ -43,7 +43,8 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
 /// Returns the reason that lies in the request's cookies, if the settings depend on cookies.
 fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Reason> {
     let bypassing = &settings.bypass_cookies;
-    if bypassing.is_empty() && settings.keep_cookies.is_all() {
+    let depends_on_names = !settings.keep_cookies.is_all() || !settings.key_cookies.is_empty();
+    if bypassing.is_empty() && !depends_on_names {
         return None;
     }
     for (index, name) in cookie_names(fields).enumerate() {

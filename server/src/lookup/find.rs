@@ -11,6 +11,7 @@ use forebay_http::policy::stale::{StaleCause, may_serve_stale};
 use forebay_http::policy::vary::{MatchRank, write_selector};
 use forebay_http::request::Method;
 
+use super::other_variants::other_variants;
 use super::{
     ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, MissingPart, SelectedPart,
     StoredResponse, write_strong_tag,
@@ -220,9 +221,10 @@ fn select<'w>(
         Lookup::Base(base) => return select_variant(query, &base, fields, variant),
     };
     let known = found.version();
-    StoredResponse::new(found).ok_or_else(|| {
-        // Another version of the server wrote the record. It is removed to make place for a new
-        // one.
+    let stored = StoredResponse::new(found).filter(|_| query.route.settings.keys_by(b""));
+    stored.ok_or_else(|| {
+        // Another version of the server wrote the record, or settings have put more into the key.
+        // The record is removed to make place for a new one.
         query.forget(None, known);
         ForwardReason::Miss
     })
@@ -248,8 +250,9 @@ fn select_variant<'w>(
         let selector = list.get(at..).unwrap_or_default();
         let Some(found) = base.candidate(selector) else { continue };
         let known = found.version();
-        let Some(stored) = StoredResponse::new(found) else {
-            // Another version of the server wrote the record.
+        let stored = StoredResponse::new(found).filter(|_| query.route.settings.keys_by(names));
+        let Some(stored) = stored else {
+            // Another version of the server wrote the record, or one with other settings.
             query.forget(Some(list), known);
             continue;
         };
@@ -294,5 +297,8 @@ fn forward(
         ..ForwardPlan::new(reason)
     };
     plan.stale = stale.filter(|_| plan.collapses()).map(StoredResponse::to_stale);
+    if varies && plan.collapses() && query.route.settings.validate_variants {
+        plan.others = other_variants(query, fields, stale);
+    }
     LookupResult::forward(plan)
 }

@@ -1,6 +1,6 @@
 //! A record of the store, interpreted as an HTTP response.
 
-use forebay_cache::{RecordTags, RecordVersion, StoredRecord};
+use forebay_cache::{RecordTags, RecordVersion, StoredBody, StoredRecord};
 use forebay_http::policy::freshness::current_age;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::write::status_line;
@@ -38,6 +38,11 @@ impl<'w> StoredResponse<'w> {
     /// Returns the stored field lines that clients get, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
         stored_block(self.found.head(), &self.meta)
+    }
+
+    /// Whether the body is stored in one piece.
+    pub(crate) fn is_whole(&self) -> bool {
+        matches!(self.found.body(), StoredBody::Whole(_))
     }
 
     /// Returns all stored field lines: first those that clients do not get, then those that are

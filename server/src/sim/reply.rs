@@ -102,7 +102,9 @@ impl OriginReply {
             return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
         }
         let is_current = |field| request.head.field(field) == Some(content.etag().as_str());
-        if kind.has_etag && is_current("if-none-match") {
+        let mut listed =
+            request.head.field("if-none-match").into_iter().flat_map(|list| list.split(", "));
+        if kind.has_etag && listed.any(|tag| tag == content.etag()) {
             head = format!("HTTP/1.1 304 Not Modified\r\n{head}\r\n");
             return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
         }

@@ -301,6 +301,7 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
          purge_from = [\"10.0.0.0/8\"]\n\
          drop_query = [\"utm_*\"]\n\
          keep_cookies = [\"client\"]\n\
+         validate_variants = true\n\
          languages = [\"de\", \"en\", \"fr\"]\n\
          stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\
          range_unit_bytes = \"{range_unit_bytes}\"\n\

@@ -5,14 +5,15 @@ use forebay_cache::{
 };
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
-use forebay_http::hop::HOP_BY_HOP;
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
 use forebay_http::policy::freshness::with_jitter;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::storable::{NotStorable, storable};
 use forebay_http::policy::update::{may_update, merge_304};
-use forebay_http::policy::vary::{FieldNames, Vary, vary_names, write_selector};
+use forebay_http::policy::vary::{
+    COOKIE_PREFIX, FieldNames, Vary, names_with, vary_names, write_selector,
+};
 use forebay_http::response::ResponseHead;
 use forebay_rules::ast::{Hook, HttpControl};
 
@@ -21,7 +22,7 @@ use crate::clock;
 use crate::config::{RouteSettings, SetCookie};
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::forwarding::{CONDITIONS, REWRITTEN};
+use crate::forwarding::CONDITIONS;
 use crate::key::RouteMatch;
 use crate::lookup::Stale;
 use crate::rules::HookContext;
@@ -143,7 +144,7 @@ impl StoreContext<'_> {
         timing: &ResponseTiming,
     ) -> Result<NewRecord, NotStored> {
         let (status, block) = (head.status, &head.block);
-        permitted_by_rules(&self.hook, block)?;
+        permitted_by_rules(&self.hook, block, self.settings())?;
         let answers_cookie = self.has_cookie();
         let rules = self.settings().cache_rules(answers_cookie);
         check(self, status, block, &rules)?;
@@ -179,7 +180,7 @@ impl StoreContext<'_> {
         let rules = self.settings().cache_rules(stale.meta.answers_cookie);
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let checked = check(self, status, &merged, &rules)
-            .and_then(|()| permitted_by_rules(&self.hook, &merged));
+            .and_then(|()| permitted_by_rules(&self.hook, &merged, self.settings()));
         if vary_names(merged.fields()) != vary_names(stored.fields()) {
             return None;
         }
@@ -212,10 +213,8 @@ impl StoreContext<'_> {
 
     /// Returns the Vary field names of a response and the selector of this request; `None` if
     /// the response does not vary.
-    fn base(&self, block: &FieldBlock) -> Option<VariantKey> {
-        let Vary::Names(names) = vary_names(block.fields()) else {
-            return None;
-        };
+    pub(crate) fn base(&self, block: &FieldBlock) -> Option<VariantKey> {
+        let names = secondary_names(block, self.settings()).filter(|names| !names.is_empty())?;
         let mut variant = Vec::new();
         write_selector(&names, self.request.fields, &mut variant)?;
         Some(VariantKey { names, variant })
@@ -273,43 +272,63 @@ fn check(
     }
     storable(&context.request, &response, rules, clock::unix_seconds())
         .map_err(|why| NotStored::why(why, status))?;
-    if varies_by_rewritten(block, context.settings()) {
+    if varies_by_hidden(block) || secondary_names(block, context.settings()).is_none() {
         return Err(NotStored::why(NotStorable::Vary, status));
     }
     Ok(())
 }
 
-/// Whether the response varies by a field that was not forwarded as the client sent it. A secondary
-/// key made from the client's fields would then be wrong.
-fn varies_by_rewritten(block: &FieldBlock, settings: &RouteSettings) -> bool {
+/// Whether the response varies by a field that the origin got, and that does not follow from the
+/// fields of the client's request: a secondary key made of these would be wrong.
+///
+/// X-Forwarded-For ends with the client's address, and a fetch for the store has other conditions
+/// than the request. Fields that are removed always are, so the response is the same for all their
+/// values, and right for the one in its secondary key.
+fn varies_by_hidden(block: &FieldBlock) -> bool {
     let Vary::Names(names) = vary_names(block.fields()) else { return false };
-    let rewritten = |name: &[u8]| {
+    let is_hidden = |name: &[u8]| {
         let id = FieldId::of(name);
-        HOP_BY_HOP.contains(id)
-            || REWRITTEN.contains(id)
-            || CONDITIONS.contains(id)
-            || settings.unkeyed_fields.contains(name)
+        CONDITIONS.contains(id) || matches!(id, FieldId::ContentLength | FieldId::XForwardedFor)
     };
-    FieldNames::decode(&names).is_none_or(|names| names.iter().any(rewritten))
+    FieldNames::decode(&names).is_none_or(|names| names.iter().any(is_hidden))
+}
+
+/// Returns the names by which a response is stored: those in Vary, and those that settings add.
+/// There may be none. Returns `None` if a secondary key cannot express them.
+///
+/// X-Forwarded-Proto is left out: its value at the origin is the scheme, which is in the key,
+/// also if the client sends another value.
+fn secondary_names(block: &FieldBlock, settings: &RouteSettings) -> Option<Vec<u8>> {
+    let names = names_with(&vary_names(block.fields()), settings.key_names())?;
+    let is_kept = |name: &&[u8]| FieldId::of(name) != FieldId::XForwardedProto;
+    let kept: Vec<_> = names.split(|byte| *byte == b',').filter(is_kept).collect();
+    Some(kept.join(&b','))
 }
 
 /// Checks whether header rules permit a response to be stored. Rules may forbid it directly. They
 /// also prevent it if they change a request field by which the response varies, because a secondary
 /// key made from the client's fields would then be wrong.
-fn permitted_by_rules(hook: &HookContext<'_>, block: &FieldBlock) -> Result<(), NotStored> {
+fn permitted_by_rules(
+    hook: &HookContext<'_>,
+    block: &FieldBlock,
+    settings: &RouteSettings,
+) -> Result<(), NotStored> {
     let HookContext { rules, rule_state, .. } = hook;
     let is_forbidden = rule_state.is_on(HttpControl::ServerNoStore)
         || rule_state.is_off(HttpControl::ResponseCacheable);
     if is_forbidden {
         return Err(NotStored::BY_RULES);
     }
-    let Vary::Names(names) = vary_names(block.fields()) else {
+    let Some(names) = secondary_names(block, settings) else {
         return Ok(());
     };
     let changed = rules.program.changed_names(Hook::SendRequest);
     let is_changed =
         |name: &[u8]| changed.iter().any(|changed| changed.as_bytes().eq_ignore_ascii_case(name));
-    match FieldNames::decode(&names).is_none_or(|names| names.iter().any(is_changed)) {
+    let names = names.split(|byte| *byte == b',');
+    let mut fields =
+        names.map(|name| if name.starts_with(COOKIE_PREFIX) { b"cookie" } else { name });
+    match fields.any(is_changed) {
         true => Err(NotStored::BY_RULES),
         false => Ok(()),
     }

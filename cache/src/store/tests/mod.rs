@@ -1,6 +1,7 @@
 //! Tests of the store, mostly through its public interface.
 
 mod basics;
+mod copies;
 mod counts;
 mod damage;
 mod document;

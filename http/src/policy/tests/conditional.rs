@@ -1,8 +1,8 @@
 use super::{block, date, stored};
 use crate::policy::conditional::ConditionalResult::{self, NotModified, Send};
 use crate::policy::conditional::{
-    ValidatorFields, conditional, conditional_on_response, fields_of_304, needs_origin,
-    validator_fields, write_fields_of_304,
+    ValidatorFields, conditional, conditional_on_response, fields_of_304, may_be_named,
+    needs_origin, validator_fields, write_fields_of_304,
 };
 
 fn answer(stored_text: &str, request: &str) -> ConditionalResult {
@@ -197,5 +197,30 @@ fn a_generated_304_carries_what_guides_caches() {
         let mut out = Vec::new();
         write_fields_of_304(stored.bytes(), &meta, &mut out);
         assert_eq!(String::from_utf8_lossy(&out), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_variant_may_be_named_by_its_strong_tag_if_the_client_accepts_its_coding() {
+    const GZIP: &str = "ETag: \"a\"\nContent-Encoding: gzip";
+    for (stored_text, request, expected) in [
+        ("ETag: \"a\"", "Host: h", true),
+        ("ETag: W/\"a\"", "Host: h", false),
+        ("ETag: a", "Host: h", false),
+        ("X: y", "Host: h", false),
+        (GZIP, "Host: h", false),
+        (GZIP, "Accept-Encoding: br", false),
+        (GZIP, "Accept-Encoding: gzip", true),
+        (GZIP, "Accept-Encoding: br, GZIP;q=0.1", true),
+        (GZIP, "Accept-Encoding: gzip;q=0, *", false),
+        (GZIP, "Accept-Encoding: *", true),
+        (GZIP, "Accept-Encoding: *;q=0", false),
+        (GZIP, "Accept-Encoding: gzip;x", false),
+        ("ETag: \"a\"\nContent-Encoding: gzip, br", "Accept-Encoding: gzip", false),
+        ("ETag: \"a\"\nContent-Encoding: gzip, br", "Accept-Encoding: gzip, br", true),
+    ] {
+        let (meta, block_of_stored) = stored(stored_text);
+        let named = may_be_named(block(request).fields(), &meta, block_of_stored.bytes());
+        assert_eq!(named, expected, "{stored_text} {request}");
     }
 }

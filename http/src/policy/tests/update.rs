@@ -1,5 +1,5 @@
 use super::{block, date, stored};
-use crate::policy::update::{is_outdated_by_head, may_update, merge_304};
+use crate::policy::update::{is_outdated_by_head, may_update, merge_304, names_variant};
 
 // RFC: 9111-4.3.4-1
 #[test]
@@ -146,5 +146,23 @@ fn a_head_with_another_validator_or_length_outdates_a_stored_response() {
         assert_eq!(is_outdated_by_head(&meta, stored.bytes(), 10, head), expected, "{name}");
         meta.status = 404;
         assert!(!is_outdated_by_head(&meta, stored.bytes(), 10, head), "{name}, a 404");
+    }
+}
+
+// RFC: 9111-4.3.4-1
+#[test]
+fn only_the_same_strong_tag_names_a_variant() {
+    for (stored_tag, sent, expected) in [
+        ("ETag: \"a\"", "ETag: \"a\"", true),
+        ("ETag: \"a\"", "ETag: \"b\"", false),
+        ("ETag: \"a\"", "ETag: W/\"a\"", false),
+        ("ETag: W/\"a\"", "ETag: \"a\"", false),
+        ("ETag: W/\"a\"", "ETag: W/\"a\"", false),
+        ("ETag: \"a\"", "X: y", false),
+        ("ETag: a", "ETag: a", false),
+    ] {
+        let (meta, block_of_stored) = stored(stored_tag);
+        let named = names_variant(&meta, block_of_stored.bytes(), block(sent).fields());
+        assert_eq!(named, expected, "{stored_tag} {sent}");
     }
 }

@@ -1,7 +1,7 @@
 use super::block;
 use crate::policy::vary::{
-    FieldNames, MatchRank, VARY_NAMES_MAX, Vary, key_values, secondary_key, split_selector,
-    vary_names, write_selector,
+    FieldNames, MatchRank, VARY_NAMES_MAX, Vary, key_values, names_with, secondary_key,
+    split_selector, vary_names, write_selector,
 };
 
 fn names(text: &str) -> Vary {
@@ -201,4 +201,51 @@ fn the_values_of_a_key_are_read_back() {
     for len in 0..key.len() {
         assert_eq!(values(&key[..len]).len(), 3, "a key that is cut to {len} bytes");
     }
+}
+
+#[test]
+fn cookies_in_the_key_are_compared_in_each_spelling_of_their_names() {
+    let names = names_with(&Vary::None, [&b"cookie:plan"[..]].into_iter()).expect("one name");
+    let key = |request: &str| {
+        let mut key = Vec::new();
+        write_selector(&names, block(request).fields(), &mut key).expect("valid names");
+        key
+    };
+    let none = key("Host: h");
+    for same in ["Cookie: a=b", "Cookie: planet=1; xplan=2", "Cookie: a=plan"] {
+        assert_eq!(key(same), none, "{same}");
+    }
+    let others = [
+        "Cookie: plan=1",
+        "Cookie: plan=2",
+        "Cookie: Plan=1",
+        "Cookie: plan",
+        "Cookie: x=1,plan=1",
+        "Cookie: plan=1; plan=2",
+        "Cookie: plan=2; plan=1",
+        "Cookie: %70lan=1",
+        "Cookie: plan[a]=1",
+    ];
+    let keys: std::collections::BTreeSet<_> = others.iter().map(|other| key(other)).collect();
+    assert_eq!(keys.len(), others.len());
+    assert!(!keys.contains(&none));
+    assert_eq!(key("Cookie: a=b; plan=1; c=d"), key("Cookie: plan=1"));
+    assert_eq!(key("Cookie: plan=1\nCookie: plan=2"), key("Cookie: plan=1; plan=2"));
+}
+
+#[test]
+fn settings_add_names_to_those_of_vary() {
+    let with = |vary: &Vary| {
+        let others = [&b"x-b"[..], b"cookie:plan"];
+        let names = names_with(vary, others.into_iter())?;
+        Some(String::from_utf8(names).expect("ASCII"))
+    };
+    assert_eq!(with(&Vary::None).as_deref(), Some("cookie:plan,x-b"));
+    assert_eq!(
+        with(&names("Vary: X-C, x-b, cookie")).as_deref(),
+        Some("cookie,cookie:plan,x-b,x-c")
+    );
+    assert_eq!(with(&Vary::Any), None);
+    let many: Vec<_> = (0..VARY_NAMES_MAX).map(|number| format!("x-{number}")).collect();
+    assert_eq!(with(&names(&format!("Vary: {}", many.join(",")))), None, "too many together");
 }
