@@ -74,7 +74,7 @@ impl Plan {
         }
         if !(1..=SLOTS_MAX).contains(&slots) {
             return Err(CounterError::definition(format!(
-                "{slots} slots: 1 to {SLOTS_MAX} slots fit into a file"
+                "{slots} slots: a counter file has 1 to {SLOTS_MAX} slots"
             )));
         }
         let names = layout::encode_names(defs)?;

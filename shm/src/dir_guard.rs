@@ -138,7 +138,7 @@ impl DirGuard {
             Err(error) => return Err(io_error(dir, "lock server.lock", error)),
         }
         let stat = rustix::fs::fstat(opened)
-            .map_err(|error| io_error(dir, "look at the directory", error))?;
+            .map_err(|error| io_error(dir, "read the status of the directory", error))?;
         let id = DirId { device: stat.st_dev, inode: stat.st_ino };
         Ok(DirGuard { dir: dir.to_owned(), id, file })
     }
@@ -195,15 +195,26 @@ impl fmt::Display for GuardError {
         match self {
             GuardError::Dir(error) => error.fmt(f),
             GuardError::Held { dir, pid: Some(pid) } => {
-                write!(f, "{}: is in use by process {pid}", dir.display())
+                write!(
+                    f,
+                    "{}: is in use by process {pid}; stop that process, or choose another \
+                     directory",
+                    dir.display()
+                )
             }
             GuardError::Held { dir, pid: None } => {
-                write!(f, "{}: is in use by another process", dir.display())
+                write!(
+                    f,
+                    "{}: is in use by another process, which `fuser {NAME}` in the directory \
+                     names; stop that process, or choose another directory",
+                    dir.display()
+                )
             }
             GuardError::NotItsLock { dir } => {
                 write!(
                     f,
-                    "{}: the descriptor that was handed over is not the lock of this directory",
+                    "{}: the lock that the old process handed over is not that of this directory; \
+                     the new process must use the directory of the old one",
                     dir.display()
                 )
             }

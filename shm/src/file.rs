@@ -37,7 +37,7 @@ pub(crate) fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
     let dir = rustix::fs::open(path, flags, Mode::empty())
         .map_err(|error| CounterError::io(path, "open the directory", error))?;
     let stat = rustix::fs::fstat(&dir)
-        .map_err(|error| CounterError::io(path, "look at the directory", error))?;
+        .map_err(|error| CounterError::io(path, "read the status of the directory", error))?;
     if stat.st_uid != geteuid().as_raw() {
         return Err(CounterError::at(path, CounterErrorKind::NotOurs { owner: stat.st_uid }));
     }
@@ -193,7 +193,7 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<(File, u64), CounterEr
     let fd = rustix::fs::open(path, flags, Mode::empty())
         .map_err(|error| CounterError::io(path, "open the file", error))?;
     let stat = rustix::fs::fstat(&fd)
-        .map_err(|error| CounterError::io(path, "look at the file", error))?;
+        .map_err(|error| CounterError::io(path, "read the status of the file", error))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(CounterError::at(path, CounterErrorKind::NotAFile));
     }

@@ -102,8 +102,9 @@ impl ProfileFile {
 
     fn open_for(path: &Path, access: Access) -> Result<ProfileFile, CounterError> {
         let (file, byte_count) = file::open(path, access)?;
-        let found =
-            file.metadata().map_err(|error| CounterError::io(path, "look at the file", error))?;
+        let found = file
+            .metadata()
+            .map_err(|error| CounterError::io(path, "read the status of the file", error))?;
         Ok(ProfileFile { path: path.to_owned(), file, byte_count, id: FileId::of(&found) })
     }
 

@@ -20,7 +20,7 @@ const DEFS: &[CounterDef] = &[
 
 const BOUNDS: &[u64] = &[16, 32, 1000];
 
-/// The first word of the histogram in a slot, and of the last one.
+/// The first word in a slot of the histogram, and of the gauge behind it.
 const TURN_WORD: usize = 3;
 const BEHIND_WORD: usize = TURN_WORD + histogram_words(BOUNDS.len());
 
@@ -230,8 +230,8 @@ fn definitions_that_do_not_fit_are_refused() {
         ("no bounds", bounded(&[]), 1, "the bounds of a"),
         ("too many bounds", bounded(many), 1, "the bounds of a"),
         ("equal bounds", bounded(&[1, 2, 2]), 1, "the bounds of a"),
-        ("no slots", vec![def("a", "")], 0, "slots fit into a file"),
-        ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "slots fit into a file"),
+        ("no slots", vec![def("a", "")], 0, "a counter file has 1 to "),
+        ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "a counter file has 1 to "),
         ("empty name", vec![def("", "")], 1, "not a counter name"),
         ("capital", vec![def("Requests", "")], 1, "not a counter name"),
         ("digit first", vec![def("9lives", "")], 1, "not a counter name"),

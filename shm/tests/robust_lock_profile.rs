@@ -68,7 +68,7 @@ fn waits_tries_and_deaths_are_recorded_with_who_was_in_the_way() {
             [try_line, late_line, wait_line]
         });
         tried.recv().unwrap();
-        // Only time shows when the other thread waits.
+        // No event tells when the other thread has begun to wait, so this thread lets time pass.
         let (_sender, never) = channel::<()>();
         let _ = never.recv_timeout(Duration::from_millis(40));
         drop(held);

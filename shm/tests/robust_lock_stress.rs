@@ -25,7 +25,7 @@ struct Protected(UnsafeCell<[u64; 2]>);
 unsafe impl Sync for Protected {}
 
 impl Protected {
-    /// The caller holds the lock.
+    /// Adds one to both numbers. The caller holds the lock.
     fn add(&self) {
         // SAFETY: the caller holds the lock, so no other thread has a reference.
         let [left, right] = unsafe { &mut *self.0.get() };
@@ -34,7 +34,7 @@ impl Protected {
         *right += 1;
     }
 
-    /// All threads have ended.
+    /// Returns both numbers. All threads have ended.
     fn values(&self) -> [u64; 2] {
         // SAFETY: no other thread is left that could have a reference.
         unsafe { *self.0.get() }

@@ -93,7 +93,7 @@ fn a_failure_names_the_side_of_its_cause() {
         let output = of("key").unwrap();
         let output = String::from_utf8_lossy(&output.stderr);
         assert!(output.starts_with("caller: an argument is invalid: "), "{language:?}: {output}");
-        assert!(output.trim_end().ends_with("is not a plain file"), "{language:?}: {output}");
+        assert!(output.contains("is not a plain file"), "{language:?}: {output}");
     }
 }
 

@@ -128,7 +128,11 @@ impl fmt::Display for StartError {
             StartError::Descriptors(error) => write!(f, "cannot duplicate a socket: {error}"),
             StartError::Counters(error) => write!(f, "cannot create the counter file: {error}"),
             StartError::CacheDir(error @ GuardError::Held { .. }) => {
-                write!(f, "cannot use the cache directory {error}; use `--upgrade` to take over")
+                write!(
+                    f,
+                    "cannot use the cache directory {error}, or take over \
+                     with `--upgrade`"
+                )
             }
             StartError::CacheDirKept(error) => write!(
                 f,

@@ -170,7 +170,11 @@ impl fmt::Display for JoinError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JoinError::Full { participants_max } => {
-                write!(out, "the region has its maximum of {participants_max} participants already")
+                write!(
+                    out,
+                    "the region has its maximum of {participants_max} participants already; try \
+                     again when one has left"
+                )
             }
             JoinError::Io(source) => write!(out, "cannot lock a row for a participant: {source}"),
         }

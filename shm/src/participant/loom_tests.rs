@@ -66,7 +66,7 @@ fn two_join_at_once() {
     let second = thread::spawn(move || other.join());
     let first = table.join();
     let second = second.join().unwrap();
-    // A byte that another thread holds is skipped, so with two rows both find one.
+    // A thread skips a byte that another thread holds, so each of the two threads finds a row.
     let (first, second) = (first.unwrap().0, second.unwrap().0);
     assert_ne!(first.row, second.row, "two participants in one row");
 }
@@ -83,7 +83,7 @@ fn one_joins_and_dies_while_one_joins() {
 }
 
 /// One participant leaves, and the next one joins in its row. A list must not show the facts of one
-/// under the id of the other.
+/// participant under the id of the other.
 fn a_list_mixes_nobody() {
     let table = Arc::new(ModelTable::new(1));
     let (first, held) = table.join().unwrap();

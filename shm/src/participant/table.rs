@@ -101,8 +101,8 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
                 continue;
             };
             crash_point!("join.byte_locked");
-            // Another participant may have taken the row and died in between: then it must be swept
-            // first.
+            // Another participant may have taken the row and died in between: then the row must be
+            // swept first.
             let (state, generation) = self.state(row);
             if state != FREE {
                 continue;
@@ -205,8 +205,9 @@ impl<W: Words, B: ByteLocks> Table<'_, W, B> {
     fn state(&self, row: u32) -> (u32, u32) {
         let word = self.row_word(row, STATE_WORD).load(Relaxed);
         // ORDER: pairs with `participants.state`: a thread that sees a participant swept or gone
-        // sees what it stored; a thread that sees a taken row sees its facts. This is a fence
-        // because only relaxed loads are guaranteed to work on read-only memory.
+        // sees what the participant stored; a thread that sees a taken row sees the facts in the
+        // row. This is a fence because only relaxed loads are guaranteed to work on read-only
+        // memory.
         acquire_fence("participants.look");
         (word as u32, (word >> 32) as u32)
     }

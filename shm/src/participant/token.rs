@@ -33,8 +33,8 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// Makes the token. Only the sweeper does, which has found the participant's byte unlocked and
-    /// has locked it.
+    /// Makes the token. Only a sweeper calls this, after it has found the participant's byte
+    /// unlocked and has locked it.
     pub(crate) fn new(id: ParticipantId, region: RegionId) -> Dead {
         Dead { id, region }
     }

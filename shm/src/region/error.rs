@@ -140,12 +140,19 @@ impl fmt::Display for RegionErrorKind {
             }
             Spec { what } => out.write_str(what),
             NotOurs { owner } => {
-                write!(out, "belongs to user {owner}, not to the user of this process")
+                write!(
+                    out,
+                    "belongs to user {owner}, not to the user of this process; run as that user, \
+                     or change the owner"
+                )
             }
             NotPrivate { mode } => {
-                write!(out, "has mode {mode:04o}; other users must be kept out: chmod 0700")
+                write!(
+                    out,
+                    "has mode {mode:04o}, which lets other users in; keep them out with chmod 0700"
+                )
             }
-            NotAFile => out.write_str("is not a plain file"),
+            NotAFile => out.write_str("is not a plain file; remove it, or use another path"),
             Busy { waited } => write!(
                 out,
                 "another process has been making a region in this directory for {waited:?}, and \

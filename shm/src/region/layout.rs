@@ -134,7 +134,9 @@ impl Layout {
             return Err(RegionErrorKind::TooSmall { need, have });
         }
         if have > isize::MAX as u64 {
-            return Err(broken(format!("no region can have {have} bytes")));
+            return Err(broken(format!(
+                "a region of {have} bytes is larger than any mapping can be"
+            )));
         }
         Ok(Layout {
             region_bytes: have,
@@ -188,7 +190,10 @@ impl Layout {
     /// Decodes header and directory from the first bytes of a file of `file_bytes` bytes.
     pub(crate) fn decode(bytes: &[u8], file_bytes: u64) -> Result<Layout, NotUsable> {
         let fields = Fields(bytes);
-        ensure(fields.array(offset::MAGIC)? == MAGIC, "it does not begin as a region does")?;
+        ensure(
+            fields.array(offset::MAGIC)? == MAGIC,
+            "it does not begin with the magic bytes of a region",
+        )?;
         let found = fields.u32(offset::LAYOUT_VERSION)?;
         if found != LAYOUT_VERSION {
             return Err(NotUsable::OtherLayout { found });

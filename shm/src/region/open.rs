@@ -113,8 +113,8 @@ impl Region {
     }
 
     /// As [`open_or_create`](Region::open_or_create), but a new region gets its name only by
-    /// [`UnnamedRegion::name`], and the file that has the name stays until then. For a successor
-    /// that may still fail, and must then leave the file to the process that uses it.
+    /// [`UnnamedRegion::name`], and the file that has the name stays until then. This is for a
+    /// successor that may still fail, and must then leave the file to the process that uses it.
     ///
     /// # Errors
     /// As [`open_or_create`](Region::open_or_create).
@@ -321,8 +321,8 @@ thread_local! {
     static FIXED_SEED: Cell<Option<[u8; 16]>> = const { Cell::new(None) };
 }
 
-/// Sets the seed of all regions that this thread creates from now on, in place of random bytes. For
-/// a simulation, which must repeat. Regions in files need different seeds.
+/// Sets the seed of all regions that this thread creates from now on, in place of random bytes.
+/// This is for simulations, which must be repeatable. Regions in files need different seeds.
 pub fn fix_seed_of_thread(seed: [u8; 16]) {
     FIXED_SEED.set(Some(seed));
 }

@@ -24,8 +24,8 @@ use crate::map;
 use crate::process;
 use crate::robust_lock::{Futex, SystemFutex};
 
-/// The shortest and the longest pause between two attempts to lock the directory. Another process
-/// holds the lock while it makes a region, as long as the kernel needs to clear the pages.
+/// The shortest and the longest pause between two attempts to lock the directory. A process that
+/// makes a region holds the lock for as long as the kernel takes to clear the pages.
 const LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
@@ -69,7 +69,9 @@ impl<'a> RegionPath<'a> {
     pub(super) fn open(path: &'a Path) -> Result<RegionPath<'a>, RegionError> {
         let (parent, name) = file::split(path)?;
         if [NEW, DAMAGED].iter().any(|suffix| name.as_bytes().ends_with(suffix.as_bytes())) {
-            let what = format!("names that end in {NEW} or {DAMAGED} belong to other regions");
+            let what = format!(
+                "names that end in {NEW} or {DAMAGED} belong to files beside a region; choose another name"
+            );
             return Err(RegionError::at(Some(path), RegionErrorKind::Spec { what }));
         }
         Ok(RegionPath { path, parent, dir: Arc::new(file::open_private_dir(parent)?), name })
@@ -225,7 +227,8 @@ impl<'a> RegionPath<'a> {
             }
             Err(error) => return Err(self.io("open the file", error)),
         };
-        let stat = rustix::fs::fstat(&fd).map_err(|error| self.io("look at the file", error))?;
+        let stat = rustix::fs::fstat(&fd)
+            .map_err(|error| self.io("read the status of the file", error))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(self.at(RegionErrorKind::NotAFile));
         }
@@ -302,7 +305,7 @@ pub(super) fn fill(
     })?;
     // If the file system leaves holes nevertheless, every process would call this region damaged.
     let stat = rustix::fs::fstat(file)
-        .map_err(|error| RegionError::io(path, "look at the file", error))?;
+        .map_err(|error| RegionError::io(path, "read the status of the file", error))?;
     if has_holes(layout, &stat) {
         let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
         return Err(RegionError::io(

@@ -124,7 +124,7 @@ fn what_cannot_be_used_is_replaced_and_named() {
         (
             "something else",
             Box::new(|head| head[..6].copy_from_slice(b"GIF89a")),
-            damaged("it does not begin as a region does"),
+            damaged("it does not begin with the magic bytes of a region"),
         ),
         ("an empty file", Box::new(Vec::clear), damaged("it is cut off")),
         ("a file cut at half", Box::new(|head| head.truncate(32 << 10)), damaged("it is cut off")),
@@ -195,7 +195,7 @@ fn plans_that_do_not_fit_are_refused() {
             "4096 bytes is too small; at least 20480",
         ),
         ("huge", RegionSpec { areas: &[area(16, u64::MAX - 7)], ..SPEC }, "larger than any file"),
-        ("huge file", RegionSpec { bytes: u64::MAX, ..SPEC }, "no region can have"),
+        ("huge file", RegionSpec { bytes: u64::MAX, ..SPEC }, "is larger than any mapping"),
     ];
     for (case, spec, expected) in cases {
         let error = Region::anonymous(spec).unwrap_err().to_string();
@@ -392,7 +392,8 @@ fn no_header_causes_a_panic_or_an_area_outside() {
             let mut bytes = whole.clone();
             bytes[at] ^= flip;
             assert!(Layout::decode(&bytes, SPEC.bytes).is_err(), "byte {at} by {flip:#x}");
-            // Even with a checksum that fits.
+            // With a checksum that fits, the bytes may be valid, but every area is inside the
+            // region.
             layout::seal(&mut bytes);
             let Ok(layout) = Layout::decode(&bytes, SPEC.bytes) else {
                 continue;

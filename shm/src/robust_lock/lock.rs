@@ -50,11 +50,17 @@ pub enum LockError {
 impl fmt::Display for LockError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            LockError::AlreadyHeld => "this participant holds the lock already",
-            LockError::TimedOut => {
-                "other participants held the lock for the whole time of the wait"
+            LockError::AlreadyHeld => {
+                "this participant holds the lock already; drop its guard before locking again"
             }
-            LockError::OtherRegion => "the participant belongs to another region than the lock",
+            LockError::TimedOut => {
+                "other participants held the lock until the wait timed out; try again, or find \
+                 the owner, which may be stopped"
+            }
+            LockError::OtherRegion => {
+                "the participant belongs to another region than the lock; lock with a participant \
+                 of the lock's region"
+            }
         })
     }
 }

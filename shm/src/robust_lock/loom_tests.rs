@@ -190,7 +190,7 @@ fn repairer_dies() {
     assert_eq!(shared.told_count.load(Relaxed), 2, "the next one is told too");
 }
 
-/// A sweeper that knows of the death frees the lock; the next owner does not know of it.
+/// A sweeper that knows of the death frees the lock; the next owner does not know of the death.
 fn sweeper_frees() {
     let shared = Shared::new();
     let dead = Dead::new(ParticipantId { row: 1, generation: 1 }, HERE);
@@ -201,7 +201,8 @@ fn sweeper_frees() {
         assert!(!shared.lock.abandon(&dead), "freed for somebody who does not own it");
     });
     let member = Member { row: 0, shared: &shared };
-    // Only if it is free: a thread that finds an owner asks whether it is dead, and so knows.
+    // The thread locks only a free lock: if it found an owner, it would learn of the death by
+    // asking whether the owner is alive.
     if shared.lock.owner().is_none()
         && let Some(mut guard) = shared.lock.try_lock(&member).unwrap()
         && guard.must_repair()

@@ -101,7 +101,7 @@ fn churn(shared: &Shared) {
     participant.leave();
 }
 
-/// Unlocks as soon as a thread sleeps on the lock.
+/// Holds the lock until a thread sleeps on it.
 fn hold_until_waited(shared: &Shared) {
     let participant = shared.region.join().unwrap();
     let lock = shared.lock();
@@ -262,7 +262,8 @@ fn fork_idle() -> u32 {
 /// Forks a child that runs a closure and kills itself.
 fn fork_that(run: impl FnOnce()) -> u32 {
     // SAFETY: the child only makes system calls and frees memory until it kills itself, so it
-    // cannot meet a lock that another thread held at the fork: the allocator's are free in a child.
+    // cannot meet a lock that another thread held at the fork: the allocator's locks are free in a
+    // child.
     match unsafe { nix::unistd::fork() }.unwrap() {
         nix::unistd::ForkResult::Parent { child } => child.as_raw().unsigned_abs(),
         nix::unistd::ForkResult::Child => {

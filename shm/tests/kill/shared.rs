@@ -147,8 +147,9 @@ impl Shared {
     /// Reads the segment under a pin, and again under a lease, if it may be read.
     fn read(&self, participant: &Participant) {
         let row = participant.id().row as usize;
-        // SAFETY: the row is the participant's, which is here and makes no other one at that time;
-        // all processes make the same tables, and nothing else writes those areas.
+        // SAFETY: the row belongs to this participant, which is alive and has no other view of the
+        // row at this time; all processes make the same tables, and nothing else writes those
+        // areas.
         let pins = unsafe { self.pins.row(row) }.unwrap();
         // SAFETY: the same.
         let leases = unsafe { self.leases.row(row) }.unwrap();

@@ -16,7 +16,7 @@ fn rows_are_taken_from_below_and_die_without_being_left() {
     let first = region.join().unwrap();
     let second = region.join().unwrap();
     let full = region.join().unwrap_err().to_string();
-    assert_eq!(full, "the region has its maximum of 2 participants already");
+    assert!(full.starts_with("the region has its maximum of 2 participants already"), "{full}");
     let (first_id, second_id) = (first.id(), second.id());
     assert_eq!((first_id.row, second_id.row), (0, 1));
     assert!(first.is_alive(second_id) && first.is_alive(first_id));
@@ -121,7 +121,8 @@ fn who_takes_part_or_died_elsewhere_is_refused() {
     assert!(here.area(1).is_none(), "the region handed out its own area");
 }
 
-/// Knows no other participant, and claims the last row that a lock's word can name, or the next.
+/// A participant in any row, such as the last row that a lock's word can name, or the row behind
+/// it. It takes all others to be alive.
 struct Far(u32, RegionId);
 
 impl Liveness for Far {
