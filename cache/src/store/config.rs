@@ -157,13 +157,13 @@ impl fmt::Display for ConfigError {
             }
             Self::Workers { max } => write!(f, "the number of workers must be 1 to {max}"),
             Self::GrowingShare => {
-                f.write_str("the share of growing records must be 1 to 90 percent of the budget")
+                f.write_str("`growing_percent` must be 1 to 90 percent of the budget")
             }
             Self::Variants { max } => {
-                write!(f, "the most variants of a resource must be 1 to {max}")
+                write!(f, "a resource must be allowed 1 to {max} variants (`variants_max`)")
             }
             Self::Zero => f.write_str(
-                "a window must have at least 1 byte, and an expected record at least 64 bytes",
+                "`window_bytes` must be at least 1, and `record_bytes_expected` at least 64",
             ),
         }
     }
@@ -208,7 +208,10 @@ impl fmt::Display for OpenError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Region(error) => error.fmt(f),
-            Self::Damaged { what, path: None } => write!(f, "the region is damaged: {what}"),
+            Self::Damaged { what, path: None } => write!(
+                f,
+                "the region without a file is damaged: {what}; restart all processes that share it"
+            ),
             Self::Damaged { what, path: Some(path) } => write!(
                 f,
                 "{}: the region is damaged: {what}; move the file away, and the next start makes \

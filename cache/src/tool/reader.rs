@@ -249,11 +249,16 @@ impl fmt::Display for StoreReadError {
             StoreReadError::OtherVersion { found } => {
                 write!(
                     f,
-                    "the store has version {found}; this program reads version {STORE_VERSION}"
+                    "the store has version {found}, but this program reads version \
+                     {STORE_VERSION}; use the version of the program that made the store"
                 )
             }
             StoreReadError::Damaged(what) => {
-                write!(f, "the store is damaged or not complete yet: {what}")
+                write!(
+                    f,
+                    "the store is damaged or not complete yet: {what}; try again once its server \
+                     has started"
+                )
             }
         }
     }
