@@ -10,23 +10,24 @@
 //!   counts as much as its promise or its spending, whichever is larger. A closed account counts as
 //!   much as its spending.
 //! - The spending of an account is the sum of its living [`Charge`]s.
-//! - The accounts of one share take more only while the bytes that are left are at least as many.
-//!   So sources of responses that arrive slowly leave room for the others: one leaves a half, two
-//!   leave a third.
+//! - The accounts of one share take more bytes only while the budget has at least as many bytes
+//!   left as they have taken. So sources of responses that arrive slowly leave room for the others:
+//!   one source leaves a half, two leave a third.
 //!
 //! The counters are `Relaxed`: they publish no data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The allocator's overhead for an allocation: its header, and half of its size class.
+/// The allocator's overhead for an allocation: its header, and the mean loss by rounding its size
+/// up.
 pub(super) const ALLOCATION_BYTES: u64 = 16;
 
 /// The bit of an account's state that is set while the account is open. The other bits are its
 /// spending.
 const OPEN: u64 = 1 << 63;
 
-/// The number of shares; sources beyond it use a share together.
+/// The number of shares. If there are more sources, several sources use one share.
 const SHARE_COUNT: usize = 64;
 
 /// The budget that all accounts of a process share.

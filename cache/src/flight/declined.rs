@@ -19,7 +19,7 @@ pub(super) const BYTES: usize = SETS * size_of::<[DeclinedEntry; WAYS]>();
 pub(super) struct DeclinedKey {
     /// The hash of the primary key.
     pub(super) primary: u64,
-    /// The hash of primary key, variant, and the callers that are declined.
+    /// The hash of the primary key, the variant, and the group of callers that are declined.
     pub(super) flight: u64,
 }
 

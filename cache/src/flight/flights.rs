@@ -98,9 +98,9 @@ pub struct JoinTerms {
     /// arrives. Otherwise such callers share neither flights nor declined keys with callers that
     /// need the whole response.
     pub is_part: bool,
-    /// Whether the response may be for the caller alone, although the caller may follow any
-    /// flight: its request has a cookie. If such a response is not storable, only such callers
-    /// are declined.
+    /// Whether the response may be for the caller alone, although the caller may follow any flight:
+    /// its request has a cookie. If the response is not storable, only callers with this flag are
+    /// declined.
     pub is_personal: bool,
 }
 
@@ -219,8 +219,9 @@ impl Flights {
             }
             (JoinPreview::Follow | JoinPreview::Lead, _) => {}
         }
-        // A flight that is not followed makes way for the caller's. Only if it was purged, it is
-        // detached too, and does not begin to store.
+        // The caller's flight replaces a flight that the caller does not follow. The replaced
+        // flight is also detached, so that it does not begin to store, but only if a purge may
+        // match it.
         let replaced = found.filter(|_| policy == JoinPolicy::Any || !may_follow);
         let replaced = replaced.map(|found| Arc::clone(found.flight));
         if let Some(replaced) = &replaced {
@@ -341,14 +342,14 @@ impl Flights {
         self.events.declined.fetch_add(1, Relaxed);
     }
 
-    /// Whether the whole response is arriving of which a part has the key `key`.
+    /// Whether `key` is the key of a part, and the whole response is arriving.
     pub(crate) fn is_whole_arriving(&self, key: FlightKey<'_>) -> bool {
         let shard = self.shard(key.hash).lock();
         self.whole_flight(&shard, key).is_some()
     }
 
-    /// The flight that brings the whole response, if its head has arrived and the key `key` is that
-    /// of a part.
+    /// The flight that fetches the whole response, if its head has arrived and `key` is the key of
+    /// a part.
     fn whole_flight<'a>(&self, shard: &'a Shard, key: FlightKey<'_>) -> Option<&'a Arc<Flight>> {
         let whole = FlightKey { is_part: false, ..key };
         let flight = shard.flight(self.flight_hash(whole), whole).filter(|_| key.is_part)?;
@@ -389,7 +390,8 @@ impl Flights {
         self.hash_state.hash_one((key.hash, key.variant, key.is_part))
     }
 
-    /// The key under which callers are declined that ask for the same, and are as personal.
+    /// The key under which callers with the same flight key and the same `is_personal` are
+    /// declined.
     fn declined_key(&self, key: FlightKey<'_>, is_personal: bool) -> DeclinedKey {
         let flight = self.hash_state.hash_one((self.flight_hash(key), is_personal));
         DeclinedKey { primary: key.hash, flight }

@@ -20,7 +20,7 @@ pub enum FollowOutcome {
     /// The stored record was validated and has this head. The record may have been removed since.
     Validated(RenewedHead),
     /// Fetch without collapsing: the response is not storable, or its window continued without this
-    /// follower. The reason is that of a response that is not storable.
+    /// follower. The reason is given only for a response that is not storable.
     Declined(Option<DeclineReason>),
     /// The fetch failed before any byte of the body could be read, with the leader's own code for
     /// the reason, if it gave one.
@@ -114,8 +114,8 @@ impl BodyReader {
         self.handle.poll_read(cx, bytes_max, out)
     }
 
-    /// Leaves the flight of a client that has its whole response without the body: it has not given
-    /// up. See [`FollowerWatch::was_served`](crate::FollowerWatch::was_served).
+    /// Leaves the flight because the client has its whole response without the body. The client has
+    /// not given up. See [`FollowerWatch::was_served`](crate::FollowerWatch::was_served).
     pub fn leave_served(self) {
         self.handle.serve();
     }

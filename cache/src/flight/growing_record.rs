@@ -35,7 +35,7 @@ pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
 /// bytes. Both are empty for a response that does not vary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariantKey {
-    /// The names that select a variant: one set of those of the resource.
+    /// The names that select a variant: one of the resource's sets of names.
     pub names: Vec<u8>,
     /// The selector of this variant: the values of the request under the names. Other names have
     /// other selectors.

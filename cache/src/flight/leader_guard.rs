@@ -106,8 +106,8 @@ impl LeaderGuard {
         self.settle(Phase::Declined(Some(reason)));
     }
 
-    /// Ends the flight of a response that is not storable, although the next one may be. Followers
-    /// fetch for themselves, and later fetches of the key are collapsed.
+    /// Ends the flight of a response that is not storable, although the next response may be.
+    /// Followers fetch for themselves, and later fetches of the key are collapsed.
     pub(crate) fn decline_once(self, reason: DeclineReason) {
         self.flights.unregister(&self.flight);
         self.settle(Phase::Declined(Some(reason)));
@@ -127,8 +127,8 @@ impl LeaderGuard {
         self.settle(Phase::Validated(renewed));
     }
 
-    /// Whether a body of `bytes` bytes is never stored: the limit for bodies, or the most room that
-    /// one share gets if nothing else takes any.
+    /// Whether a body of `bytes` bytes is never stored, because it exceeds the limit for bodies, or
+    /// the most room that one share gets if nothing else takes any.
     pub(crate) fn is_too_large(&self, bytes: u64) -> bool {
         let config = self.flights.config();
         let is_beyond_share =

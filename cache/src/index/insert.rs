@@ -56,7 +56,7 @@ pub(super) struct PublishedWord {
 }
 
 impl PublishedWord {
-    /// Of two records of a key the one with the higher rank stays. The location breaks a tie
+    /// Of two records of a key, the record with the higher rank stays. The location breaks ties
     /// between equal sequences, which should not exist.
     fn rank(self) -> (u64, u32) {
         (self.sequence, self.word.location())
@@ -117,7 +117,7 @@ impl<W: Words, R: Records> Index<W, R> {
         self.swap_exactly(slot, word, IndexWord::EMPTY, Relaxed)
     }
 
-    /// Replaces a record that was found by a record that is derived from it (a new head for the
+    /// Replaces the record of a hit by a new record that is derived from it (a new head for the
     /// same body). If the word of the old record was removed or changed before, the new record is
     /// not published. Returns whether the new record is in the index now.
     ///
@@ -195,8 +195,8 @@ impl<W: Words, R: Records> Index<W, R> {
         Ok(self.evict(row, (slot, victim), own.word).then_some(slot))
     }
 
-    /// Writes the own word into its slot if the slot's word names a record of the same key with a
-    /// lower sequence. Returns whether it did.
+    /// Writes the word of `own` into its slot if the slot's word names a record of the same key
+    /// with a lower sequence. Returns whether it did.
     fn replace_lower<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -247,7 +247,7 @@ impl<W: Words, R: Records> Index<W, R> {
         others.min_by_key(|(_, word)| (word.state() == WordState::Unchecked, word.uses()))
     }
 
-    /// Writes the own word into the victim's slot. Returns false if the victim's word has changed.
+    /// Writes `own` into the victim's slot. Returns false if the victim's word has changed.
     fn evict<P: Words>(&self, row: &PinRow<P>, victim: (usize, IndexWord), own: IndexWord) -> bool {
         let (slot, word) = victim;
         // ORDER: pairs with the acquire in `pin_word`: the record is whole.
@@ -264,8 +264,8 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// Searches for other records of the key after a word of this thread became live. Removes
-    /// records with a lower rank, or removes the own word if a record with a higher rank is live.
-    /// Returns whether the own word stays.
+    /// records with a lower rank, or removes this thread's word if a record with a higher rank is
+    /// live. Returns whether this thread's word stays.
     fn look_again<P: Words>(
         &self,
         row: &PinRow<P>,

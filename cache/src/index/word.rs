@@ -57,7 +57,7 @@ impl IndexWord {
         self.0
     }
 
-    /// Makes a word. `fingerprint` has 22 bits and is not zero; A `size_class` above
+    /// Makes a word. `fingerprint` has 22 bits and is not zero. A `size_class` above
     /// [`SIZE_CLASS_MAX`] is reduced to it.
     pub(super) fn new(
         fingerprint: u32,

@@ -209,7 +209,8 @@ impl<W: Words> PurgeRing<W> {
         self.check(noted, primary, matches) == PurgeVerdict::Purged
     }
 
-    /// Returns the newest purge in the ring that `matches`, and the number of later ones.
+    /// Returns the newest purge in the ring for which `matches` returns true, and the number of
+    /// later purges.
     pub(crate) fn find_last(
         &self,
         mut matches: impl FnMut(&Predicate<'_>) -> bool,

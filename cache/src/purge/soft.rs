@@ -32,7 +32,7 @@ impl<W: Words> PurgeRing<W> {
     ) -> PurgeVerdict {
         let _ = marks.freeze();
         // ORDER: pairs with the fence "purge.walk" in `announce`. A soft purge announces itself,
-        // then marks; we freeze, then check. If we froze after the mark we see the purge.
+        // then marks; we freeze, then check. If we froze after the mark, we see the purge.
         acquire_fence("purge.frozen");
         self.check(noted, primary, matches)
     }

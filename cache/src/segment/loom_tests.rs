@@ -165,7 +165,8 @@ fn pinned_and_reused() {
     reader.join().unwrap();
 }
 
-/// One thread frees the segment that another one has read, and a third one claims and writes it.
+/// One thread frees the segment that another thread has read, and a third thread claims and writes
+/// it.
 fn freed_and_claimed() {
     let store = store_with_record(1);
     let (reading, reclaiming) = (Arc::clone(&store), Arc::clone(&store));

@@ -406,7 +406,7 @@ impl BodyHandles {
         match state {
             HandleState::Pinned { segment, .. } => {
                 assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
-                // SAFETY: its pin was kept in `pin_again`, and the slot that stood for it is gone.
+                // SAFETY: the pin was kept in `pin_again`, and the slot no longer stands for it.
                 unsafe { pins.unpin(segment as usize) };
                 debug_assert!(self.pinned_count.get() > 0, "each pin of a slot is counted");
                 self.set_pinned_count(self.pinned_count.get() - 1);

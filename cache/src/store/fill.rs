@@ -76,12 +76,12 @@ struct LongFill {
 }
 
 impl StoreWorker {
-    /// Collapses a fetch with others of the same key: `primary`, and `variant` if the names are
-    /// known, which is a list of the selectors of the request. `known` is the stored record that
+    /// Collapses a fetch with other fetches of the same key: `primary`, and `variant`, which is the
+    /// list of the request's selectors if the names are known. `known` is the stored record that
     /// the caller found and wants to validate, or `None` if it found no record. The fetch is
-    /// collapsed only if this has not changed: after a record is purged, no later caller may get
-    /// its contents. With [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller leads
-    /// beside other leaders of the key.
+    /// collapsed only if the store has not changed since: after a record is purged, no later caller
+    /// may get its contents. With [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller
+    /// leads beside other leaders of the key.
     pub fn collapse(
         &self,
         primary: &[u8],
@@ -161,8 +161,8 @@ impl Leader {
         self.guard.decline(now_ms, reason);
     }
 
-    /// Ends the fetch of a response that is not storable, although the next one may be. Followers
-    /// fetch for themselves, and later fetches of the key are collapsed.
+    /// Ends the fetch of a response that is not storable, although the next response may be.
+    /// Followers fetch for themselves, and later fetches of the key are collapsed.
     pub fn decline_once(self, reason: DeclineReason) {
         self.guard.decline_once(reason);
     }

@@ -58,14 +58,14 @@ impl StoreWorker {
         is_short.then(|| LongBody::new(self.inner.shared.next_sequence(), bytes, fragment_bytes))
     }
 
-    /// Returns the first missing fragment of these. If there are very many, only the first of them
-    /// are looked up.
+    /// Returns the first missing fragment among `numbers`. If these are very many, only the first
+    /// of them are looked up.
     pub fn first_missing(&self, long: &LongBody, mut numbers: Range<u32>) -> Option<u32> {
         let sought = numbers.by_ref().take(SOUGHT_MAX);
         sought.into_iter().find(|number| !self.has_fragment(long, *number))
     }
 
-    /// Returns the first missing fragments of these that follow one another.
+    /// Returns the first run of missing fragments among `numbers`.
     pub fn missing_run(&self, long: &LongBody, numbers: Range<u32>) -> Option<Range<u32>> {
         let first = self.first_missing(long, numbers.clone())?;
         let next = (first + 1..numbers.end).find(|number| self.has_fragment(long, *number));
@@ -87,8 +87,8 @@ impl StoreWorker {
         self.inner.shared.flights.decline_all(key, declined);
     }
 
-    /// Collapses the fetch of a unit of a stored body with others of the unit. `wanted` is the
-    /// fragment of the unit that the caller has not found.
+    /// Collapses the fetch of a unit of a stored body with other fetches of the unit. `wanted` is
+    /// the fragment of the unit that the caller has not found.
     pub fn collapse_fragments(
         &self,
         long: &LongBody,
@@ -168,7 +168,8 @@ pub struct FragmentReader {
 }
 
 impl FragmentReader {
-    /// Makes a reader from that of a flight of [`StoreWorker::collapse_fragments`].
+    /// Makes a reader from the reader of a flight that [`StoreWorker::collapse_fragments`] has
+    /// joined.
     pub fn new(reader: BodyReader) -> Option<FragmentReader> {
         let start = u64::from_le_bytes(reader.head().try_into().ok()?);
         let end = start.checked_add(reader.body_bytes()?)?;

@@ -14,7 +14,7 @@ use crate::segment::{HeaderKind, Record, SegmentQueue};
 const ATTEMPTS_MAX: usize = 8;
 
 /// The stale-from time of a base, which never becomes stale: a base is valid as long as one of its
-/// variants.
+/// variants is.
 const NEVER: u64 = u64::MAX;
 
 /// The record under the primary key of a variant that is to be stored.

@@ -54,7 +54,8 @@ impl Orphans {
         }
     }
 
-    /// Whether these orphans are all of `other` or a part of it.
+    /// Whether both are the fragments of one body, or the same variants. `self` may be a part of
+    /// `other`.
     fn are_of(&self, other: &Orphans) -> bool {
         match (self, other) {
             (Orphans::Fragments(own, _), Orphans::Fragments(other, _)) => own == other,

@@ -182,7 +182,7 @@ impl RecordIndex {
 
     /// Looks up the record of a variant that the base names. A variant that the base no longer
     /// names is being removed, or remained after a death. Purges do not reach such a variant, so no
-    /// lookup may find it. If the base names the same values again, they have another number.
+    /// lookup may find it. If the base names the same values again, the variant has another number.
     pub(crate) fn find_variant(
         &self,
         primary: &[u8],

@@ -171,7 +171,8 @@ impl WorkerInner {
     }
 
     /// Whether a response that was received later was stored while this one arrived. The sequence
-    /// keeps a step of the clock from making stored responses later than all that follow.
+    /// counts too: after the clock was set back, older responses would otherwise seem to be later
+    /// than all that follow.
     fn is_superseded(&self, response: &Response<'_>) -> bool {
         let is_later = |pinned: &PinnedRecord<'_>| {
             let header = &pinned.record().header;
@@ -195,7 +196,8 @@ impl WorkerInner {
         self.put(&response.put(response.primary, response.head), response.queue)
     }
 
-    /// Whether `is_wanted` holds for any stored variant that the record names. Only bases name any.
+    /// Whether `is_wanted` holds for any stored variant that the record names. Only bases name
+    /// variants.
     fn has_variant(
         &self,
         primary: &[u8],

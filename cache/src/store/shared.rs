@@ -187,7 +187,8 @@ impl Shared {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
     }
 
-    /// Returns the sequence of the last insert. Records that are stored later have higher ones.
+    /// Returns the sequence of the last insert. Records that are stored later have higher
+    /// sequences.
     pub(crate) fn last_sequence(&self) -> u64 {
         self.store.word(word::SEQUENCE).load(Relaxed)
     }

@@ -41,7 +41,7 @@ pub(crate) struct VariantId([u8; ID_BYTES]);
 /// The decoded body of a base: the ids of the variants that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BaseBody<'a> {
-    /// The oldest first.
+    /// The ids, the oldest first.
     ids: &'a [[u8; ID_BYTES]],
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct NamedVariants {
 }
 
 impl VariantId {
-    /// `number` is a sequence of the store that nothing else has.
+    /// Makes an id. `number` is a sequence of the store that nothing else has.
     pub(crate) fn new(number: u64, hash: &[u8; HASH_BYTES]) -> VariantId {
         let mut id = [0; ID_BYTES];
         id[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
@@ -68,7 +68,7 @@ impl<'a> NameSets<'a> {
         NameSets(head)
     }
 
-    /// The sets, the first one that was added first.
+    /// The sets, in the order in which they were added.
     pub(crate) fn iter(self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.0;
         std::iter::from_fn(move || {

@@ -6,7 +6,7 @@ use std::fmt;
 use super::record::{check, has_tag};
 use super::{TERMS_MAX, TagsError};
 
-/// Operators are encoded as bytes that are larger than the length of any tag.
+/// The byte of `not`. The bytes of operators are larger than the length of any tag.
 const NOT: u8 = 253;
 const AND: u8 = 254;
 const OR: u8 = 255;

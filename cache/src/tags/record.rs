@@ -10,8 +10,8 @@ pub struct RecordTags {
     bytes: Vec<u8>,
 }
 
-/// Why a response cannot be stored with its tags. Then it is not stored at all: stored without one
-/// of the tags, it would be missed by a purge by that tag.
+/// Why a response cannot be stored with its tags. Such a response is not stored at all: without one
+/// of its tags, it would be missed by a purge by that tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsError {
     /// There are too many tags.

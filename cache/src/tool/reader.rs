@@ -129,7 +129,7 @@ impl StoreReader {
         self.get(&fragment_key(long.id(), number))
     }
 
-    /// Shows the live records, bucket by bucket, until `show` breaks off.
+    /// Shows the live records, bucket by bucket, until `show` returns `Break`.
     ///
     /// A key that stays in the index is shown, and no key is shown twice. If a key has several live
     /// records, the first record that the listing reaches is shown, and the others are left out. A

@@ -18,7 +18,7 @@ type SelectedRecord = (Seen, Option<Vec<u8>>);
 /// The time at which each test starts.
 const START: u64 = 1_000_000;
 
-/// Body handles held at a time.
+/// The largest number of body handles that an actor holds at a time.
 const LENT_MAX: usize = 12;
 
 /// The state that all actors share.
@@ -34,7 +34,7 @@ pub(crate) struct Cast {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variants {
     OfSomeKeys,
-    /// Of all keys, and most purges are by the tag of a value, so that they leave the bases.
+    /// All keys have variants, and most purges are by the tag of a value, so that the bases stay.
     OfAllKeys,
 }
 
@@ -124,8 +124,9 @@ impl<W: Words> Actor<W> {
         Ok(())
     }
 
-    /// Whether a response that does not vary is one for this value. Each value has versions of its
-    /// own, so it is none for the other values of a key with variants.
+    /// Whether a response that does not vary answers a request with this value. Each value has
+    /// versions of its own, so the response answers no request with another value of a key with
+    /// variants.
     fn takes_plain(&self, key: u32, value: u32) -> bool {
         value == PLAIN || !self.cast.has_variants(key)
     }

@@ -195,7 +195,7 @@ impl Looked {
 }
 
 /// Looks up a key for a request with a value, and reads all records that the request selects.
-/// `takes_plain`: whether a variant that does not vary counts as one of those.
+/// `takes_plain` tells whether the request also selects a response that does not vary.
 pub(crate) fn look(
     worker: &StoreWorker,
     key: &[u8],

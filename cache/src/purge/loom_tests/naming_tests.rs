@@ -98,7 +98,7 @@ fn purge_beside(naming: &Arc<Naming>, work: fn(&Naming), other: fn(&Naming)) {
     naming.assert_purged();
 }
 
-/// A record is stored. Its variant loses its name, and another fill of it gives it one.
+/// A record is stored. Its variant loses its name, and another fill names the variant again.
 fn named_again(next_number: u64, take_name: fn(&Naming)) {
     let naming = Naming::new(next_number);
     naming.world.word.store(live(STALE), Relaxed);
@@ -137,7 +137,7 @@ fn stored_late(next_number: u64) {
         },
         |naming| {
             naming.take_name();
-            // It stands also for a removal of the old record before the variant is named again.
+            // This also stands for a removal of the old record before the variant is named again.
             naming.remove(FIRST);
             naming.name();
         },

@@ -32,9 +32,9 @@ fn is_found(worker: &StoreWorker, value: &[u8]) -> bool {
     }
 }
 
-/// A thread that has named its variant is slow. Others take the name away, so that a purge does not
-/// reach the record that it stores then, and it dies before it notices. Then the variant is named
-/// again.
+/// A thread that has named its variant is slow. Other threads take the name away, so a purge does
+/// not reach the record that the slow thread then stores. The slow thread dies before it notices.
+/// Then the variant is named again.
 #[test]
 fn a_variant_stored_after_it_lost_its_name_is_not_found_when_it_is_named_again() {
     let purges: [(&str, Purge); 3] = [

@@ -33,7 +33,7 @@ fn lead_with(worker: &StoreWorker, own: &[&[u8]]) -> Leader {
     }
 }
 
-/// Stores a response for a request that selects only this one.
+/// Stores a response for a request that selects only this response.
 fn put_one(worker: &StoreWorker, case: Case<'_>) -> bool {
     let none: &[u8] = b"none";
     fill(lead_with(worker, &[case.1, none, none]), case.2, base(case), b"body")
@@ -102,7 +102,7 @@ fn a_response_that_was_purged_does_not_come_back_as_a_variant() {
     }
 }
 
-/// Such a mark is no purge, so that only the record has it.
+/// The mark of a single record is no purge, so no other record shows it.
 #[test]
 fn a_response_that_was_marked_as_stale_does_not_come_back_without_its_mark() {
     let (store, worker) = open(32 << 20);
@@ -138,7 +138,7 @@ fn the_copy_of_a_response_keeps_its_times_and_tags_and_body() {
     assert_sound(&store);
 }
 
-/// Otherwise a request could select the outdated variant again and again.
+/// If the older variants stayed, requests could select them again and again.
 #[test]
 fn a_response_ends_the_older_variants_that_its_request_selects() {
     let (store, worker) = open(32 << 20);
