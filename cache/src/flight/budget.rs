@@ -241,7 +241,7 @@ mod tests {
         let beyond = promised.charge(70).unwrap();
         assert_eq!(budget.taken_bytes(), 70, "bytes beyond the promise are taken");
         drop(beyond);
-        assert_eq!(budget.taken_bytes(), 60, "and given back");
+        assert_eq!(budget.taken_bytes(), 60, "bytes beyond the promise were not given back");
         let held = promised.charge(20).unwrap();
         promised.close();
         assert_eq!(budget.taken_bytes(), 20, "held bytes outlive the promise");

@@ -139,7 +139,7 @@ fn removed_keys_are_in_no_map_and_a_full_map_says_so() {
         scene.part.insert_keys(&ordered).err()
     });
     assert_eq!(refused, Some(MapError::Full));
-    assert!(entered.len() > 100, "{} were entered", entered.len());
+    assert!(entered.len() > 100, "{} records were inserted", entered.len());
     for sequence in entered {
         let (primary, tags) = (key(sequence), tags.as_bytes());
         let ordered = RecordKeys { primary: primary.as_bytes(), has_key: true, sequence, tags };

@@ -213,7 +213,7 @@ pub(crate) fn look(
     for set in base.name_sets() {
         let number = (0..2).find(|number| names(*number) == set);
         if number.is_none() && !set.is_empty() {
-            return Err(format!("{set:?} are no names"));
+            return Err(format!("the base has the unknown names {set:?}"));
         }
         let own = match number.is_none() && !takes_plain {
             true => b"none".to_vec(),

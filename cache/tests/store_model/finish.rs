@@ -13,7 +13,7 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
     let named = worker.named();
     let named_bytes: u64 = named.iter().map(|named| named.record_bytes).sum();
     if named_bytes != stats.live_bytes {
-        return Err(format!("{named_bytes} bytes are named: {stats:?}"));
+        return Err(format!("the index names {named_bytes} bytes, not those of {stats:?}"));
     }
     if let Some(named) = named.iter().find(|named| !named.is_live || !named.is_whole) {
         return Err(format!("{named:?}"));
@@ -32,7 +32,7 @@ pub(crate) fn check_live(store: &Store, worker: &StoreWorker) -> Result<(), Stri
 pub(crate) fn check_empty(store: &Store, worker: &StoreWorker) -> Result<(), String> {
     check_live(store, worker)?;
     if let Some(named) = worker.named().iter().find(|named| !named.is_fragment) {
-        return Err(format!("it was purged: {named:?}"));
+        return Err(format!("the index still names {named:?} after all purges"));
     }
     worker.empty();
     let (stats, phases, pin_count) = (store.stats(), store.phases(), store.pin_count());

@@ -202,12 +202,12 @@ impl<'a> Play<'a> {
         let is_stored = filling.finish();
         let possible = &mut self.possible[label.key as usize];
         if is_stored && possible.purge_count != purge_count {
-            return Err(format!("{label:?} was stored, and purged while it came"));
+            return Err(format!("{label:?} was stored after its purge"));
         }
         if is_stored {
             possible.stored(names, label);
         }
-        self.totals.count(if is_stored { "stored" } else { "stored in vain" }, 1);
+        self.totals.count(if is_stored { "stored" } else { "not stored" }, 1);
         if !is_stored {
             return Ok(());
         }
@@ -309,7 +309,10 @@ impl<'a> Play<'a> {
             self.workers[piece.worker].turn(self.now, |tag| _ = lost.insert(tag));
         }
         if self.lost.contains(&piece.tag) != is_lost || piece.lent.len() != piece.left.len() {
-            return Err(format!("lost: {is_lost}, but told otherwise; {:?}", piece.lent));
+            return Err(format!(
+                "lost: {is_lost}, but the turn reported otherwise; {:?}",
+                piece.lent
+            ));
         }
         if is_lost {
             return Ok(());
@@ -341,7 +344,7 @@ impl<'a> Play<'a> {
         let (leader, mut follower) = match joined {
             CollapseResult::Leader(leader, follower) => (leader, follower),
             CollapseResult::Stored => {
-                return Err("the record found just now is not current".to_owned());
+                return Err("the record that a lookup has just found is not current".to_owned());
             }
             CollapseResult::Follower(_) | CollapseResult::Declined(_) => return Ok(()),
         };
@@ -356,11 +359,11 @@ impl<'a> Play<'a> {
         leader.validated(&label.head(), times, None);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(FollowOutcome::Validated(renewed)) = follower.poll_outcome(&mut cx) else {
-            return Err("not validated".to_owned());
+            return Err("the validation did not reach its follower".to_owned());
         };
         if renewed.sequence.is_some() {
             if operation.choice % 16 < 2 {
-                return Err(format!("{label:?} was validated, and purged while it came"));
+                return Err(format!("{label:?} was validated after its purge"));
             }
             self.possible[key as usize].stored(names, label);
             self.totals.count("renewed", 1);
@@ -375,7 +378,7 @@ impl<'a> Play<'a> {
         self.possible[key as usize].purged();
         match self.workers[worker].lookup(&bytes) {
             Lookup::Miss => Ok(()),
-            found => Err(format!("{found:?} was purged")),
+            found => Err(format!("{found:?} was found after its purge")),
         }
     }
 
@@ -411,7 +414,7 @@ impl<'a> Play<'a> {
         let purged = self.workers[worker].purge_selected(selection, is_soft, &mut |_| ());
         let purged = purged.map_err(|busy| busy.to_string())?;
         if (weighed.records, weighed.bytes) != (purged.records, purged.bytes) {
-            return Err(format!("{weighed:?} were counted, and then purged {purged:?}"));
+            return Err(format!("{weighed:?} were counted, but then {purged:?} were purged"));
         }
         self.totals.count("purged by prefix or tag", purged.records);
         let meant: Vec<_> = (0..self.setting.keys as u32).filter(|key| is_meant(*key)).collect();
@@ -424,10 +427,10 @@ impl<'a> Play<'a> {
         let left = self.workers[worker].weigh_selected(selection, 3, &mut |_| ());
         let left = left.map_err(|error| error.to_string())?;
         if !is_soft && left.walked.records > 0 {
-            return Err(format!("{left:?} were purged"));
+            return Err(format!("{left:?} were found after their purge"));
         }
         meant.iter().try_for_each(|key| match (self.look(worker, *key, 0)?.chosen(), is_soft) {
-            (Some(found), false) => Err(format!("{found:?} was purged")),
+            (Some(found), false) => Err(format!("{found:?} was found after its purge")),
             _ => Ok(()),
         })
     }
@@ -441,7 +444,7 @@ impl<'a> Play<'a> {
         let looked = self.look(worker, key, value)?;
         match looked.found.iter().find(|(_, found)| found.known == seen.known) {
             None => Ok(()),
-            Some((_, found)) => Err(format!("{found:?} was forgotten")),
+            Some((_, found)) => Err(format!("{found:?} was found after it was forgotten")),
         }
     }
 
@@ -458,7 +461,7 @@ impl<'a> Play<'a> {
         for worker in &self.workers {
             let turn = || worker.turn(self.now, |tag| _ = lost.insert(tag));
             if std::iter::repeat_with(turn).take(TURNS_MAX).all(|is_more| is_more) {
-                return Err(format!("there is always more to do: {:?}", self.store.stats()));
+                return Err(format!("maintenance never ends: {:?}", self.store.stats()));
             }
         }
         Ok(())

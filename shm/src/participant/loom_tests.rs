@@ -79,7 +79,7 @@ fn one_joins_and_dies_while_one_joins() {
     let dying = thread::spawn(move || other.join().is_some());
     let joined = table.join().is_some();
     let died = dying.join().unwrap();
-    assert!(!(joined && died), "two got a row that nobody swept");
+    assert!(!(joined && died), "two participants got a row that was not swept in between");
 }
 
 /// One participant leaves, and the next one joins in its row. A list must not show the facts of one
@@ -122,7 +122,7 @@ struct Dying {
 impl Dying {
     fn sweep(&self) -> u32 {
         let clean_up = |dead| {
-            assert_eq!(dead, self.id, "swept somebody who lives");
+            assert_eq!(dead, self.id, "swept a living participant");
             assert_eq!(self.owned.load(Relaxed), 5, "cleans up before the dead one's last store");
             self.cleaned_count.fetch_add(1, Relaxed);
         };

@@ -70,7 +70,8 @@ impl<'a> RegionPath<'a> {
         let (parent, name) = file::split(path)?;
         if [NEW, DAMAGED].iter().any(|suffix| name.as_bytes().ends_with(suffix.as_bytes())) {
             let what = format!(
-                "names that end in {NEW} or {DAMAGED} belong to files beside a region; choose another name"
+                "names that end in {NEW} or {DAMAGED} belong to files beside a region; choose \
+                 another name"
             );
             return Err(RegionError::at(Some(path), RegionErrorKind::Spec { what }));
         }

@@ -135,7 +135,7 @@ fn what_cannot_be_used_is_replaced_and_named() {
             damaged("the checksum of its header is wrong"),
         ),
         (
-            "a barrier that nobody knows",
+            "an unknown barrier",
             Box::new(move |head| sealed(&word_at(offset::BARRIER, 9), head)),
             damaged("its barrier is unknown"),
         ),

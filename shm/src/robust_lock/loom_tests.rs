@@ -198,7 +198,7 @@ fn sweeper_frees() {
         shared.die_inside(1);
         // The other thread may have detected the death itself.
         shared.lock.abandon(&dead);
-        assert!(!shared.lock.abandon(&dead), "freed for somebody who does not own it");
+        assert!(!shared.lock.abandon(&dead), "freed for a participant that does not own the lock");
     });
     let member = Member { row: 0, shared: &shared };
     // The thread locks only a free lock: if it found an owner, it would learn of the death by

@@ -237,7 +237,7 @@ fn a_body_that_has_stopped_is_not_joined_and_still_stored() {
         let terms = JoinTerms { stalled_ms: 100, ..terms_at(now_ms) };
         flights.join(key(b"a", None), terms, &Nothing)
     };
-    assert!(matches!(join(10_000), JoinResult::Follow(_)), "a response is waited for");
+    assert!(matches!(join(10_000), JoinResult::Follow(_)), "the wait for a response is no stall");
     let mut writer = begin(lead, b"old", None);
     let mut first = reader(first);
     // The first caller that sees the body starts the clock.
@@ -246,8 +246,10 @@ fn a_body_that_has_stopped_is_not_joined_and_still_stored() {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(writer.poll_room(&mut cx, 10_099).is_ready());
     writer.append(b"abc").unwrap();
-    assert!(matches!(join(10_198), JoinResult::Follow(_)), "it has moved");
-    let JoinResult::Lead(lead, _) = join(10_199) else { panic!("it has not moved for 100 ms") };
+    assert!(matches!(join(10_198), JoinResult::Follow(_)), "the body has moved");
+    let JoinResult::Lead(lead, _) = join(10_199) else {
+        panic!("the body has not moved for 100 ms")
+    };
     assert!(writer.is_storing());
     let new = begin(lead, b"new", None);
     let JoinResult::Follow(follower) = join(10_199) else { panic!("there is a new leader") };

@@ -23,10 +23,10 @@ fn the_last_follower_that_leaves_wakes_the_watch() {
     let (first, second) = (reader(first), reader(second));
     assert!(watch.poll_unfollowed(&mut cx).is_pending() && watch.has_followers());
     drop(first);
-    assert_eq!(count.0.load(Relaxed), 0, "one follows");
-    assert!(!watch.withdraw(), "one follows");
+    assert_eq!(count.0.load(Relaxed), 0, "the second reader still follows");
+    assert!(!watch.withdraw(), "the second reader still follows");
     drop(second);
-    assert_eq!(count.0.load(Relaxed), 1, "none follows");
+    assert_eq!(count.0.load(Relaxed), 1, "the last reader has left");
     assert!(watch.poll_unfollowed(&mut cx).is_ready() && !watch.has_followers());
     drop((writer, watch));
     check_at_rest(&flights);

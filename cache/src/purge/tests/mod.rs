@@ -139,7 +139,7 @@ fn as_many_newer_purges_as_slots_count_as_a_match() {
 #[test]
 fn a_ring_that_has_lost_purges_still_tells_those_of_other_sites() {
     let made = made(SLOTS);
-    assert_ne!(site_of(b"ours\0a"), site_of(b"theirs\0a"), "the names are chosen so");
+    assert_ne!(site_of(b"ours\0a"), site_of(b"theirs\0a"), "the two sites share a word");
     made.purge(b"ours\0purged");
     let flood = |noted| {
         for number in 0..3 * SLOTS as u64 {

@@ -49,7 +49,7 @@ impl Life {
                 }
                 None => false,
             },
-            // SAFETY: row 1 counts as ended; its open segment is used no more.
+            // SAFETY: row 1 counts as ended; its open segment is not used any more.
             Step::Suspect => unsafe { segments.suspect(0, 1) }.is_ok(),
             Step::Adopt => {
                 // SAFETY: as above.
