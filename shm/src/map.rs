@@ -15,7 +15,7 @@ pub(crate) const WORD_BYTES: usize = size_of::<AtomicU64>();
 // A mapping begins on a page, so a word is aligned if its offset is; and no platform pads the type.
 const _: () = assert!(WORD_BYTES == 8 && align_of::<AtomicU64>() == 8);
 
-/// A mapping whose words are only accessed as atomics, by this process and by every other.
+/// A mapping whose words every process accesses only as atomics.
 #[derive(Debug)]
 pub(crate) struct Words {
     map: MmapRaw,

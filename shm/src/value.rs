@@ -34,13 +34,13 @@ impl HistogramValue {
         self.buckets.iter().fold(0, |sum, bucket| sum.wrapping_add(bucket.count))
     }
 
-    /// The mean of all values; `None` if there are none.
+    /// The mean of all values; `None` if there are no values.
     pub fn mean(&self) -> Option<f64> {
         let count = self.count();
         (count > 0).then(|| self.sum as f64 / count as f64)
     }
 
-    /// The bucket that contains the given percentile of the values; `None` if there are none.
+    /// The bucket that contains the given percentile of the values; `None` if there are no values.
     pub fn percentile(&self, percent: u8) -> Option<Bucket> {
         let wanted = u128::from(self.count()) * u128::from(percent.min(100));
         let mut seen: u128 = 0;

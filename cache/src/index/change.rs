@@ -53,9 +53,9 @@ impl<W: Words, R: Records> Index<W, R> {
         slots.filter(|slot| self.remove_at(row, *slot, |_| true, &mut matches)).count()
     }
 
-    /// Removes the record of a slot if `matches` returns true, and a word that names a location in
-    /// no segment. If the record moves or becomes live before its word is removed, `matches` is
-    /// called again, with the moved record. Returns whether a record was removed.
+    /// Removes the word in a slot if `matches` returns true for its record, or if the word names a
+    /// location in no segment. If the record moves or becomes live before its word is removed,
+    /// `matches` is called again, with the moved record. Returns whether a record was removed.
     ///
     /// # Panics
     /// If there is no such slot.

@@ -9,7 +9,7 @@ use super::predicate::Predicate;
 /// The number of words that hold the number of a last purge. In models there are few.
 pub(super) const SITE_WORDS: usize = if cfg!(loom) { 2 } else { 256 };
 
-/// The word of the site of a key. Keys without a zero byte have one site together.
+/// The word of the site of a key. All keys without a zero byte share one site.
 pub(super) fn site_of(key: &[u8]) -> usize {
     let name = name_of(key).unwrap_or_default();
     // FNV-1a. Processes with different versions of a hasher would not agree on the words.

@@ -57,7 +57,7 @@ impl Leader {
 
 impl WorkerInner {
     /// Stores a copy of a variant under another selector. Returns the sequence of the copy; `None`
-    /// if there is none. A body in fragments has one head, so it is not copied.
+    /// if no copy is stored. A body in fragments has one head, so it is not copied.
     fn copy_variant(
         &self,
         (primary, list): (&[u8], Option<&[u8]>),

@@ -209,7 +209,7 @@ impl Leader {
         }
     }
 
-    /// Begins to store some missing fragments of a stored body. The leader is one of
+    /// Begins to store some missing fragments of a stored body. The leader comes from
     /// [`StoreWorker::collapse_fragments`]. Followers read the fragments as one body, whose head is
     /// the position of its first byte in the stored body: see
     /// [`FragmentReader`](crate::FragmentReader).

@@ -115,9 +115,9 @@ impl Leader {
     /// later callers find it.
     ///
     /// # Errors
-    /// The response is not stored: it was purged, another one was stored since the leader began,
-    /// the whole response is arriving, or there is no room. The leader is returned, whose followers
-    /// still wait.
+    /// The response is not stored: it was purged, another response was stored since the leader
+    /// began, the whole response is arriving, or there is no room. The leader is returned, whose
+    /// followers still wait.
     pub fn store_partial(
         self,
         head: &[u8],

@@ -18,7 +18,7 @@ pub(crate) const WORKERS: u32 = 4;
 const CAST: Cast =
     Cast { actors: WORKERS, keys: 400, body_bytes_max: 30_000, variants: Variants::OfSomeKeys };
 
-/// A key for each worker, so that it often has three variants, of which its base names two.
+/// One key for each worker, so that a key often has three variants. Its base names two of them.
 const VARIANTS_CAST: Cast =
     Cast { actors: WORKERS, keys: WORKERS, body_bytes_max: 2000, variants: Variants::OfAllKeys };
 pub(crate) const VARIANTS_MAX: usize = 2;

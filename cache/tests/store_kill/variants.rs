@@ -24,8 +24,8 @@ const FIRST: (&str, &str) = ("first", "red");
 const SECOND: (&str, &str) = ("second", "blue");
 const THIRD: (&str, &str) = ("third", "green");
 
-/// The steps of storing a variant under a base that names two others: the base that names it is
-/// stored, then the variant.
+/// The steps of storing a variant under a base that names two others: first the base is stored with
+/// the name of the new variant, then the variant.
 const STEPS: &[&str] = &[
     "store.entered",
     "store.appended",

@@ -23,8 +23,8 @@ struct World {
     lock: Mutex<()>,
     /// For each key, the version at the origin, which only grows.
     origin: [AtomicU64; KEYS],
-    /// For each key, the stored version times two, plus two, and plus one while it is unchecked; or
-    /// `EMPTY`.
+    /// For each key, `EMPTY`, or twice the stored version plus two, and one more while the version
+    /// is unchecked.
     stored: [AtomicU64; KEYS],
     /// For each key, the version after its last acknowledged purge.
     acknowledged: [AtomicU64; KEYS],

@@ -32,7 +32,7 @@ fn version(worker: &StoreWorker, value: &[u8]) -> RecordVersion {
     }
 }
 
-/// Confirms the variant `one` for requests that select `two`. Returns whether there is a copy.
+/// Confirms the variant `one` for requests that select `two`. Returns whether a copy is stored.
 fn confirm(leader: Leader, known: RecordVersion) -> bool {
     let copy = base(b"two");
     let confirmed = ConfirmedVariant { selector: b"one", known, copy: &copy };
