@@ -270,8 +270,8 @@ fn two_concurrent_purges_both_count() {
     holds_within(Some(3), "purge: two purges, one fill", two_purges);
 }
 
-/// The purge of our key is announced. While it is read, two other purges are announced, and the
-/// second overwrites its slot.
+/// The purge of our key is announced. While its slot is read, two other purges are announced, and
+/// the second one overwrites that slot.
 fn overwritten() {
     let world = world(2);
     world.purges.announce(Predicate::Key(&OURS));

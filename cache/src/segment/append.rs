@@ -31,7 +31,7 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) kind: HeaderKind,
     pub(crate) sequence: u64,
     pub(crate) purge_noted: u32,
-    /// Unix seconds.
+    /// The time at which the response was received, in Unix seconds.
     pub(crate) response_time: u32,
     pub(crate) marks: RecordMarks,
     pub(crate) key: &'a [u8],

@@ -62,7 +62,7 @@ pub(crate) struct RecordHeader {
     pub(crate) body_bytes: u32,
     /// The low half of `purge_seq`, as noted before the origin was asked.
     pub(crate) purge_noted: u32,
-    /// Unix seconds.
+    /// The time at which the response was received, in Unix seconds.
     pub(crate) response_time: u32,
     pub(crate) checksum: u32,
 }

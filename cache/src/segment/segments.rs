@@ -41,7 +41,7 @@ impl<W: Words> Segments<W> {
         Ok(Segments { table, data: SegmentData::new(data, geometry)? })
     }
 
-    /// How memory is divided.
+    /// The number and the size of the segments.
     pub(crate) fn geometry(&self) -> Geometry {
         self.data.geometry()
     }

@@ -29,7 +29,7 @@ const DRAINING: u64 = 3;
 const STATE_BITS: u64 = 0b11 << 34;
 const UNIT_WORDS: usize = UNIT_BYTES as usize / 8;
 
-/// A store with some records. `KEY` is one of them, and it is not the last one of its segment.
+/// A store with some records. `KEY` is the key of one that is not the last record of its segment.
 struct Made {
     store: Store,
     worker: StoreWorker,
