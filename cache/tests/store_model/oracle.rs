@@ -14,7 +14,7 @@ pub(crate) struct Possible {
     stored: BTreeMap<(Option<u32>, u32), Label>,
     /// The number of purges of the key, including soft purges.
     pub(crate) purge_count: u32,
-    /// Softly purged versions, and their renewals at that time.
+    /// The softly purged versions, each with its number of renewals at the time of the purge.
     soft: BTreeSet<(u32, u32)>,
 }
 

@@ -66,7 +66,7 @@ pub enum RegionErrorKind {
     },
     /// The region needs `membarrier` among processes, which this version does not use.
     NoMembarrier,
-    /// A file that was opened for reading only is not a region of this boot and this layout
+    /// The file cannot be opened for reading only: it is no region of this boot and this layout
     /// version.
     Unusable {
         /// The reason.

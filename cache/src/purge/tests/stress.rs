@@ -15,7 +15,7 @@ const FILLERS: usize = 2;
 const PURGES: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
 const EMPTY: u64 = 0;
 
-/// A hundred times the fills that a thread makes while the others purge.
+/// The limit of a thread's fills: a hundred times as many as it makes while the others purge.
 const STEPS_MAX: u64 = 4_000 * PURGES as u64;
 
 struct World {
