@@ -5,6 +5,10 @@
 //! send: its framing is decided, and connection-specific fields are removed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod switch;
+
+pub use switch::{SwitchHead, switch_head, wanted_protocols};
+
 use crate::{
     bytes::{find_control, is_token, trim_space},
     error::{LineError, OriginError},
@@ -72,7 +76,7 @@ pub fn origin_head<'a>(
 // RFC: 9110-15-1, 9110-15-2
 fn check_status(status: u16) -> Result<(), OriginError> {
     match status {
-        // Upgrade is never forwarded, so no client has asked for it (RFC 9110 §15.2.2).
+        // [`switch_head`] validates a 101 that was asked for.
         101 => Err(OriginError::UnaskedUpgrade),
         100..=599 => Ok(()),
         _ => Err(OriginError::InvalidStatus),

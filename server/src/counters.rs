@@ -351,6 +351,19 @@ counters! {
     UpgradesFailed, Counter, "upgrades_failed_total",
         "Upgrades in which a process asked to take over and did not, since the first process was \
          started.";
+    Tunnels, Counter, "tunnels_total",
+        "Connections that were switched to another protocol.";
+    TunnelsOpen, Gauge, "tunnels_open",
+        "Tunnels that are open now.";
+    TunnelsRefused, Counter, "tunnels_refused_total",
+        "Requests for a tunnel refused because of `tunnels_per_worker_max` or \
+         `tunnels_per_address_max` (503).";
+    TunnelsDeclined, Counter, "tunnels_declined_total",
+        "Requests for a tunnel that the origin answered without switching protocols.";
+    TunnelsIdle, Counter, "tunnels_idle_total",
+        "Tunnels closed after `tunnel_idle_ms_max`.";
+    TunnelsDrained, Counter, "tunnels_drained_total",
+        "Tunnels closed because the server stopped or another process took over.";
     [reasons]
     Heuristic, "heuristic", "reason_heuristic_total";
     StaleWhileRevalidate, "stale-while-revalidate", "reason_stale_while_revalidate_total";
@@ -390,6 +403,7 @@ counters! {
     Upgrade, "upgrade", "reason_upgrade_total";
     ManyCookies, "many-cookies", "reason_many_cookies_total";
     ManyParameters, "many-parameters", "reason_many_parameters_total";
+    Tunnel, "tunnel", "reason_tunnel_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
         "Microseconds of a turn of a worker's loop, from one poll of its sockets to the next. \
@@ -417,7 +431,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COUNTERS.len());
-        assert_eq!(Counter::UpgradesFailed.index() + 1, FIRST_REASON);
+        assert_eq!(Counter::TunnelsDrained.index() + 1, FIRST_REASON);
     }
 
     #[test]

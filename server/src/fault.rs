@@ -69,6 +69,8 @@ pub(crate) enum Fault {
     Internal,
     /// All permitted connections to the origin are in use.
     OriginBusy,
+    /// The client's network, or all clients, have as many tunnels as they may.
+    TunnelsFull,
     /// The origin's name has no address.
     OriginName,
     /// No address of the origin accepted a connection.
@@ -111,6 +113,7 @@ impl Fault {
             | Fault::PurgeNoTags
             | Fault::OnlyIfCached => Side::Client,
             Fault::OriginBusy
+            | Fault::TunnelsFull
             | Fault::PurgeBusy
             | Fault::PurgeElsewhere
             | Fault::HitCut
@@ -150,7 +153,9 @@ impl Fault {
             Fault::NoSite | Fault::OtherCertificates => 421,
             Fault::Loop => 508,
             Fault::HitCut | Fault::Rules | Fault::Internal => 500,
-            Fault::OriginBusy | Fault::PurgeBusy | Fault::PurgeElsewhere => 503,
+            Fault::OriginBusy | Fault::TunnelsFull | Fault::PurgeBusy | Fault::PurgeElsewhere => {
+                503
+            }
             Fault::FetchesFailed(status) => status,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
@@ -199,6 +204,7 @@ impl Fault {
             Fault::Rules => "the header rules of this server made an invalid message",
             Fault::Internal => "an internal error of this server ended the request",
             Fault::OriginBusy => "all permitted connections to the origin are in use",
+            Fault::TunnelsFull => "this server has as many tunnels as it may; try again later",
             Fault::OriginName => "the origin's name has no address",
             Fault::OriginConnect => "no address of the origin accepted a connection",
             Fault::OriginConnectTimeout => "the origin did not accept a connection in time",
@@ -250,6 +256,7 @@ impl Fault {
             Fault::GaveWay => Some(Counter::GaveWay),
             Fault::Rules => Some(Counter::RulesFailed),
             Fault::OriginBusy => Some(Counter::OriginBusy),
+            Fault::TunnelsFull => Some(Counter::TunnelsRefused),
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {
                 Some(Counter::OriginConnectErrors)
             }

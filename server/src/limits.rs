@@ -94,6 +94,10 @@ pub(crate) const COOKIES_MAX: usize = 256;
 /// cache.
 pub(crate) const PARAMETERS_MAX: usize = 512;
 
+/// Protocols of a route to which clients may switch. Those of a request are compared with all of
+/// them.
+pub(crate) const UPGRADE_PROTOCOLS_MAX: usize = 8;
+
 /// Languages of a route. Each language range of a request is compared with all of them.
 pub(crate) const LANGUAGES_MAX: usize = 64;
 

@@ -6,7 +6,7 @@ use forebay_http::policy::meta::StoredMeta;
 use forebay_rules::apply::OwnAnswer;
 
 use crate::fault::Fault;
-use crate::fetch::{BodyUpload, OriginAnswer};
+use crate::fetch::{BodyUpload, OpenTunnel, OriginAnswer};
 use crate::lookup::Hit;
 
 /// The response that `respond` returns and `deliver` sends; the same for every version of HTTP.
@@ -20,6 +20,8 @@ pub(crate) enum Response<'t> {
     Growing(Box<GrowingResponse>),
     /// An origin's response that is not stored, and is sent as it arrives.
     Streamed(Box<StreamedResponse<'t>>),
+    /// A 101, after which the connection is a tunnel to the origin.
+    Tunnel(Box<TunnelResponse>),
     /// A 304 with these fields, in place of an origin's response whose body the client already has.
     NotModified(Box<FieldBlock>),
     /// A response that this server makes itself.
@@ -43,6 +45,7 @@ impl Response<'_> {
             Response::Confirmed(_) => "confirmed",
             Response::Growing(_) => "arriving",
             Response::Streamed(_) => "origin",
+            Response::Tunnel(_) => "tunnel",
             Response::NotModified(_) => "not-modified",
             Response::Synthetic(_) => "server",
         }
@@ -54,7 +57,10 @@ impl Response<'_> {
             Response::Stored(hit) => Some(&hit.stored.meta),
             Response::Confirmed(confirmed) => Some(&confirmed.hit.stored.meta),
             Response::Growing(growing) => Some(&growing.meta),
-            Response::Streamed(_) | Response::NotModified(_) | Response::Synthetic(_) => None,
+            Response::Streamed(_)
+            | Response::Tunnel(_)
+            | Response::NotModified(_)
+            | Response::Synthetic(_) => None,
         }
     }
 }
@@ -72,6 +78,15 @@ pub(crate) struct StreamedResponse<'t> {
     pub(crate) answer: OriginAnswer,
     /// The request's body, if some of it may still have to go to the origin.
     pub(crate) upload: Option<BodyUpload<'t>>,
+}
+
+/// A 101 of an origin, and the tunnel that it opens.
+pub(crate) struct TunnelResponse {
+    /// The end-to-end fields of the 101.
+    pub(crate) block: FieldBlock,
+    pub(crate) tunnel: OpenTunnel,
+    /// The bytes that the client has already sent after its request.
+    pub(crate) early: Vec<u8>,
 }
 
 /// A response that this server makes itself.

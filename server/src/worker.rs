@@ -31,7 +31,7 @@ use crate::config::Config;
 use crate::counters::{Counter, Histogram, index_of_reason};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
-use crate::fetch::{AbandonedFetches, Hosts, Origins, UploadRoom};
+use crate::fetch::{AbandonedFetches, Hosts, Origins, TunnelRoom, UploadRoom};
 use crate::key::DamagedKey;
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
@@ -62,6 +62,7 @@ pub(crate) struct Worker {
     pub(crate) resolutions: Arc<Semaphore>,
     /// Room for the first parts of request bodies.
     pub(crate) upload_room: Rc<UploadRoom>,
+    pub(crate) tunnels: TunnelRoom,
     /// The number of bytes in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
     /// Fetches whose clients have all left.
@@ -124,6 +125,7 @@ impl Worker {
             hosts: parts.hosts,
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
+            tunnels: TunnelRoom::default(),
             waiting_output: Cell::new(0),
             abandoned: AbandonedFetches::default(),
             background_fetches: RefCell::default(),
@@ -327,6 +329,7 @@ impl Worker {
             waker.wake();
         }
         self.origins.close_idle();
+        self.tunnels.drained.notify_waiters();
     }
 
     /// Registers the waker of the accept loop, so that the drain can wake it.

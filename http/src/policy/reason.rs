@@ -107,6 +107,8 @@ reasons! {
     ManyCookies "many-cookies"
     /// The query has more parameters than are compared with the names of the route's settings.
     ManyParameters "many-parameters"
+    /// The request asks for another protocol, which its route permits.
+    Tunnel "tunnel"
 }
 
 impl Reason {

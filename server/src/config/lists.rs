@@ -2,6 +2,7 @@
 
 mod key_parts;
 mod normal_forms;
+mod upgrade_protocols;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,6 +17,7 @@ use http::HeaderName;
 
 pub(super) use self::key_parts::{KeyCookies, KeyFields};
 pub(super) use self::normal_forms::{LanguageList, ParameterNames};
+pub(super) use self::upgrade_protocols::UpgradeProtocols;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;
 use super::table::RouteSettings;

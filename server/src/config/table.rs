@@ -10,7 +10,7 @@ use forebay_http::policy::targeted::TargetList;
 use super::error_pages::ErrorPages;
 use super::lists::{
     AddressList, FieldNameList, KeyCookies, KeyFields, LanguageList, NamePatterns, ParameterNames,
-    TagFields,
+    TagFields, UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
 use super::origins::BALANCE_WORDS;
@@ -398,6 +398,34 @@ settings! {
         reloads: true,
         reason: "Without a limit, retries double the load when the origins are already in trouble.",
     }
+    tunnels_per_worker_max: u32 = "4096" {
+        doc: "Largest number of tunnels of one worker (`upgrade_protocols`).",
+        kind: SettingKind::Count { min: 0, max: 1_000_000, unit: "tunnels" },
+        reloads: true,
+        reason: "A tunnel takes a client connection for long; half of \
+            `connections_per_worker_max` is left to requests.",
+    }
+    tunnels_per_address_max: u32 = "1024" {
+        doc: "Largest number of tunnels of one worker from one address, or one IPv6 network.",
+        kind: SettingKind::Count { min: 0, max: 1_000_000, unit: "tunnels" },
+        reloads: true,
+        reason: "One address cannot take all tunnels, yet the limit is enough for a company \
+            behind one address.",
+    }
+    tunnel_idle_ms_max: u32 = "10m" {
+        doc: "Longest time without a byte in either direction of a tunnel; then it is closed.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "A client that has vanished never closes its tunnel. Applications that stay \
+            connected send a ping more often than every ten minutes.",
+    }
+    tunnel_drain_ms_max: u32 = "10s" {
+        doc: "How long tunnels stay open when the server stops, or another process takes over; at \
+            most `shutdown_ms_max`.",
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
+        reloads: true,
+        reason: "Most tunnels never end by themselves, so a longer wait would only delay the stop.",
+    }
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \
             `origin_connections_max`. If the client pauses for five seconds (in a chunked body: \
@@ -719,6 +747,16 @@ settings! {
         reloads: true,
         reason: "Content of a GET has no meaning (RFC 9110 §9.3.1), and an origin that does not \
             expect content takes it for the next request. Some search servers use it.",
+    }
+    upgrade_protocols: UpgradeProtocols = "" {
+        doc: "Protocols to which clients may switch by `Upgrade`, such as `websocket`: see \
+            [tunnels.md](tunnels.md). Without them, `Upgrade` is not forwarded.",
+        kind: SettingKind::Texts {
+            expected: "an array of protocols, such as [\"websocket\"]",
+        },
+        reloads: true,
+        reason: "A tunnel takes a connection on both sides for as long as it lasts, and nothing in \
+            it is checked.",
     }
     fill_rate_min: u64 = "1024" {
         doc: "Lowest rate at which a body must arrive from the origin to be stored. A body that \

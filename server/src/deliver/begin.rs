@@ -6,7 +6,7 @@ use super::long::LongBodyPart;
 use super::stored::{queue_confirmed, queue_stored};
 use super::streamed::queue_not_modified_response;
 use super::synthetic::queue_synthetic;
-use crate::response::{GrowingResponse, Response, StreamedResponse};
+use crate::response::{GrowingResponse, Response, StreamedResponse, TunnelResponse};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
@@ -22,6 +22,7 @@ pub(crate) enum DeliveryRest<'t> {
     Long(Delivered, LongBodyPart),
     Growing(Box<GrowingResponse>),
     Streamed(Box<StreamedResponse<'t>>),
+    Tunnel(Box<TunnelResponse>),
 }
 
 /// Queues the part of a response that needs no wait.
@@ -57,6 +58,7 @@ pub(crate) fn begin<'t>(
         }
         Response::Growing(response) => DeliveryRest::Growing(response),
         Response::Streamed(response) => DeliveryRest::Streamed(response),
+        Response::Tunnel(response) => DeliveryRest::Tunnel(response),
     };
     BegunDelivery::Rest(rest)
 }

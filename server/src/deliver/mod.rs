@@ -15,6 +15,7 @@ mod relay;
 mod stored;
 mod streamed;
 mod synthetic;
+mod tunnel;
 
 pub(crate) use begin::{BegunDelivery, DeliveryRest, begin};
 pub(crate) use relay::relay_interim;
@@ -34,6 +35,7 @@ use head::HeadContext;
 use long::deliver_long;
 use streamed::deliver_streamed;
 use synthetic::queue_synthetic;
+use tunnel::deliver_tunnel;
 
 /// The outcome of a response that was sent, or whose last bytes are in the send queue.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +74,9 @@ pub(crate) async fn finish(
         }
         DeliveryRest::Streamed(response) => {
             Box::pin(deliver_streamed(transaction, queue, *response)).await
+        }
+        DeliveryRest::Tunnel(response) => {
+            Box::pin(deliver_tunnel(transaction, queue, *response)).await
         }
     }
 }

@@ -16,6 +16,7 @@ use super::connect::Connection;
 use super::origins::OriginPool;
 use super::permits::ExchangePermit;
 use super::preempt::{Preempted, SlowWatch};
+use super::tunnel::SwitchedConnection;
 use crate::accept::{Client, ClientNetwork};
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -35,6 +36,8 @@ pub(crate) struct OriginAnswer {
     pub(super) request_time: u64,
     /// The time at which the response's head was received, in seconds since 1970.
     pub(crate) response_time: u64,
+    /// The connection, if the origin has switched protocols (status 101).
+    pub(super) switched: Option<SwitchedConnection>,
 }
 
 impl OriginAnswer {

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::hosts;
+use super::tunnel::OriginTunnel;
 use super::upload::OutboundBody;
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
@@ -41,6 +43,8 @@ pub(super) struct Connection {
     pub(super) link: Rc<Link>,
     /// The addresses of both ends, if the system knows them.
     pub(super) ends: Option<OriginEnds>,
+    /// Gives the bare connection once it has switched to another protocol, if that is possible.
+    pub(super) switched: Option<oneshot::Receiver<OriginTunnel>>,
 }
 
 /// The reason why no connection could be opened.
@@ -57,14 +61,15 @@ impl From<Fault> for ConnectFailure {
     }
 }
 
-/// Opens a connection to `origin`.
+/// Opens a connection to `origin`. If `is_switchable`, it takes one request only, and may switch to
+/// another protocol.
 ///
 /// # Errors
 /// The name has no address, no address accepts the connection, or connecting takes too long.
 pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
-    settings: &ServerSettings,
+    (settings, is_switchable): (&ServerSettings, bool),
 ) -> Result<Connection, ConnectFailure> {
     let OriginConnection { io, ends } = open(worker, origin, settings).await?;
     let (sender, connection) = http1::Builder::new()
@@ -75,8 +80,14 @@ pub(super) async fn connect(
         .map_err(|_| Fault::OriginConnect)?;
     let link = Rc::new(Link::default());
     worker.count(Counter::OriginConnections);
-    drive(worker, connection, Rc::clone(&link), origin.authority.clone());
-    Ok(Connection { sender, link, ends })
+    let switched = match is_switchable {
+        true => Some(drive_until_switched(worker, connection)),
+        false => {
+            drive(worker, connection, Rc::clone(&link), origin.authority.clone());
+            None
+        }
+    };
+    Ok(Connection { sender, link, ends, switched })
 }
 
 /// Tries the origin's addresses one after the other. Each gets a share of the remaining time, so
@@ -134,14 +145,29 @@ async fn secure(
     Ok(OriginConnection { io, ..connection })
 }
 
+type HttpConnection = http1::Connection<TokioIo<Box<dyn OriginIo>>, OutboundBody>;
+
+/// Starts a task that drives the connection until it ends or has switched to another protocol. Then
+/// the receiver gets the bare connection; without a switch nothing waits for it, and it is closed.
+fn drive_until_switched(
+    worker: &Rc<Worker>,
+    connection: HttpConnection,
+) -> oneshot::Receiver<OriginTunnel> {
+    let (give, switched) = oneshot::channel();
+    let driver = Rc::clone(worker);
+    worker.spawn(async move {
+        let open = driver.origins.open_guard(&driver);
+        // An error also ends the exchange, which reports it.
+        if let Ok(parts) = connection.without_shutdown().await {
+            let _ = give.send(OriginTunnel::new(parts.io.into_inner(), parts.read_buf, open));
+        }
+    });
+    switched
+}
+
 /// Starts a task that drives the connection until it ends. The task records in `link` whether the
 /// origin sent bytes without a request.
-fn drive(
-    worker: &Rc<Worker>,
-    connection: http1::Connection<TokioIo<Box<dyn OriginIo>>, OutboundBody>,
-    link: Rc<Link>,
-    authority: String,
-) {
+fn drive(worker: &Rc<Worker>, connection: HttpConnection, link: Rc<Link>, authority: String) {
     let driver = Rc::clone(worker);
     worker.spawn(async move {
         let worker = driver;

@@ -8,30 +8,26 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use forebay_cache::Leader;
-use forebay_http::request::{Method as RequestMethod, Version};
-use forebay_http::response::{ResponseHead, origin_head};
-use forebay_rules::ast::Hook;
-use http::{HeaderMap, Method, Request, Response};
-use hyper::body::Incoming;
+use http::{HeaderValue, Request};
 use hyper::client::conn::TrySendError;
 use tokio::time::timeout;
 
-use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
+use super::answer::OriginAnswer;
 use super::connect::{ConnectFailure, Connection, connect};
 use super::failover::ExchangeError;
 use super::group::OriginChoice;
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
 use super::permits::ExchangePermit;
+use super::received_head::{HeadReceived, forward_interim};
 use super::upload::{OutboundBody, UploadProgress};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{OriginExcess, ServerSettings, Site};
+use crate::config::{ServerSettings, Site};
 use crate::counters::{Counter, Histogram};
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
-use crate::limits::ORIGIN_LIMITS;
 use crate::poll_once::poll_once;
 use crate::rules::HookContext;
 use crate::trace::{RequestStep, Trace};
@@ -62,7 +58,7 @@ impl<'a> Exchange<'a> {
         (interim, trace): (&'a InterimQueue, &'a Trace),
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
-        let outbound = Outbound { message, purpose, hook };
+        let outbound = Outbound { message, purpose, hook, upgrade: None };
         let (site, is_repeated) = (route.site, Cell::new(false));
         Exchange { outbound, site, network, interim, leader: None, trace, is_repeated }
     }
@@ -70,6 +66,11 @@ impl<'a> Exchange<'a> {
     /// Makes the exchange tell the leader whether it waits for its turn at the origin.
     pub(super) fn led_by(self, leader: &'a Leader) -> Exchange<'a> {
         Exchange { leader: Some(leader), ..self }
+    }
+
+    /// Makes the exchange ask the origin to switch to one of the protocols.
+    pub(super) fn upgrading(self, protocols: Option<&'a HeaderValue>) -> Exchange<'a> {
+        Exchange { outbound: Outbound { upgrade: protocols, ..self.outbound }, ..self }
     }
 
     pub(super) fn worker(&self) -> &'a Rc<Worker> {
@@ -101,13 +102,6 @@ pub(super) async fn exchange(
     answered
 }
 
-/// A response whose head hyper has parsed.
-struct HeadReceived {
-    response: Response<Incoming>,
-    connection: Connection,
-    request_time: u64,
-}
-
 impl Exchange<'_> {
     /// Sends the request to one origin.
     pub(super) async fn attempt(
@@ -121,7 +115,9 @@ impl Exchange<'_> {
         if let Some(progress) = progress {
             progress.begin(pool);
         }
-        let answered = match pool.take() {
+        // A tunnel gets a connection of its own.
+        let pooled = if self.outbound.upgrade.is_none() { pool.take() } else { None };
+        let answered = match pooled {
             None => self.send_anew(choice, upload, progress).await,
             Some(pooled) => {
                 self.worker().count(Counter::OriginReused);
@@ -204,7 +200,12 @@ impl Exchange<'_> {
     /// Opens a connection, and records whether that was possible.
     async fn connect(&self, choice: &OriginChoice<'_>) -> Result<Connection, ConnectFailure> {
         // Most requests reuse a connection: they need no room for a handshake.
-        let connected = Box::pin(connect(self.worker(), choice.address, self.settings())).await;
+        let connected = Box::pin(connect(
+            self.worker(),
+            choice.address,
+            (self.settings(), self.outbound.upgrade.is_some()),
+        ))
+        .await;
         match &connected {
             Ok(_) => {
                 self.trace.step(|| RequestStep::Connection { is_new: true });
@@ -264,71 +265,6 @@ impl Exchange<'_> {
             wait_ms = limit_ms - quiet_ms;
         }
     }
-
-    /// Checks the head by rules that are stricter than hyper's, then runs header rules on it.
-    fn check(
-        &self,
-        answered: HeadReceived,
-        pool: Rc<OriginPool>,
-        permit: ExchangePermit,
-    ) -> Result<OriginAnswer, Fault> {
-        let HeadReceived { response, connection, request_time } = answered;
-        // hyper would send the next request on the connection as HTTP/1.0.
-        let is_http_11 = response.version() == http::Version::HTTP_11;
-        let mut head = checked_head(&response, self.outbound.message.line.method())?;
-        if !self.outbound.admits(head.status) {
-            return Err(Fault::OriginAnswer(
-                "the origin answered a condition or range that was not sent",
-            ));
-        }
-        let received_status = head.status;
-        let hook = &self.outbound.hook;
-        let mut received = None;
-        if !matches!(self.outbound.purpose, Purpose::Resume(_)) && hook.has(Hook::ReadResponse) {
-            received = Some(head.block.clone());
-            hook.read_response(&mut head)?;
-        }
-        Ok(OriginAnswer {
-            head,
-            received,
-            received_status,
-            body: OriginBody {
-                worker: Rc::clone(self.worker()),
-                origin: Rc::clone(&pool.authority),
-                incoming: response.into_body(),
-                permit: Some(ConnectionPermit {
-                    connection,
-                    pool,
-                    exchange: permit,
-                    is_reusable: is_http_11 && self.outbound.message.is_safe_to_follow(),
-                }),
-                idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
-                refuses_excess: self.settings().origin_excess == OriginExcess::Refuse,
-                left_bytes: u64::MAX,
-            },
-            request_time,
-            response_time: clock::unix_seconds(),
-        })
-    }
-}
-
-fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<ResponseHead, Fault> {
-    let version = match response.version() {
-        http::Version::HTTP_10 => Version::Http10,
-        http::Version::HTTP_11 => Version::Http11,
-        _ => {
-            return Err(Fault::OriginAnswer("the origin answers in another version of HTTP"));
-        }
-    };
-    let lines = lines(response.headers());
-    let method = RequestMethod::of(method.as_str().as_bytes());
-    origin_head(response.status().as_u16(), version, method, &ORIGIN_LIMITS, lines.iter().copied())
-        .map_err(|error| Fault::OriginAnswer(error.reason()))
-}
-
-/// Returns the names and values of the fields.
-fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
-    headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
 
 fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
@@ -346,19 +282,4 @@ fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
         return ExchangeError::Fault(Fault::RequestBody);
     }
     ExchangeError::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
-}
-
-/// Forwards interim responses (RFC 9110 §15.2) to `queue`, except an unrequested 101, which hyper
-/// returns as the final response.
-// RFC: 9110-15.2-2, 9110-15.2-3
-fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
-    hyper::ext::on_informational(request, move |response| {
-        let lines = lines(response.headers());
-        let status = response.status().as_u16();
-        let lines = lines.iter().copied();
-        let head = origin_head(status, Version::Http11, RequestMethod::Get, &ORIGIN_LIMITS, lines);
-        if let Ok(head) = head {
-            queue.push(head);
-        }
-    });
 }

@@ -70,6 +70,8 @@ pub(super) struct Outbound<'a> {
     pub(super) purpose: Purpose<'a>,
     /// The context of the rules that change the fields last.
     pub(super) hook: HookContext<'a>,
+    /// The protocols to which the connection may switch; `None` if it may not.
+    pub(super) upgrade: Option<&'a HeaderValue>,
 }
 
 impl OutboundLine {
@@ -148,6 +150,11 @@ impl Outbound<'_> {
         *request.uri_mut() = self.message.line.target.clone();
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = self.run_rules(self.headers(authority))?;
+        if let Some(protocols) = self.upgrade {
+            let upgrade = HeaderValue::from_static("upgrade");
+            request.headers_mut().insert(header::CONNECTION, upgrade);
+            request.headers_mut().insert(header::UPGRADE, protocols.clone());
+        }
         match *request.body() {
             OutboundBody::Stream { length: Some(length), .. } => {
                 request.headers_mut().insert(header::CONTENT_LENGTH, length.into());

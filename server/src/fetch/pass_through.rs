@@ -8,6 +8,7 @@ use forebay_http::policy::update::is_outdated_by_head;
 use super::answer::OriginAnswer;
 use super::exchange::{Exchange, exchange};
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
+use super::tunnel::WantedUpgrade;
 use super::upload::{BodyUpload, FirstPart};
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -28,6 +29,7 @@ pub(super) async fn pass_through<'t>(
     is_shareable: bool,
 ) -> Result<Response<'t>, Fault> {
     let line = OutboundLine::new(&transaction.request)?;
+    let upgrade = WantedUpgrade::of(transaction)?;
     let target = UnsafeTarget::of(&transaction.request);
     let mut body = transaction.take_body()?;
     let message = OutboundMessage {
@@ -39,10 +41,17 @@ pub(super) async fn pass_through<'t>(
     let (client, interim) = (transaction.client, &transaction.interim());
     let reports = (interim, transaction.trace());
     transaction.trace().step(|| RequestStep::Fetch(FetchStep::Alone));
-    let request = Exchange::new(client.network(), hook, message, Purpose::PassThrough, reports);
-    let mut upload = None;
+    let request = Exchange::new(client.network(), hook, message, Purpose::PassThrough, reports)
+        .upgrading(upgrade.as_ref().map(|upgrade| &upgrade.protocols));
+    let (mut upload, mut early) = (None, Vec::new());
     let mut answer = match body.is_whole() {
-        true => exchange(&request, None).await?,
+        true => {
+            let answer = exchange(&request, None).await?;
+            if answer.switched.is_some() {
+                early = body.into_unread();
+            }
+            answer
+        }
         false => {
             let length = match transaction.request.framing {
                 BodyFraming::Length(length) => Some(length),
@@ -59,6 +68,11 @@ pub(super) async fn pass_through<'t>(
             Box::pin(body.until_answer(exchange(&request, outbound))).await?
         }
     };
+    if let Some(upgrade) = upgrade
+        && let Some(tunnel) = upgrade.settle(transaction, &mut answer, early).await?
+    {
+        return Ok(Response::Tunnel(Box::new(tunnel)));
+    }
     let (worker, route) = (transaction.worker(), transaction.route());
     if let Some(target) = target {
         let fields = answer.received_fields();

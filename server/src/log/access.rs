@@ -33,6 +33,13 @@ impl Access {
         Access { entry: None, ..self }
     }
 
+    /// Adds the number of bytes that a client sent through its tunnel.
+    pub(crate) fn note_tunnel(&mut self, bytes_in: u64) {
+        if let Some(entry) = &mut self.entry {
+            entry.set_tunnel(bytes_in);
+        }
+    }
+
     /// Ends the reports with a response that is complete or broke off, and writes the entry to the
     /// log.
     pub(crate) fn end(

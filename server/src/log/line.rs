@@ -37,6 +37,8 @@ pub(crate) struct AccessEntry {
     tls: Option<TlsInfo>,
     status: u16,
     body_bytes: u64,
+    /// The bytes that the client sent through its tunnel, if the connection became one.
+    tunnel_bytes_in: Option<u64>,
     cache: String,
     duration_us: u64,
 }
@@ -62,6 +64,7 @@ impl AccessEntry {
             tls: client.tls_info().cloned(),
             status: 0,
             body_bytes: 0,
+            tunnel_bytes_in: None,
             cache: String::new(),
             duration_us: 0,
         }
@@ -79,6 +82,11 @@ impl AccessEntry {
         cache.write(name, &mut value);
         self.cache = text(&value);
         self.duration_us = clock::monotonic_us().saturating_sub(self.started_us);
+    }
+
+    /// Adds the number of bytes that the client sent through its tunnel.
+    pub(crate) fn set_tunnel(&mut self, bytes_in: u64) {
+        self.tunnel_bytes_in = Some(bytes_in);
     }
 
     /// Appends the entry as a line. Text from clients is escaped, so no client can forge a line.
@@ -110,6 +118,9 @@ impl AccessEntry {
             "referer": self.referer,
             "user_agent": self.user_agent,
         });
+        if let Some(bytes_in) = self.tunnel_bytes_in {
+            entry["tunnel_bytes_in"] = bytes_in.into();
+        }
         if let Some(tls) = &self.tls {
             entry["tls_version"] = tls.version.into();
             entry["tls_cipher"] = tls.cipher.into();
@@ -230,6 +241,7 @@ mod tests {
             tls: None,
             status: 200,
             body_bytes: 12,
+            tunnel_bytes_in: None,
             cache: "forebay; hit; ttl=3".to_owned(),
             duration_us: 42,
         }

@@ -7,6 +7,7 @@ use forebay_http::policy::cookies::cookie_names;
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::request::Method;
+use forebay_http::response::wanted_protocols;
 
 use crate::config::{Route, RouteSettings};
 use crate::limits::COOKIES_MAX;
@@ -26,8 +27,8 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
         Reason::RequestBody
     } else if needs_origin(fields) {
         Reason::Precondition
-    } else if hides(fields) {
-        Reason::ConnectionFields
+    } else if let Some(reason) = reason_in_connection(request, settings) {
+        reason
     } else if settings.has_many_parameters(request.target.path_query) {
         Reason::ManyParameters
     } else if let Some(reason) = reason_in_cookies(fields, settings) {
@@ -58,8 +59,30 @@ fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Rea
     None
 }
 
-/// Whether the Connection field names other fields. Such fields are not forwarded, so a secondary
-/// key made from them would not match the origin's response.
-fn hides(fields: Fields<'_>) -> bool {
-    fields.contains(FieldId::Connection) && HopFields::of(fields).is_ok_and(|hop| hop.names_any())
+/// Returns the protocols that the request asks for and that its route permits. A request with
+/// content gets none: the origin would have to read the content before it switches. HEAD gets none
+/// either.
+pub(crate) fn wanted_upgrade<'a>(
+    request: &Request<'a>,
+    settings: &RouteSettings,
+) -> impl Iterator<Item = &'a [u8]> {
+    let permitted = &settings.upgrade_protocols;
+    let is_eligible = !permitted.is_empty() && !request.has_body() && !request.form.head_only;
+    let wanted = wanted_protocols(request.form.version, request.head.fields());
+    wanted.filter(move |protocol| is_eligible && permitted.permits(protocol))
+}
+
+/// Returns the reason that lies in the Connection field: the request asks for another protocol, or
+/// names other fields. Such fields are not forwarded, so a secondary key made from them would not
+/// match the origin's response.
+fn reason_in_connection(request: &Request<'_>, settings: &RouteSettings) -> Option<Reason> {
+    let fields = request.head.fields();
+    if !fields.contains(FieldId::Connection) {
+        return None;
+    }
+    if wanted_upgrade(request, settings).next().is_some() {
+        return Some(Reason::Tunnel);
+    }
+    let names_any = HopFields::of(fields).is_ok_and(|hop| hop.names_any());
+    names_any.then_some(Reason::ConnectionFields)
 }

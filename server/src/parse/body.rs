@@ -75,6 +75,13 @@ impl<'i> RequestBody<'i> {
         matches!(self.left, RemainingBody::None)
     }
 
+    /// Returns the bytes after the body, which are then used.
+    pub(crate) fn into_unread(mut self) -> Vec<u8> {
+        let unread = self.input.bytes().to_vec();
+        self.input.consume(unread.len());
+        unread
+    }
+
     /// Whether the client waits for a 100, and nothing of its body has arrived.
     pub(crate) fn awaits_continue(&self) -> bool {
         self.awaits_continue && self.input.bytes().is_empty()

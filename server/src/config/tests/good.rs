@@ -101,6 +101,7 @@ fn defaults_are_the_ones_that_are_documented() {
             ambiguous_path: AmbiguousPath::Refuse,
             set_cookie: SetCookie::Strip,
             content_of_get: false,
+            upgrade_protocols: Default::default(),
             object_bytes_max: 64 << 40,
             range_unit_bytes: 1 << 20,
             unkeyed_fields: route.unkeyed_fields.clone(),

@@ -1,0 +1,155 @@
+//! The heads of an origin's responses: checks them by rules that are stricter than hyper's, runs
+//! header rules on them, and forwards interim responses.
+
+use std::rc::Rc;
+
+use forebay_http::framing::BodyFraming;
+use forebay_http::request::{Method as RequestMethod, Version};
+use forebay_http::response::{ResponseHead, origin_head, switch_head};
+use forebay_rules::ast::Hook;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+
+use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
+use super::connect::Connection;
+use super::exchange::Exchange;
+use super::origins::OriginPool;
+use super::outbound::Purpose;
+use super::permits::ExchangePermit;
+use super::tunnel::SwitchedConnection;
+use super::upload::OutboundBody;
+use crate::clock;
+use crate::config::OriginExcess;
+use crate::fault::Fault;
+use crate::interim::InterimQueue;
+use crate::limits::ORIGIN_LIMITS;
+
+/// A response whose head hyper has parsed.
+pub(super) struct HeadReceived {
+    pub(super) response: Response<Incoming>,
+    pub(super) connection: Connection,
+    pub(super) request_time: u64,
+}
+
+impl Exchange<'_> {
+    /// Checks the head by rules that are stricter than hyper's, then runs header rules on it.
+    pub(super) fn check(
+        &self,
+        answered: HeadReceived,
+        pool: Rc<OriginPool>,
+        permit: ExchangePermit,
+    ) -> Result<OriginAnswer, Fault> {
+        if let Some(wanted) = self.outbound.upgrade
+            && answered.response.status() == StatusCode::SWITCHING_PROTOCOLS
+        {
+            return self.switched(answered, wanted, &pool);
+        }
+        let HeadReceived { response, connection, request_time } = answered;
+        // hyper would send the next request on the connection as HTTP/1.0.
+        let is_http_11 = response.version() == http::Version::HTTP_11;
+        let mut head = checked_head(&response, self.outbound.message.line.method())?;
+        if !self.outbound.admits(head.status) {
+            return Err(Fault::OriginAnswer(
+                "the origin answered a condition or range that was not sent",
+            ));
+        }
+        let received_status = head.status;
+        let hook = &self.outbound.hook;
+        let mut received = None;
+        if !matches!(self.outbound.purpose, Purpose::Resume(_)) && hook.has(Hook::ReadResponse) {
+            received = Some(head.block.clone());
+            hook.read_response(&mut head)?;
+        }
+        Ok(OriginAnswer {
+            head,
+            received,
+            received_status,
+            body: OriginBody {
+                worker: Rc::clone(self.worker()),
+                origin: Rc::clone(&pool.authority),
+                incoming: response.into_body(),
+                permit: Some(ConnectionPermit {
+                    connection,
+                    pool,
+                    exchange: permit,
+                    is_reusable: is_http_11
+                        && self.outbound.upgrade.is_none()
+                        && self.outbound.message.is_safe_to_follow(),
+                }),
+                idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
+                refuses_excess: self.settings().origin_excess == OriginExcess::Refuse,
+                left_bytes: u64::MAX,
+            },
+            request_time,
+            response_time: clock::unix_seconds(),
+            switched: None,
+        })
+    }
+
+    /// Checks the head of a 101. Like other interim responses, it is not changed by rules.
+    fn switched(
+        &self,
+        answered: HeadReceived,
+        wanted: &HeaderValue,
+        pool: &OriginPool,
+    ) -> Result<OriginAnswer, Fault> {
+        let HeadReceived { response, connection, request_time } = answered;
+        let lines = lines(response.headers());
+        let switch = switch_head(wanted.as_bytes(), &ORIGIN_LIMITS, lines.iter().copied())
+            .map_err(|error| Fault::OriginAnswer(error.reason()))?;
+        let io = connection.switched.ok_or(Fault::Internal)?;
+        let framing = BodyFraming::None;
+        let head = ResponseHead { status: 101, framing, content_length: None, block: switch.block };
+        Ok(OriginAnswer {
+            head,
+            received: None,
+            received_status: 101,
+            body: OriginBody {
+                worker: Rc::clone(self.worker()),
+                origin: Rc::clone(&pool.authority),
+                incoming: response.into_body(),
+                permit: None,
+                idle_ms_max: 0,
+                refuses_excess: false,
+                left_bytes: 0,
+            },
+            request_time,
+            response_time: clock::unix_seconds(),
+            switched: Some(SwitchedConnection { protocol: switch.protocol, io }),
+        })
+    }
+}
+
+fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<ResponseHead, Fault> {
+    let version = match response.version() {
+        http::Version::HTTP_10 => Version::Http10,
+        http::Version::HTTP_11 => Version::Http11,
+        _ => {
+            return Err(Fault::OriginAnswer("the origin answers in another version of HTTP"));
+        }
+    };
+    let lines = lines(response.headers());
+    let method = RequestMethod::of(method.as_str().as_bytes());
+    origin_head(response.status().as_u16(), version, method, &ORIGIN_LIMITS, lines.iter().copied())
+        .map_err(|error| Fault::OriginAnswer(error.reason()))
+}
+
+/// Returns the names and values of the fields.
+fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
+    headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
+}
+
+/// Forwards interim responses (RFC 9110 §15.2) to `queue`, except an unrequested 101, which hyper
+/// returns as the final response.
+// RFC: 9110-15.2-2, 9110-15.2-3
+pub(super) fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
+    hyper::ext::on_informational(request, move |response| {
+        let lines = lines(response.headers());
+        let status = response.status().as_u16();
+        let lines = lines.iter().copied();
+        let head = origin_head(status, Version::Http11, RequestMethod::Get, &ORIGIN_LIMITS, lines);
+        if let Ok(head) = head {
+            queue.push(head);
+        }
+    });
+}
