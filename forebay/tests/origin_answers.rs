@@ -24,7 +24,8 @@ fn every_answer_is_treated_as_its_vector_says() {
     assert!(cases.len() >= 40, "only {} vectors", cases.len());
     let origin = origin_of(&cases);
     let pooling = server_before(&origin);
-    let unpooled = builder(&origin).flag("--origin-pool-idle-count-max", "0").start();
+    let unpooled = builder(&origin).flag("--origin-pool-idle-count-max", "0");
+    let unpooled = unpooled.flag("--origin-retry-percent", "0").start();
     let failures: Vec<String> = thread::scope(|scope| {
         let shares: Vec<_> = (0..SHARES)
             .map(|share| {
