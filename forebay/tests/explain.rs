@@ -308,7 +308,9 @@ fn a_fetch_in_progress_and_an_origin_that_is_down_show() {
     let answer = ask(&server, "GET", "/", &[]);
     check_cache_status("detail=stale-if-unreachable", &answer, "the first request");
     let text = text(&server, "GET", "/", &[]);
-    assert!(text.contains("the last attempt to connect to the origin failed"), "{text}");
+    let reason = "the last attempt to connect to the origin failed: no address of the origin \
+                  accepted a connection";
+    assert!(text.contains(reason), "{text}");
     assert!(text.contains("verdict     stale: "), "{text}");
     assert!(text.contains("detail=stale-if-unreachable"), "{text}");
 }

@@ -404,6 +404,11 @@ counters! {
     ManyCookies, "many-cookies", "reason_many_cookies_total";
     ManyParameters, "many-parameters", "reason_many_parameters_total";
     Tunnel, "tunnel", "reason_tunnel_total";
+    OriginUnreachable, "origin-unreachable", "reason_origin_unreachable_total";
+    OriginTlsFailed, "origin-tls-failed", "reason_origin_tls_failed_total";
+    OriginTimedOut, "origin-timed-out", "reason_origin_timed_out_total";
+    OriginBadAnswer, "origin-bad-answer", "reason_origin_bad_answer_total";
+    OriginBusy, "origin-busy", "reason_origin_busy_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
         "Microseconds of a turn of a worker's loop, from one poll of its sockets to the next. \

@@ -5,6 +5,7 @@
 //! choose 416.
 
 use forebay_http::error::RequestError;
+use forebay_http::policy::reason::Reason;
 
 use crate::counters::Counter;
 use crate::events::Event;
@@ -287,8 +288,46 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// Returns the reason that Cache-Status gives for a missing response of the origin; `None` for
+    /// other faults. The words are those of the events.
+    pub(crate) fn cache_reason(self) -> Option<Reason> {
+        match self.event() {
+            Some(Event::OriginUnreachable) => Some(Reason::OriginUnreachable),
+            Some(Event::OriginTlsFailed) => Some(Reason::OriginTlsFailed),
+            Some(Event::OriginTimedOut) => Some(Reason::OriginTimedOut),
+            Some(Event::OriginBadAnswer) => Some(Reason::OriginBadAnswer),
+            _ if self == Fault::OriginBusy => Some(Reason::OriginBusy),
+            _ => None,
+        }
+    }
+}
+
 impl From<RequestError> for Fault {
     fn from(error: RequestError) -> Fault {
         Fault::Request(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_status_and_events_use_the_same_words() {
+        for fault in [
+            Fault::OriginName,
+            Fault::OriginConnect,
+            Fault::OriginConnectTimeout,
+            Fault::OriginTls(""),
+            Fault::OriginFirstByteTimeout,
+            Fault::OriginIdleTimeout,
+            Fault::OriginBroke,
+            Fault::OriginAnswer(""),
+        ] {
+            let event = fault.event().map(|event| event.describe().0.replace('_', "-"));
+            let word = fault.cache_reason().map(|reason| reason.word().to_owned());
+            assert!(event.is_some() && event == word, "{fault:?}: {event:?} {word:?}");
+        }
     }
 }

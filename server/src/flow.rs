@@ -81,12 +81,13 @@ pub(crate) fn answer<'a>(
     let has_body = parts.seen().intersects(FRAMING_FIELDS);
     let (head, body) = input.split_head(head_bytes, has_body);
     let head = parts.head(head);
-    let log = Access::begin(client, head);
+    let mut log = Access::begin(client, head);
     let mut received = match Request::check(head, client.scheme) {
         Ok(received) => received,
         Err(fault) => {
             let cache_status = (&CacheStatus::UNUSED, &config.server.cache_name);
             client.worker.fault(fault, client.peer.ip());
+            log.note_fault(fault);
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
             log.end(client, refused.status, refused.body_bytes, cache_status);
             return AnswerState::AtOnce(Ok(AfterResponse::Linger));
@@ -286,7 +287,14 @@ async fn respond_without_hit<'t>(
             transaction.trace().step(|| RequestStep::Stale(transaction.cache_status));
             Ok(Response::Stored(stale.hit))
         }
-        None => response,
+        None => {
+            if let Err(fault) = &response
+                && let Some(reason) = fault.cache_reason()
+            {
+                transaction.cache_status.detail = Some(reason.into());
+            }
+            response
+        }
     }
 }
 
@@ -347,8 +355,12 @@ fn note_stale_if_error(
     response: &Result<Response<'_>, Fault>,
 ) {
     let status = &mut transaction.cache_status;
-    if let Ok(Response::Streamed(streamed)) = response {
-        status.fwd_status = Some(streamed.answer.received_status);
+    match response {
+        Ok(Response::Streamed(streamed)) => {
+            status.fwd_status = Some(streamed.answer.received_status);
+        }
+        Ok(_) => {}
+        Err(fault) => transaction.log.note_fault(*fault),
     }
     status.ttl = Some(stale.hit.ttl);
     status.detail = Some(stale.cause.reason().into());
@@ -374,7 +386,7 @@ const BROKEN_OFF: u16 = 499;
 /// Ends a transaction: answers a fault that occurred before the response, runs the last rules,
 /// writes the access log, and decides the fate of the connection.
 fn end(
-    transaction: Transaction<'_>,
+    mut transaction: Transaction<'_>,
     queue: &mut SendQueue,
     delivered: Result<Delivered, DeliverError>,
     last: bool,
@@ -385,11 +397,12 @@ fn end(
             let worker = transaction.worker();
             worker.fault(fault, transaction.client.peer.ip());
             worker.count(Counter::FaultsSent);
+            transaction.log.note_fault(fault);
             Ok(deliver_fault(&transaction, queue, fault))
         }
         delivered => delivered,
     };
-    let Transaction { client, config, rule_state, cache_status, has_unread_body, log, .. } =
+    let Transaction { client, config, rule_state, cache_status, has_unread_body, mut log, .. } =
         transaction;
     let cache = (&cache_status, &config.server.cache_name);
     rule_state.end(client);
@@ -402,6 +415,7 @@ fn end(
         Err(DeliverError::Before(fault) | DeliverError::Midway(fault)) => {
             log.trace.step(|| RequestStep::Fault { fault: fault.reason() });
             client.worker.fault(fault, client.peer.ip());
+            log.note_fault(fault);
             log.end(client, BROKEN_OFF, 0, cache);
             return Err(fault);
         }

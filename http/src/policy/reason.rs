@@ -3,8 +3,8 @@
 
 macro_rules! reasons {
     ($( $(#[doc = $doc:literal])+ $id:ident $word:literal )*) => {
-        /// Why a response was not stored or not shared, why the cache was bypassed, or why a stale
-        /// response was served.
+        /// Why a response was not stored or not shared, why the cache was bypassed, why a stale
+        /// response was served, or why the origin gave none.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Reason {
@@ -109,6 +109,17 @@ reasons! {
     ManyParameters "many-parameters"
     /// The request asks for another protocol, which its route permits.
     Tunnel "tunnel"
+
+    /// No connection to the origin could be opened.
+    OriginUnreachable "origin-unreachable"
+    /// TLS to the origin failed.
+    OriginTlsFailed "origin-tls-failed"
+    /// The origin did not answer in time, or stopped in the middle of its answer.
+    OriginTimedOut "origin-timed-out"
+    /// The origin's answer is malformed, or its connection ended before the answer did.
+    OriginBadAnswer "origin-bad-answer"
+    /// All permitted connections to the origin are in use.
+    OriginBusy "origin-busy"
 }
 
 impl Reason {

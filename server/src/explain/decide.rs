@@ -129,6 +129,7 @@ impl Explainer<'_> {
             origin: route.site.origins.to_string(),
             path_prefix: route.route.path_prefix.clone(),
             origin_is_down: context.origin_is_down(),
+            origin_failure: context.origin_failure().map(Fault::reason),
         });
         let hook = (Hook::Remap, Some(route));
         let Some(mut request) = self.run_rules(hook, (request, &received), &mut late, out)? else {

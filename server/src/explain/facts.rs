@@ -56,6 +56,8 @@ pub(crate) struct SiteFacts {
     pub(crate) path_prefix: String,
     /// Whether this worker could not connect to the origin when it last tried.
     pub(crate) origin_is_down: bool,
+    /// The reason of that failure, in the words of the event.
+    pub(crate) origin_failure: Option<&'static str>,
 }
 
 /// The key of the request.

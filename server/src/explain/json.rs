@@ -17,6 +17,7 @@ impl Explanation {
                 "name": site.site,
                 "origin": site.origin,
                 "origin_is_down": site.origin_is_down,
+                "origin_failure": site.origin_failure,
                 "path_prefix": site.path_prefix,
             })),
             "other_sites": steps.other_sites,

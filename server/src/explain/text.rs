@@ -49,7 +49,9 @@ impl Explanation {
         if let Some(site) = &self.steps.site {
             lines.add("site", format_args!("{}, origin {}", site.site, site.origin));
             if site.origin_is_down {
-                lines.add("", "the last attempt to connect to the origin failed");
+                let reason = site.origin_failure.unwrap_or("unknown");
+                let text = "the last attempt to connect to the origin failed";
+                lines.add("", format_args!("{text}: {reason}"));
             }
             lines.add("route", &site.path_prefix);
         }

@@ -211,7 +211,9 @@ impl Exchange<'_> {
                 self.trace.step(|| RequestStep::Connection { is_new: true });
                 self.note_reached(choice, false);
             }
-            Err(failure) if failure.fault.is_unreachable() => choice.pool.health.note_unreachable(),
+            Err(ConnectFailure { fault, .. }) if fault.is_unreachable() => {
+                choice.pool.health.note_unreachable(*fault);
+            }
             Err(_) => {}
         }
         connected

@@ -102,7 +102,7 @@ async fn follow_to_response<'t>(
             if failure.is_some_and(FailureCode::is_unreachable) {
                 // The fetch may have run on another worker, so this worker's health state may not
                 // know.
-                origin_pool(transaction).health.note_unreachable();
+                origin_pool(transaction).health.note_unreachable(Fault::OriginConnect);
             }
             FollowedFetch::Failed(failure.map(FailureCode::status))
         }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::ejection::Ejection;
 use crate::clock;
+use crate::fault::Fault;
 use crate::limits::{ORIGIN_DOWN_MS, ORIGIN_PROBE_MS};
 
 /// Whether connections to an origin can be opened. While they cannot, stale responses are served
@@ -13,6 +14,8 @@ use crate::limits::{ORIGIN_DOWN_MS, ORIGIN_PROBE_MS};
 pub(super) struct OriginHealth {
     /// The time of the last failure; `None` if a connection has been opened since.
     failed_ms: Cell<Option<u64>>,
+    /// The reason of that failure.
+    failed_by: Cell<Option<Fault>>,
     is_probed: Cell<bool>,
     next_probe_ms: Cell<u64>,
     /// The origin's failures, for which it is ejected if its site has other origins.
@@ -31,9 +34,15 @@ impl OriginHealth {
         self.failed_ms.get().is_some_and(|failed_ms| self.is_probed.get() || is_recent(failed_ms))
     }
 
-    /// Records that no connection could be opened.
-    pub(super) fn note_unreachable(&self) {
+    /// Returns the reason why no connection could be opened; `None` while the origin is not down.
+    pub(super) fn failure(&self) -> Option<Fault> {
+        self.failed_by.get().filter(|_| self.is_down())
+    }
+
+    /// Records that no connection could be opened, because of `fault`.
+    pub(super) fn note_unreachable(&self, fault: Fault) {
         let now_ms = clock::monotonic_ms();
+        self.failed_by.set(Some(fault));
         self.failed_ms.set(Some(now_ms));
         self.next_probe_ms.set(now_ms + ORIGIN_PROBE_MS);
     }
@@ -74,7 +83,7 @@ mod tests {
     fn an_origin_that_is_down_is_probed_by_one_request_at_a_time() {
         let health = Rc::new(OriginHealth::default());
         assert!(!health.is_down() && !health.note_reached());
-        health.note_unreachable();
+        health.note_unreachable(Fault::OriginConnect);
         assert!(health.is_down());
         assert!(health.probe().is_none(), "it has just failed");
         health.next_probe_ms.set(0);
@@ -89,7 +98,7 @@ mod tests {
     #[test]
     fn an_old_failure_does_not_count() {
         let health = Rc::new(OriginHealth::default());
-        health.note_unreachable();
+        health.note_unreachable(Fault::OriginConnect);
         let old_ms = clock::monotonic_ms().checked_sub(ORIGIN_DOWN_MS);
         health.failed_ms.set(Some(old_ms.expect("the machine runs for some seconds")));
         assert!(!health.is_down());

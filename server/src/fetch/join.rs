@@ -11,6 +11,7 @@ use super::origins::OriginPool;
 use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::Config;
+use crate::fault::Fault;
 use crate::key::RouteMatch;
 use crate::limits::FOLLOW_STALLED_MS;
 use crate::lookup::{ForwardPlan, Stale};
@@ -89,6 +90,11 @@ impl<'a> JoinContext<'a> {
     /// Whether the last attempt to connect to the origin has failed, as this worker knows it.
     pub(crate) fn origin_is_down(&self) -> bool {
         self.pool.health.is_down()
+    }
+
+    /// Returns the reason why the last attempt to connect to the origin has failed.
+    pub(crate) fn origin_failure(&self) -> Option<Fault> {
+        self.pool.health.failure()
     }
 
     /// Whether the origin is down and a request would probe it now.

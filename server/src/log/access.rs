@@ -6,6 +6,7 @@ use forebay_http::request::RequestHead;
 
 use super::line::AccessEntry;
 use crate::accept::Client;
+use crate::fault::Fault;
 use crate::trace::Trace;
 
 /// The reports on a request in progress.
@@ -37,6 +38,13 @@ impl Access {
     pub(crate) fn note_tunnel(&mut self, bytes_in: u64) {
         if let Some(entry) = &mut self.entry {
             entry.set_tunnel(bytes_in);
+        }
+    }
+
+    /// Adds the reason why the request did not get the response that it asked for.
+    pub(crate) fn note_fault(&mut self, fault: Fault) {
+        if let Some(entry) = &mut self.entry {
+            entry.set_fault(fault.reason());
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) struct AccessEntry {
     body_bytes: u64,
     /// The bytes that the client sent through its tunnel, if the connection became one.
     tunnel_bytes_in: Option<u64>,
+    /// The reason why the request did not get the response that it asked for.
+    fault: Option<&'static str>,
     cache: String,
     duration_us: u64,
 }
@@ -65,6 +67,7 @@ impl AccessEntry {
             status: 0,
             body_bytes: 0,
             tunnel_bytes_in: None,
+            fault: None,
             cache: String::new(),
             duration_us: 0,
         }
@@ -87,6 +90,11 @@ impl AccessEntry {
     /// Adds the number of bytes that the client sent through its tunnel.
     pub(crate) fn set_tunnel(&mut self, bytes_in: u64) {
         self.tunnel_bytes_in = Some(bytes_in);
+    }
+
+    /// Adds the reason why the request did not get the response that it asked for.
+    pub(crate) fn set_fault(&mut self, reason: &'static str) {
+        self.fault = Some(reason);
     }
 
     /// Appends the entry as a line. Text from clients is escaped, so no client can forge a line.
@@ -120,6 +128,9 @@ impl AccessEntry {
         });
         if let Some(bytes_in) = self.tunnel_bytes_in {
             entry["tunnel_bytes_in"] = bytes_in.into();
+        }
+        if let Some(fault) = self.fault {
+            entry["fault"] = fault.into();
         }
         if let Some(tls) = &self.tls {
             entry["tls_version"] = tls.version.into();
@@ -242,6 +253,7 @@ mod tests {
             status: 200,
             body_bytes: 12,
             tunnel_bytes_in: None,
+            fault: None,
             cache: "forebay; hit; ttl=3".to_owned(),
             duration_us: 42,
         }
