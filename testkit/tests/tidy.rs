@@ -1,6 +1,8 @@
 //! Checks that the source tree follows its own rules.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 use forebay_testkit::tidy::{Conformance, PAGE, TABLE, UPDATE, Words, check_tree};
@@ -47,6 +49,19 @@ fn every_requirement_of_the_rfcs_has_code_and_a_test() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(found == page, "{PAGE} is out of date: run this test with UPDATE_DOCS=1");
+}
+
+/// Code that moves takes the text of a bug away, and then the bug is no longer tried. The script
+/// needs Python; without it, only the script itself finds this.
+#[test]
+fn every_known_bug_can_be_put_into_the_tree() {
+    let script = root().join("scripts/simulate-mutants");
+    let checked = match Command::new("python3").arg(script).arg("--check").output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        checked => checked.expect("python3 runs"),
+    };
+    let text = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{text}{}", String::from_utf8_lossy(&checked.stderr));
 }
 
 fn root() -> PathBuf {
