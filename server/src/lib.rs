@@ -33,6 +33,7 @@ mod poll_once;
 mod purger;
 mod response;
 mod rules;
+mod secret;
 mod send_queue;
 mod store;
 mod terminal;

@@ -1,6 +1,5 @@
 //! Several parts of one body, sent as multipart/byteranges (RFC 9110 §15.3.7.2).
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
 use forebay_http::framing::BodyFraming;
@@ -8,6 +7,7 @@ use forebay_http::policy::multipart::Multipart;
 
 use super::Delivered;
 use super::head::{Head, HeadContext, WrittenHead};
+use crate::secret::secret_number;
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
@@ -23,9 +23,7 @@ impl MultipartBody {
     /// Creates the body for a response with these parts of a body of `body_bytes`. `block` is the
     /// stored field block.
     pub(super) fn new(parts: Vec<Range<u64>>, body_bytes: u64, block: &[u8]) -> MultipartBody {
-        // The keys of the hash are random and secret, so clients cannot guess the boundary.
-        let random = || u128::from(RandomState::new().build_hasher().finish());
-        let form = Multipart::new(parts, body_bytes, block, random() << 64 | random());
+        let form = Multipart::new(parts, body_bytes, block, secret_number());
         MultipartBody { form, next: 0 }
     }
 

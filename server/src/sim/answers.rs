@@ -2,17 +2,23 @@
 
 use forebay_testkit::Response;
 
-use super::client::SentRequest;
-use super::paths::{HIT_WITHOUT_COOKIE, OWN_COOKIE, OWN_PAGE};
+use super::heads::check_heads;
+use super::hints::check_interim;
+use super::paths::{HIT_WITHOUT_COOKIE, OWN_COOKIE, OWN_PAGE, SEVERAL_PARTS};
+use super::ranges::check_parts;
 use super::run::Run;
 use super::scenario::Ask;
-use super::world::{Content, LANGUAGES, ResponseUse, kind_of};
+use super::sending::SentRequest;
+use super::world::{Content, ResponseUse, kind_of};
 
 pub(super) fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
     let checked = match ask.post {
         Some(_) => check_post(run, ask, response),
         None => check_response(run, ask, asked, response),
     };
+    let checked = checked
+        .and_then(|()| check_interim(run, ask, asked, response))
+        .and_then(|()| check_heads(run, ask, asked, response));
     if let Err(why) = checked {
         let head = &response.head;
         run.fail(format!("{why}; {ask:?} from {} ms got {head:?}", asked.began_ms));
@@ -42,7 +48,7 @@ fn check_response(
     let content = content_of(ask, response)?;
     run.world.borrow().check(&content, usage)?;
     check_owner(run, ask, asked, response)?;
-    let mut body = content.body();
+    let body = content.body();
     if ask.is_head {
         let length = response.field("content-length");
         return match length.is_none_or(|length| length == body.len().to_string()) {
@@ -51,13 +57,10 @@ fn check_response(
         };
     }
     if response.status == 206 {
-        let (first, last) = ask.range.ok_or("206 without a range")?;
-        let last = last.min(body.len().saturating_sub(1));
-        let expected = format!("bytes {first}-{last}/{}", body.len());
-        if response.field("content-range") != Some(expected.as_str()) {
-            return Err(format!("the range is not {expected}"));
+        if check_parts(&ask.ranges, response, &body)? {
+            run.paths.count(SEVERAL_PARTS);
         }
-        body = body.get(first..=last).ok_or("206 for a range outside the body")?.to_vec();
+        return Ok(());
     }
     if response.is_whole && response.body.len() != body.len() {
         return Err(format!("{} bytes are called whole, not {}", response.body.len(), body.len()));
@@ -109,7 +112,7 @@ fn usage<'a>(
     let detail = status.rsplit_once("; detail=").map_or("", |(_, detail)| detail);
     let is_excused = match detail {
         "stale-if-error" => run.may_have_failed(ask.url, asked.began_ms),
-        "stale-if-unreachable" => run.blame.was_unreachable(asked.began_ms),
+        "stale-if-unreachable" => run.blame.was_unreachable(asked.began_ms) || run.has_ejections(),
         _ => true,
     };
     match is_excused {
@@ -132,7 +135,7 @@ fn check_unsatisfiable(
     asked: &SentRequest,
     response: &Response,
 ) -> Result<(), String> {
-    let (first, _) = ask.range.ok_or("416 without a range")?;
+    let first = ask.ranges.iter().map(|(first, _)| *first).min().ok_or("416 without a range")?;
     let length = response.field("content-range").and_then(|range| range.strip_prefix("bytes */"));
     let length: usize =
         length.and_then(|length| length.parse().ok()).ok_or("416 without a length")?;
@@ -140,10 +143,9 @@ fn check_unsatisfiable(
         return Err(format!("416 for a range within {length} bytes"));
     }
     let usage = usage(run, ask, asked, response)?;
-    let language = if kind_of(ask.url).varies { ask.language } else { "" };
     let world = run.world.borrow();
     let has_version = (0..=world.version(ask.url)).any(|version| {
-        let content = Content { url: ask.url, version, language };
+        let content = Content::of(ask.url, version, ask);
         content.body().len() == length && world.check(&content, usage).is_ok()
     });
     match has_version {
@@ -166,16 +168,17 @@ fn check_post(run: &Run, ask: &Ask, response: &Response) -> Result<(), String> {
 fn content_of(ask: &Ask, response: &Response) -> Result<Content, String> {
     let version = response.field("x-version").and_then(|text| text.parse().ok());
     let version = version.ok_or("there is no version")?;
-    let language = response.field("x-language").unwrap_or_default();
-    let language = LANGUAGES.iter().copied().find(|known| *known == language);
-    let content = Content { url: ask.url, version, language: language.ok_or("no language")? };
-    let expected = if kind_of(ask.url).varies { ask.language } else { "" };
-    if content.language != expected {
-        return Err(format!("variant {:?}, not {expected:?}", content.language));
+    let content = Content::of(ask.url, version, ask);
+    let variant = response.field("x-variant").unwrap_or_default();
+    if variant != content.variant {
+        return Err(format!("variant {variant:?}, not {:?}", content.variant));
     }
     let has_etag = kind_of(ask.url).has_etag;
     if has_etag && response.field("etag") != Some(content.etag().as_str()) {
         return Err("the entity tag is another version's".into());
+    }
+    if has_etag && response.field("link") != Some(content.links().as_str()) {
+        return Err("the links are another version's".into());
     }
     Ok(content)
 }

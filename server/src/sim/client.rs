@@ -11,13 +11,14 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::answers::{check, is_hit};
 use super::blame::FailedRequest;
-use super::ideal::{PendingRemoval, PermittedReuse};
+use super::ideal::PendingRemoval;
 use super::missed;
 use super::paths::STORED_ERROR;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{Act, ActKind, Ask, BreakOff, Reading};
+use super::sending::SentRequest;
 use super::wire::WireEnd;
-use super::world::{Content, URL_COUNT, kind_of, post_body, tag_of};
+use super::world::{URL_COUNT, tag_of};
 
 /// Time within which the server must close the connection of a client that stops in the middle of a
 /// head.
@@ -28,9 +29,6 @@ const IDLE_MS: u64 = 900;
 
 /// How long a client may pause without being too slow: a little less than `body_grace_ms`.
 const GRACE_MS: u64 = 7_500;
-
-/// How long a client waits for `100 Continue` before it sends the body anyway.
-const CONTINUE_MS: u64 = 1_000;
 
 /// Plays the client of an act; does nothing for an act without a client.
 pub(super) async fn play(run: &Run, act: &Act) {
@@ -190,26 +188,13 @@ fn deadline() -> Instant {
     Instant::now() + Duration::from_millis(REQUEST_MS_MAX)
 }
 
-/// The properties of a request that depend on the moment at which it was sent.
-#[derive(Clone, Debug)]
-pub(super) struct SentRequest {
-    pub(super) event: u64,
-    pub(super) began_ms: u64,
-    /// The version in the request's `If-None-Match`, which the client claims to have.
-    pub(super) has: Option<Content>,
-    /// The cookie in the request, which no other client sends.
-    pub(super) cookie: Option<String>,
-    /// The reuse of a stored response that RFC 9111 permits for this request.
-    pub(super) reuse: Option<PermittedReuse>,
-}
-
 /// A client's connection during an act.
 #[derive(Clone, Copy)]
-struct Session<'a> {
-    run: &'a Run,
-    end: &'a WireEnd,
+pub(super) struct Session<'a> {
+    pub(super) run: &'a Run,
+    pub(super) end: &'a WireEnd,
     worker: usize,
-    act: u64,
+    pub(super) act: u64,
 }
 
 impl Session<'_> {
@@ -356,83 +341,6 @@ impl Session<'_> {
             began_ms: asked.began_ms,
         });
         self.run.blame(failed, why);
-    }
-
-    /// Sends a request; returns whether the connection can take another request.
-    async fn send(&self, ask: &Ask, sent: &RefCell<Vec<SentRequest>>) -> bool {
-        let run = self.run;
-        let kind = kind_of(ask.url);
-        let (method, query) = (ask.method(), ask.spelling.query);
-        let version = if ask.is_http_10 { "1.0" } else { "1.1" };
-        let mut head = format!("{method} /u{}{query} HTTP/{version}\r\n", ask.url);
-        head += "Host: a.test\r\n";
-        head += &ask.spelling.lines(ask.language);
-        let language = if kind.varies { ask.language } else { "" };
-        let version = run.world.borrow().version(ask.url);
-        let has = Content { url: ask.url, version, language };
-        let has = (ask.is_conditional && kind.has_etag).then_some(has);
-        if let Some(has) = &has {
-            head += &format!("If-None-Match: {}\r\n", has.etag());
-        }
-        if let Some((first, last)) = ask.range {
-            head += &format!("Range: bytes={first}-{last}\r\n");
-        }
-        let cookie = ask.has_cookie.then(|| format!("client={}", self.act));
-        if let Some(cookie) = &cookie {
-            head += &format!("Cookie: {cookie}\r\n");
-        }
-        if ask.no_cache {
-            head += "Cache-Control: no-cache\r\n";
-        }
-        let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
-        let reuse = run.ideal.permitted(ask);
-        sent.borrow_mut().push(SentRequest { event, began_ms, has, cookie, reuse });
-        match ask.post {
-            Some(_) => self.send_post(ask, head).await,
-            None => self.end.write((head + "\r\n").as_bytes()).await.is_ok(),
-        }
-    }
-
-    async fn send_post(&self, ask: &Ask, mut head: String) -> bool {
-        let Some(body) = ask.post else {
-            return false;
-        };
-        head += &format!("X-Act: {}\r\nX-Body-Bytes: {}\r\n", self.act, body.bytes);
-        if body.expects_continue {
-            head += "Expect: 100-continue\r\n";
-        }
-        head += &match body.is_chunked {
-            true => "Transfer-Encoding: chunked\r\n\r\n".to_owned(),
-            false => format!("Content-Length: {}\r\n\r\n", body.bytes),
-        };
-        if self.end.write(head.as_bytes()).await.is_err() {
-            return false;
-        }
-        if body.expects_continue {
-            sleep(Duration::from_millis(CONTINUE_MS)).await;
-        }
-        let bytes = post_body(self.act, body.bytes);
-        let mut text = Vec::new();
-        if body.is_chunked {
-            for piece in bytes.chunks(30_000) {
-                text.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
-                text.extend_from_slice(piece);
-                text.extend_from_slice(b"\r\n");
-            }
-            text.extend_from_slice(b"0\r\n\r\n");
-        } else {
-            text = bytes;
-        }
-        match body.break_off {
-            BreakOff::Never => self.end.write(&text).await.is_ok(),
-            BreakOff::Stop(bytes) | BreakOff::Reset(bytes) => {
-                let is_sent = self.end.write(&text[..bytes.min(text.len())]).await.is_ok();
-                if is_sent && matches!(body.break_off, BreakOff::Reset(_)) {
-                    self.end.reset();
-                }
-                false
-            }
-        }
     }
 
     async fn purge(&self, (url, query): (usize, &str), is_soft: bool, by_tag: bool) {

@@ -13,7 +13,9 @@ use std::time::Duration;
 use forebay_testkit::Request;
 use tokio::time::Instant;
 
+use super::heads::HeadLog;
 use super::missed::{FetchStart, StoreLedger};
+use super::ranges::satisfiable;
 use super::reply::{OriginReply, url_of};
 use super::scenario::Ask;
 use super::wire::Arrival;
@@ -57,7 +59,9 @@ pub(super) struct IdealReply {
     stale_while_revalidate: Duration,
     stale_if_error: Duration,
     must_revalidate: bool,
-    tag: Option<String>,
+    pub(super) tag: Option<String>,
+    /// Whether a response to HEAD shows that there is another version (§4.3.5).
+    is_outdated: bool,
     /// The fields that Vary names, with their values in the request.
     varied: Vec<(String, Option<String>)>,
     /// The stored parts of the body: for each, the offset of its first byte and the offset after
@@ -169,6 +173,7 @@ pub(super) struct IdealCache {
     stored: RefCell<BTreeMap<usize, Vec<IdealReply>>>,
     removals: RefCell<BTreeMap<usize, Vec<PendingRemoval>>>,
     event_count: Cell<u64>,
+    pub(super) heads: HeadLog,
 }
 
 impl IdealCache {
@@ -202,6 +207,9 @@ impl IdealCache {
         let reply = fields.storable(request, answer.body.len())?;
         let reply = IdealReply { url, event: self.event(), start, first_start: start, ..reply };
         answer.number(reply.event);
+        if request.method == "HEAD" {
+            self.heads.note_asked(reply.event, start.at);
+        }
         Some(IdealUse::Store(Box::new(reply)))
     }
 
@@ -233,12 +241,23 @@ impl IdealCache {
                         reply.status = old.status;
                         reply.first_start = old.first_start;
                     }
-                    None if is_update => return,
+                    None if is_update => {
+                        let is_same = |old: &&mut IdealReply| old.varied == reply.varied;
+                        let other = stored.iter_mut().filter(is_same);
+                        other.for_each(|old| old.is_outdated |= reply.status == 200);
+                        return;
+                    }
                     _ => {}
                 }
                 stored.push(*reply);
             }
         }
+    }
+
+    /// Returns the stored response with the number of its exchange.
+    pub(super) fn stored(&self, url: usize, exchange: u64) -> Option<IdealReply> {
+        let stored = self.stored.borrow();
+        stored.get(&url)?.iter().find(|reply| reply.event == exchange).cloned()
     }
 
     /// Returns the reuse that §4 permits for a request at this moment. The request's own no-cache
@@ -250,14 +269,16 @@ impl IdealCache {
             reply.arrivals.iter().all(|arrival| arrival.get().is_some_and(|at| at <= now))
         };
         let suits = |reply: &&IdealReply| reply.matches(ask) && reply.covers(ask);
-        let usable = stored.get(&ask.url).into_iter().flatten().filter(has_arrived).filter(suits);
+        let stored_here = stored.get(&ask.url).into_iter().flatten();
+        let usable = stored_here.filter(has_arrived).filter(suits).filter(|it| !it.is_outdated);
         let removals = self.removals.borrow();
         let removals = removals.get(&ask.url).map_or(&[][..], Vec::as_slice);
         let is_left = |reply: &&IdealReply| {
             !removals.iter().any(|removal| !removal.is_soft && removal.concerns(reply))
         };
-        // §4: the most recent of the suitable responses.
-        let mut reply = usable.filter(is_left).max_by_key(|reply| reply.event)?.clone();
+        // §4, §4.1: the most recent of the suitable responses; those with Vary go first.
+        let rank = |reply: &&IdealReply| (!reply.varied.is_empty(), reply.event);
+        let mut reply = usable.filter(is_left).max_by_key(rank)?.clone();
         reply.is_soft_purged = removals.iter().any(|removal| removal.concerns(&reply));
         let age = now - reply.start.at;
         let (_, lifetime) = reply.lifetime;
@@ -272,20 +293,27 @@ impl IdealCache {
 impl IdealReply {
     /// Whether a request has the values of the fields by which the response varies (§4.1). A client
     /// expresses one language in several equivalent ways.
-    fn matches(&self, ask: &Ask) -> bool {
+    pub(super) fn matches(&self, ask: &Ask) -> bool {
         self.varied.iter().all(|(name, value)| match name.as_str() {
             "accept-language" => value.as_deref().unwrap_or_default() == ask.language,
+            "x-theme" => value.as_deref().unwrap_or_default() == ask.theme,
             _ => value.is_none(),
         })
     }
 
     /// Whether the stored parts of the body are enough for the request.
     fn covers(&self, ask: &Ask) -> bool {
-        let range = ask.range.filter(|(first, _)| *first < self.body_bytes && self.status < 400);
-        let (mut from, to) = match range {
-            Some((first, last)) if !ask.is_head => (first, self.body_bytes.min(last + 1)),
-            _ => (0, self.body_bytes),
+        let ranges = match ask.is_head || self.status >= 400 {
+            true => Vec::new(),
+            false => satisfiable(&ask.ranges, self.body_bytes),
         };
+        match ranges.is_empty() {
+            true => self.has_bytes(0, self.body_bytes),
+            false => ranges.iter().all(|(first, last)| self.has_bytes(*first, last + 1)),
+        }
+    }
+
+    fn has_bytes(&self, mut from: usize, to: usize) -> bool {
         while from < to {
             let next = self.parts.iter().filter(|(first, _)| *first <= from).map(|(_, end)| *end);
             match next.max() {
@@ -294,6 +322,12 @@ impl IdealReply {
             }
         }
         true
+    }
+
+    /// Whether all of the response was at the server before this time.
+    pub(super) fn has_arrived_before(&self, at: Instant) -> bool {
+        let mut arrivals = self.arrivals.iter();
+        arrivals.all(|arrival| arrival.get().is_some_and(|arrived| arrived < at))
     }
 }
 
@@ -386,6 +420,7 @@ impl ReplyFields<'_> {
             stale_while_revalidate: self.seconds("stale-while-revalidate").unwrap_or_default(),
             stale_if_error: self.seconds("stale-if-error").unwrap_or_default(),
             must_revalidate,
+            is_outdated: false,
             tag: self.field("ETag").filter(|tag| tag.starts_with('"')).map(str::to_owned),
             varied,
             parts,

@@ -9,10 +9,10 @@ use forebay_testkit::Response;
 use tokio::time::Instant;
 
 use super::answers::is_hit;
-use super::client::SentRequest;
 use super::ideal::{IdealLifetime, IdealReply, Permission, PermittedReuse};
 use super::run::Run;
 use super::scenario::{Act, ActKind, Ask};
+use super::sending::SentRequest;
 use super::world::{ERROR_S, ROUNDING_MS, STALE_IF_UNREACHABLE_S, kind_of};
 
 /// The page that explains the words of Cache-Status.
@@ -48,6 +48,8 @@ pub(super) struct StoreLedger {
     pub(super) refused: u64,
     /// Fetches that ended before their response was stored.
     pub(super) aborted: u64,
+    /// Requests that were not repeated at another origin, because many were.
+    pub(super) retries_refused: u64,
 }
 
 /// The beginning of an exchange with the origin.
@@ -177,7 +179,7 @@ impl MissedRequest<'_> {
             (is_cut_off && is_old(unreachable, reuse.stale), "stale for too long"),
             (is_cut_off && run.blame.was_faulty(ask.url, run.now_ms()), "the origin was reached"),
             (
-                is_background && (ask.is_head || ask.range.is_some()),
+                is_background && (ask.is_head || !ask.ranges.is_empty()),
                 "HEAD and ranges start no background fetch",
             ),
         ])
@@ -203,7 +205,15 @@ impl MissedRequest<'_> {
             (self.reuse.is_replaced, "a part of a later response replaced it"),
             (self.reuse.is_new, "it has just arrived"),
             (is_error && kind_of(ask.url).varies, "an error without Vary"),
+            (self.has_changed(), "it changed while the request was answered"),
         ])
+    }
+
+    /// Whether the response may no longer be used, or is no longer the one to use, when the request
+    /// has been answered.
+    fn has_changed(&self) -> bool {
+        let state = |reuse: &PermittedReuse| (reuse.reply.event, reuse.reply.is_soft_purged);
+        self.run.ideal.permitted(self.ask).as_ref().map(state) != Some(state(self.reuse))
     }
 }
 

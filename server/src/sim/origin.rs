@@ -9,12 +9,14 @@ use tokio::time::sleep;
 
 use super::attacked;
 use super::blame::Scope;
+use super::flaps::OriginState;
+use super::hints::ORIGIN_HINT;
 use super::missed::FetchStart;
 use super::paths::{ANSWERED_EARLY, CUT_UNFRAMED};
 use super::reply::{OriginReply, url_of};
 use super::rng::Rng;
 use super::run::Run;
-use super::wire::{PendingConnections, WireEnd};
+use super::wire::{FIRST_PORT, PendingConnections, WireEnd};
 use super::world::post_body;
 
 /// The fault of one response of the origin. Times are in milliseconds.
@@ -122,13 +124,14 @@ const UNREAD_MS: u64 = 20;
 /// Accepts connections until the task is aborted.
 pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
     loop {
-        let (end, _) = std::future::poll_fn(|cx| queue.poll_next(cx)).await;
+        let (end, from) = std::future::poll_fn(|cx| queue.poll_next(cx)).await;
+        let origin = from.port().checked_sub(FIRST_PORT + 1).map(u64::from);
         let run = Rc::clone(&run);
         tokio::task::spawn_local(async move {
             let _watch = OriginTaskGuard(Rc::clone(&run));
             // An error means that one side has closed the connection. A request that the server
             // sends on it at this moment is lost.
-            let _ = connection(&run, end).await;
+            let _ = connection(&run, end, origin).await;
             run.blame.note(Scope::Unsafe, run.now_ms());
         });
     }
@@ -178,9 +181,17 @@ impl Drop for InProgress<'_> {
     }
 }
 
-async fn connection(run: &Run, end: WireEnd) -> io::Result<()> {
+/// Answers the requests of a connection to an origin, which is numbered if the site has several.
+async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<()> {
     let mut input = Vec::new();
     while let Some((request, size)) = receive(run, &end, &mut input, false).await? {
+        run.receipts.note(run, &request, origin.unwrap_or(0));
+        let state = origin.map(|origin| run.scenario.origins.state(origin, run.now_ms()));
+        if state.is_some_and(|state| state != OriginState::Up) {
+            run.trace("origin resets", &[]);
+            end.reset();
+            return Ok(());
+        }
         let (mut rng, fault_percent) = run.origin_request();
         let fault = match attacked::is_hostile(&request) {
             true => OriginFault::None,
@@ -291,7 +302,7 @@ async fn respond(
         run.ideal.take(&request.method, reply, end.arrival());
         return Ok(true);
     }
-    if let Some(goes_on) = respond_instead(end, request, fault, &mut rng).await? {
+    if let Some(goes_on) = respond_instead(run, end, request, fault, &mut rng).await? {
         return Ok(goes_on);
     }
     let Some(mut answer) = OriginReply::to(run, request) else {
@@ -339,6 +350,7 @@ async fn respond(
 /// Sends the bytes that a fault puts in place of the response or before it. If they take its place,
 /// returns whether the connection can take another request.
 async fn respond_instead(
+    run: &Run,
     end: &WireEnd,
     request: &Request,
     fault: OriginFault,
@@ -376,7 +388,10 @@ async fn respond_instead(
             return Ok(Some(false));
         }
         OriginFault::Interim => {
-            end.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n").await?;
+            let hint = url_of(request).map(|url| (url, run.now_ms()));
+            run.origin_hints.borrow_mut().extend(hint);
+            let head = format!("HTTP/1.1 103 Early Hints\r\nLink: {ORIGIN_HINT}\r\n\r\n");
+            end.write(head.as_bytes()).await?;
         }
         _ => {}
     }

@@ -14,9 +14,12 @@ pub(super) const CUT_UNFRAMED: &str = "responses without framing cut";
 pub(super) const FAILED_FETCHES: &str = "requests to an origin that fails";
 pub(super) const HIT_BESIDE_VARIANTS: &str = "hits beside many other variants";
 pub(super) const HIT_WITHOUT_COOKIE: &str = "hits without the cookie of their response";
+pub(super) const HINT_FORWARDED: &str = "hints of the origin forwarded";
+pub(super) const HINT_REPLAYED: &str = "hints of a stored page";
 pub(super) const OWN_COOKIE: &str = "cookies for their client alone";
 pub(super) const OWN_PAGE: &str = "pages for one client alone";
 pub(super) const PURGED_WHILE_FILLING: &str = "purged while filling";
+pub(super) const SEVERAL_PARTS: &str = "responses with several parts";
 pub(super) const SIDE_BY_SIDE: &str = "requests side by side";
 pub(super) const STORED_BESIDE_DRIPS: &str = "stored beside bodies that drip";
 pub(super) const STORED_BESIDE_PURGES: &str = "stored beside purges of another site";
@@ -34,9 +37,12 @@ const COUNTED_BY_RUN: &[&str] = &[
     FAILED_FETCHES,
     HIT_BESIDE_VARIANTS,
     HIT_WITHOUT_COOKIE,
+    HINT_FORWARDED,
+    HINT_REPLAYED,
     OWN_COOKIE,
     OWN_PAGE,
     PURGED_WHILE_FILLING,
+    SEVERAL_PARTS,
     SIDE_BY_SIDE,
     STORED_BESIDE_DRIPS,
     STORED_BESIDE_PURGES,

@@ -5,9 +5,12 @@ use std::io;
 use forebay_http::date::write_date;
 use forebay_testkit::Request;
 
+use super::ranges::{partial_content, ranges_of};
 use super::run::Run;
 use super::wire::WireEnd;
-use super::world::{Content, HEURISTIC_PERCENT, LANGUAGES, URL_COUNT, UrlKind, kind_of, tag_of};
+use super::world::{
+    Content, HEURISTIC_PERCENT, LANGUAGES, THEMES, URL_COUNT, UrlKind, kind_of, tag_of, varies_by,
+};
 use crate::clock;
 
 /// Fields that are not part of the cache's key. If a request has one of them, the origin begins its
@@ -74,15 +77,20 @@ impl OriginReply {
             "GET" | "HEAD" => world.version(url),
             _ => return None,
         };
-        let asked = request.head.field("accept-language").unwrap_or_default();
-        if request.method != "POST" && !LANGUAGES.contains(&asked) {
+        let is_post = request.method == "POST";
+        let known = |names: &[&'static str], field| {
+            let asked = request.head.field(field).unwrap_or_default();
+            names.iter().copied().find(|name| *name == asked)
+        };
+        let (language, theme) = (known(LANGUAGES, "accept-language"), known(THEMES, "x-theme"));
+        if !is_post && (language.is_none() || theme.is_none()) {
             return None;
         }
-        let language = LANGUAGES.iter().find(|language| kind.varies && **language == asked);
-        let content = Content { url, version, language: language.copied().unwrap_or_default() };
-        let (language, tag) = (content.language, tag_of(url));
+        let varies_by = varies_by(url, version);
+        let variant = varies_by.variant(language.unwrap_or_default(), theme.unwrap_or_default());
+        let (content, tag) = (Content { url, version, variant }, tag_of(url));
         let mut head =
-            format!("X-Version: {version}\r\nX-Language: {language}\r\nSurrogate-Key: {tag}\r\n");
+            format!("X-Version: {version}\r\nX-Variant: {variant}\r\nSurrogate-Key: {tag}\r\n");
         head += &freshness(url);
         if let Some(cookie) = request.head.field("cookie").filter(|cookie| is_own(cookie)) {
             head += &match kind {
@@ -92,12 +100,10 @@ impl OriginReply {
             };
         }
         if kind.has_etag {
-            head += &format!("ETag: {}\r\n", content.etag());
+            head += &format!("ETag: {}\r\nLink: {}\r\n", content.etag(), content.links());
         }
-        if kind.varies {
-            head += "Vary: Accept-Language\r\n";
-        }
-        if request.method == "POST" {
+        head += varies_by.line();
+        if is_post {
             head = format!("HTTP/1.1 200 OK\r\n{head}Content-Length: 0\r\n\r\n");
             return Some(OriginReply { head, body: Vec::new(), is_chunked: false });
         }
@@ -115,10 +121,11 @@ impl OriginReply {
             request.method == "GET" && (!request.head.has("if-range") || is_current("if-range"));
         let range = request.head.field("range").filter(|_| may_send_part);
         let (mut status, mut is_chunked) = ("200 OK", kind.is_chunked);
-        if let Some((first, last)) = range.and_then(|range| range_of(range, body.len())) {
-            head += &format!("Content-Range: bytes {first}-{last}/{}\r\n", body.len());
-            body = body[first..=last].to_vec();
-            (status, is_chunked) = ("206 Partial Content", false);
+        let ranges = range.map(|range| ranges_of(range, body.len())).unwrap_or_default();
+        if !ranges.is_empty() {
+            let (line, parts) = partial_content(&ranges, &body);
+            head += &line;
+            (status, is_chunked, body) = ("206 Partial Content", false, parts);
         }
         head += &match is_chunked {
             true => "Transfer-Encoding: chunked\r\n".to_owned(),
@@ -156,14 +163,6 @@ fn freshness(url: usize) -> String {
 fn last_modified(ago_s: u64) -> String {
     let date = write_date(clock::unix_seconds() - ago_s);
     format!("Last-Modified: {}\r\n", String::from_utf8_lossy(&date))
-}
-
-/// Parses a range, but only in the form that the cache sends.
-fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
-    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let last: usize = if last.is_empty() { length.checked_sub(1)? } else { last.parse().ok()? };
-    let (first, last) = (first.parse::<usize>().ok()?, last.min(length.checked_sub(1)?));
-    (first <= last).then_some((first, last))
 }
 
 /// Returns the number of the requested URL; `None` if a request whose response may be shared is not

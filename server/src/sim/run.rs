@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::attacked::AttackedLog;
 use super::blame::{BlameLog, FailedRequest};
+use super::flaps::ReceiptLog;
 use super::ideal::IdealCache;
 use super::missed::{FetchStart, MissedCounts, StoreLedger};
 use super::paths::{PURGED_WHILE_FILLING, PathCounts, RunPaths};
@@ -21,6 +22,7 @@ use super::wire::{PendingConnections, WireEnd};
 use super::world::SiteHistory;
 use super::{attack, client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
+use crate::secret::simulated::FixedNumbers;
 
 /// The time of day at which every run begins, in seconds since 1970.
 const UNIX_SECONDS: u64 = 1_800_000_000;
@@ -67,6 +69,9 @@ pub(super) struct Run {
     pub(super) arriving: RefCell<Vec<usize>>,
     pub(super) paths: RunPaths,
     pub(super) attacked: AttackedLog,
+    pub(super) receipts: ReceiptLog,
+    /// The URL and the time of each interim response of the origin with a link.
+    pub(super) origin_hints: RefCell<Vec<(usize, u64)>>,
     /// Reads the value that [`Run::pressure`] returns.
     pub(super) read_pressure: OnceCell<Box<dyn Fn() -> u64>>,
     /// Reads the value that [`Run::ledger`] returns.
@@ -96,7 +101,14 @@ impl Run {
         let failed =
             FailedRequest { url, worker: usize::MAX, is_unsafe: false, has_begun: false, began_ms };
         // Attacks take connections to the origin from others, but only for a while.
-        self.blame.excuses(&failed) || self.scenario.acts.iter().any(is_attacked)
+        self.blame.excuses(&failed)
+            || self.ledger().retries_refused > 0
+            || self.scenario.acts.iter().any(is_attacked)
+    }
+
+    /// Whether faults may have made the server take the origin for down that never is.
+    pub(super) fn has_ejections(&self) -> bool {
+        self.scenario.origins.count() > 1 && self.scenario.origin_fault_percent > 0
     }
 
     /// Records a broken promise. Only the first failure of a run is kept.
@@ -110,7 +122,8 @@ impl Run {
     pub(super) fn blame(&self, failed: impl IntoIterator<Item = FailedRequest>, why: &str) {
         self.failed.update(|count| count + 1);
         let failed: Vec<FailedRequest> = failed.into_iter().collect();
-        if !failed.iter().any(|failed| self.blame.excuses(failed)) {
+        let is_excused = failed.iter().any(|failed| self.blame.excuses(failed));
+        if !is_excused && self.ledger().retries_refused == 0 {
             self.fail(format!("{why}, without an excuse: {:?}", failed.first()));
         }
     }
@@ -200,6 +213,7 @@ pub(super) fn play(scenario: &Scenario) -> Outcome {
     let tasks = LocalSet::new();
     let outcome = tasks.block_on(&runtime, async {
         let _clocks = VirtualClocks::start(UNIX_SECONDS);
+        let _numbers = FixedNumbers::start(scenario.seed);
         let run = new_run(scenario);
         let outcome = timeout(Duration::from_millis(RUN_MS_MAX), play_acts(&run)).await;
         outcome.unwrap_or_else(|_| {
@@ -224,6 +238,8 @@ fn new_run(scenario: &Scenario) -> Rc<Run> {
         arriving: RefCell::default(),
         paths: RunPaths::default(),
         attacked: AttackedLog::default(),
+        receipts: ReceiptLog::default(),
+        origin_hints: RefCell::default(),
         read_pressure: OnceCell::new(),
         read_ledger: OnceCell::new(),
         ideal: IdealCache::default(),

@@ -1,8 +1,10 @@
 //! The acts of a run, made from a seed, and the shortening of a failing list of acts.
 
 use super::attack::Attack;
+use super::flaps::OriginSet;
+use super::ranges::ByteRange;
 use super::rng::Rng;
-use super::world::{LANGUAGES, SPELLINGS, Spelling, URL_COUNT};
+use super::world::{LANGUAGES, SPELLINGS, Spelling, THEMES, URL_COUNT};
 
 /// The acts of a run, and its settings.
 #[derive(Clone, Debug)]
@@ -11,6 +13,8 @@ pub(super) struct Scenario {
     /// The percentage of the origin's responses that have a fault.
     pub(super) origin_fault_percent: u64,
     pub(super) refused_percent: u64,
+    /// The origins of the site.
+    pub(super) origins: OriginSet,
     pub(super) cache_bytes: u64,
     /// The largest number of variants that are stored for a URL.
     pub(super) variants_max: usize,
@@ -60,11 +64,16 @@ pub(super) struct Ask {
     pub(super) url: usize,
     pub(super) is_head: bool,
     pub(super) language: &'static str,
+    /// A field by which only some versions vary.
+    pub(super) theme: &'static str,
     pub(super) spelling: Spelling,
     /// Whether the request has `If-None-Match`, with the entity tag of the current version.
     pub(super) is_conditional: bool,
-    pub(super) range: Option<(usize, usize)>,
+    /// The requested ranges; empty for the whole response.
+    pub(super) ranges: Vec<ByteRange>,
     pub(super) no_cache: bool,
+    /// Whether the request is that of a browser for a page, which takes early hints.
+    pub(super) is_navigation: bool,
     /// Whether the request has the client's own cookie.
     pub(super) has_cookie: bool,
     /// Whether the request is HTTP/1.0, so that it is the last request of its connection.
@@ -136,9 +145,16 @@ impl Scenario {
             acts.push(Act { at_ms, number: acts.len() as u64, kind });
         }
         acts.sort_by_key(|act| act.at_ms);
+        let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };
+        let origins = OriginSet::of(&mut rng);
+        if origins.count() > 1 && rng.percent(60) {
+            // Without other faults, no origin that fails excuses an error.
+            origin_fault_percent = 0;
+        }
         Scenario {
             seed,
-            origin_fault_percent: if has_faults { rng.pick(&[0, 8, 30]) } else { 0 },
+            origin_fault_percent,
+            origins,
             refused_percent: if has_faults { rng.pick(&[0, 0, 10]) } else { 0 },
             cache_bytes: rng.pick(&[4 << 20, 4 << 20, 24 << 20]),
             variants_max: rng.pick(&[2, 64]),
@@ -228,10 +244,12 @@ impl Ask {
             url,
             is_head: false,
             language,
+            theme: "",
             spelling: SPELLINGS[0],
             is_conditional: false,
-            range: None,
+            ranges: Vec::new(),
             no_cache: false,
+            is_navigation: false,
             has_cookie: false,
             is_http_10: false,
             post: None,
@@ -249,6 +267,20 @@ impl Ask {
         let (is_chunked, expects_continue) = (rng.percent(40), rng.percent(25));
         let body = PostBody { bytes, is_chunked, expects_continue, break_off };
         Ask { post: Some(body), spelling: rng.pick(SPELLINGS), ..Ask::plain(url, "") }
+    }
+
+    /// Returns no range, one range or several, which are long or short, and may overlap.
+    fn some_ranges(rng: &mut Rng) -> Vec<ByteRange> {
+        if !rng.percent(14) {
+            return Vec::new();
+        }
+        let count = rng.pick(&[1, 1, 1, 2, 3, 5]);
+        let (begin_max, length_max) = (rng.pick(&[2_000, 120_000]), rng.pick(&[100, 40_000]));
+        let range = |_| {
+            let first = rng.below(begin_max) as usize;
+            (first, first + rng.below(length_max) as usize)
+        };
+        (0..count).map(range).collect()
     }
 
     pub(super) fn method(&self) -> &'static str {
@@ -273,16 +305,18 @@ impl Ask {
             let url = url(rng);
             return Ask::post(rng, url, has_faults);
         }
-        let first = rng.below(120_000) as usize;
-        let last = first + rng.below(40_000) as usize;
+        let is_head = rng.percent(8);
         Ask {
             url: url(rng),
-            is_head: rng.percent(5),
+            is_head,
             language: rng.pick(LANGUAGES),
+            theme: rng.pick(THEMES),
             spelling: rng.pick(SPELLINGS),
             is_conditional: rng.percent(15),
-            range: rng.percent(12).then_some((first, last)),
-            no_cache: rng.percent(8),
+            ranges: Ask::some_ranges(rng),
+            // A HEAD that reaches the origin may contradict a stored response.
+            no_cache: rng.percent(if is_head { 60 } else { 8 }),
+            is_navigation: rng.percent(25),
             has_cookie: rng.percent(30),
             is_http_10: rng.percent(5),
             post: None,

@@ -27,7 +27,7 @@ use super::missed::StoreLedger;
 use super::rng::Rng;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{ActKind, Scenario};
-use super::wire::{ORIGIN, PendingConnections, SimConnector};
+use super::wire::{PendingConnections, SimConnector};
 use super::world::{ERROR_S, HEURISTIC_PERCENT, STALE_IF_UNREACHABLE_S, URL_COUNT};
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
@@ -170,6 +170,9 @@ impl SimServer {
             ("parts of another version refused", sum(Counter::PartsRefused)),
             ("fills aborted", sum(Counter::FillsAborted)),
             ("retries at the origin", sum(Counter::OriginRetries)),
+            ("requests that another origin got", sum(Counter::OriginFailovers)),
+            ("origins left out", sum(Counter::OriginEjections)),
+            ("responses outdated by HEAD", sum(Counter::OutdatedByHead)),
             ("slow clients", sum(Counter::SlowClients)),
             ("slow clients cut for others", sum(Counter::GaveWay)),
             ("segments reclaimed", stats.segments_freed),
@@ -274,14 +277,15 @@ fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> Store
             reclaimed: stats.segments_freed,
             refused: refused.iter().sum(),
             aborted: aborted.iter().map(|counter| counters.sum(counter.index())).sum(),
+            retries_refused: counters.sum(Counter::OriginRetriesRefused.index()),
         }
     })
 }
 
-/// Returns the configuration of the site of a host. All origin addresses lead to the same origin,
-/// but the server does not know that.
+/// Returns the configuration of the site of a host, with the lines of its origins. All origin
+/// addresses lead to the same origin, but the server does not know that.
 fn site(host: &str, origin: impl Display) -> String {
-    format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\norigin = \"http://{origin}\"\n")
+    format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\n{origin}")
 }
 
 /// Returns a configuration with short time limits, because a run lasts about a minute.
@@ -303,6 +307,7 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
          keep_cookies = [\"client\"]\n\
          validate_variants = true\n\
          languages = [\"de\", \"en\", \"fr\"]\n\
+         early_hints = true\n\
          stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\
          range_unit_bytes = \"{range_unit_bytes}\"\n\
          heuristic_percent = {HEURISTIC_PERCENT}\n\
@@ -318,9 +323,9 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
          path_prefix = \"{UNREAD}\"\n\
          content_of_get = true\n\
          {busy}{quiet}",
-        site = site("a.test", ORIGIN),
-        busy = site(BUSY_HOST, "10.0.0.3"),
-        quiet = site(QUIET_HOST, "10.0.0.4"),
+        site = site("a.test", scenario.origins.settings()),
+        busy = site(BUSY_HOST, "origin = \"http://10.0.0.3\"\n"),
+        quiet = site(QUIET_HOST, "origin = \"http://10.0.0.4\"\n"),
     );
     Config::from_toml(&text, "simulated").unwrap_or_else(|errors| panic!("{errors}"))
 }

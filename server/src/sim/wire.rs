@@ -14,12 +14,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::blame::Scope;
+use super::flaps::OriginState;
 use super::rng::Rng;
 use super::run::Run;
 use crate::transport::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
 /// The origin's address. For most URLs the server knows only this address.
 pub(super) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
+
+/// The port from which the server connects to an origin that is the only one of its site. To the
+/// other origins it connects from the ports after it, in their order.
+pub(super) const FIRST_PORT: u16 = 1024;
 
 /// One direction of a connection: the bytes that are in transit.
 #[derive(Debug, Default)]
@@ -403,16 +408,26 @@ pub(super) struct SimConnector {
 impl Connector for SimConnector {
     fn connect(&self, server: SocketAddr) -> Connecting {
         let mut rng = self.rng.borrow_mut();
-        let is_refused = rng.percent(self.run.scenario.refused_percent);
+        let (scenario, now_ms) = (&self.run.scenario, self.run.now_ms());
+        let index = scenario.origins.index(server);
+        let is_down = |index| scenario.origins.state(index, now_ms) == OriginState::Refuses;
+        let is_refused = match index {
+            Some(index) => is_down(index),
+            None => rng.percent(scenario.refused_percent),
+        };
         let wire = Rng::of(&[rng.next()]);
         let (origin, run) = (self.origin.clone(), Rc::clone(&self.run));
         Box::pin(async move {
             tokio::task::yield_now().await;
             if is_refused {
-                run.blame.note(Scope::Origin, run.now_ms());
+                // If the site has several origins, another one answers.
+                if index.is_none() {
+                    run.blame.note(Scope::Origin, run.now_ms());
+                }
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            let local = SocketAddr::from(([10, 0, 0, 2], 1024));
+            let port = index.map_or(FIRST_PORT, |index| FIRST_PORT + 1 + index as u16);
+            let local = SocketAddr::from(([10, 0, 0, 2], port));
             let end = origin.connect(local, wire);
             let ends = OriginEnds { server: server.ip(), local: local.ip() };
             Ok(OriginConnection { io: Box::new(OriginStream(end)), ends: Some(ends) })

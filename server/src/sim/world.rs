@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::scenario::Ask;
+
 /// Tolerance of times: they may be rounded to seconds both when they are recorded and when they are
 /// used.
 pub(super) const ROUNDING_MS: u64 = 2_000;
@@ -24,6 +26,46 @@ pub(super) struct UrlKind {
     /// Whether the origin gives no lifetime, but a `Last-Modified` from which the lifetime follows
     /// by [`HEURISTIC_PERCENT`], and a different page for each cookie.
     pub(super) is_heuristic: bool,
+    /// Whether another version varies by another field: see [`varies_by`].
+    pub(super) vary_changes: bool,
+}
+
+/// The request field by which the responses of a version vary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VariesBy {
+    Nothing,
+    Language,
+    Theme,
+}
+
+impl VariesBy {
+    /// The line with Vary.
+    pub(super) fn line(self) -> &'static str {
+        match self {
+            VariesBy::Nothing => "",
+            VariesBy::Language => "Vary: Accept-Language\r\n",
+            VariesBy::Theme => "Vary: X-Theme\r\n",
+        }
+    }
+
+    /// Returns the variant for the language and the theme of a request.
+    pub(super) fn variant(self, language: &'static str, theme: &'static str) -> &'static str {
+        match self {
+            VariesBy::Nothing => "",
+            VariesBy::Language => language,
+            VariesBy::Theme => theme,
+        }
+    }
+}
+
+/// Returns the field by which a version of a URL varies.
+pub(super) fn varies_by(url: usize, version: usize) -> VariesBy {
+    match (kind_of(url), version % 3) {
+        (UrlKind { vary_changes: true, .. }, 1) => VariesBy::Nothing,
+        (UrlKind { vary_changes: true, .. }, 2) => VariesBy::Theme,
+        (UrlKind { varies: true, .. }, _) => VariesBy::Language,
+        _ => VariesBy::Nothing,
+    }
 }
 
 /// The time in seconds for which a response may be used stale if the origin cannot be reached and
@@ -60,6 +102,7 @@ const KINDS: &[UrlKind] = &[
     kind(Some(60), true, true, false, 70_000),
     kind(Some(15), true, false, false, 260_000),
     kind(Some(20), false, false, false, 700).heuristic(),
+    kind(Some(12), true, true, false, 1_500).vary_changes(),
 ];
 
 const fn kind(
@@ -78,6 +121,7 @@ const fn kind(
         stale_s: None,
         sets_cookie: false,
         is_heuristic: false,
+        vary_changes: false,
     }
 }
 
@@ -92,6 +136,10 @@ impl UrlKind {
 
     const fn heuristic(self) -> UrlKind {
         UrlKind { is_heuristic: true, ..self }
+    }
+
+    const fn vary_changes(self) -> UrlKind {
+        UrlKind { vary_changes: true, ..self }
     }
 
     /// Returns the time in milliseconds for which a response may be used stale, if the `detail` of
@@ -129,6 +177,10 @@ pub(super) fn tag_of(url: usize) -> String {
 
 /// Languages that a client may request; the empty text stands for a request without a language.
 pub(super) const LANGUAGES: &[&str] = &["de", "en", "fr", ""];
+
+/// Themes that a client may request, in a field that only some versions vary by; the empty text
+/// stands for a request without a theme.
+pub(super) const THEMES: &[&str] = &["dark", "light", ""];
 
 /// Equivalent forms of a request, all of which have the same normal form: the query, a language
 /// range for the wanted language, and a cookie.
@@ -170,18 +222,25 @@ impl Spelling {
 pub(super) struct Content {
     pub(super) url: usize,
     pub(super) version: usize,
-    pub(super) language: &'static str,
+    /// The language or the theme, if the version varies by it.
+    pub(super) variant: &'static str,
 }
 
 impl Content {
-    /// Returns the body, each part of which contains the URL, the version and the language.
+    /// Returns the content of a version for the language and the theme of a request.
+    pub(super) fn of(url: usize, version: usize, ask: &Ask) -> Content {
+        let variant = varies_by(url, version).variant(ask.language, ask.theme);
+        Content { url, version, variant }
+    }
+
+    /// Returns the body, each part of which contains the URL, the version and the variant.
     pub(super) fn body(&self) -> Vec<u8> {
         let mean = kind_of(self.url).body_bytes;
         if mean == 0 {
             return Vec::new();
         }
-        let length = mean + (self.version * 37 + self.language.len() * 11) % (mean / 4 + 3);
-        let unit = format!("[u{} v{} {}]", self.url, self.version, self.language);
+        let length = mean + (self.version * 37 + self.variant.len() * 11) % (mean / 4 + 3);
+        let unit = format!("[u{} v{} {}]", self.url, self.version, self.variant);
         let unit_bytes = unit.len();
         let mut body = unit.into_bytes().repeat(length.div_ceil(unit_bytes));
         body.truncate(length);
@@ -189,7 +248,18 @@ impl Content {
     }
 
     pub(super) fn etag(&self) -> String {
-        format!("\"u{}-v{}-{}\"", self.url, self.version, self.language)
+        format!("\"u{}-v{}-{}\"", self.url, self.version, self.variant)
+    }
+
+    /// Returns the value of Link: a style that a browser loads early, and a page that it does not.
+    pub(super) fn links(&self) -> String {
+        format!("{}, </next>; rel=next", self.hint())
+    }
+
+    /// Returns the link to the style of this content.
+    pub(super) fn hint(&self) -> String {
+        let Content { url, version, variant } = self;
+        format!("</u{url}-v{version}-{variant}.css>; rel=preload; as=style")
     }
 }
 
@@ -252,6 +322,25 @@ impl SiteHistory {
     pub(super) fn promise(&mut self, url: usize, version: usize, is_soft: bool) {
         let event = self.event();
         self.floors.entry(url).or_default().push(VersionFloor { event, version, is_soft });
+    }
+
+    /// Checks that a request may get a hint from this content, which is stored but perhaps stale.
+    ///
+    /// # Errors
+    /// The content is none that was ever stored, or it was purged before the request.
+    pub(super) fn check_hint(&self, content: &Content, event: u64) -> Result<(), String> {
+        let Content { url, version, .. } = *content;
+        if version > self.version(url) {
+            return Err(format!("version {version} of u{url} did not exist yet"));
+        }
+        let floors = self.floors.get(&url).into_iter().flatten();
+        let mut purged = floors.filter(|floor| !floor.is_soft && floor.event < event);
+        match purged.find(|floor| version < floor.version) {
+            Some(floor) => {
+                Err(format!("a hint of version {version}, {} is the least", floor.version))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Checks that a request may get this content.

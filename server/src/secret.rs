@@ -1,0 +1,46 @@
+//! Random numbers that peers cannot guess.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// Returns a secret random number.
+pub(crate) fn secret_number() -> u128 {
+    #[cfg(test)]
+    if let Some(number) = simulated::next() {
+        return number;
+    }
+    // The keys of the hash are secret.
+    let random = || u128::from(RandomState::new().build_hasher().finish());
+    random() << 64 | random()
+}
+
+/// The numbers of a thread that simulates a server: they follow from a seed.
+#[cfg(test)]
+pub(crate) mod simulated {
+    use std::cell::Cell;
+
+    thread_local! {
+        static NUMBER: Cell<Option<u128>> = const { Cell::new(None) };
+    }
+
+    /// Gives the thread that creates it fixed numbers until it is dropped.
+    pub(crate) struct FixedNumbers;
+
+    impl FixedNumbers {
+        pub(crate) fn start(seed: u64) -> FixedNumbers {
+            NUMBER.set(Some(u128::from(seed) << 64));
+            FixedNumbers
+        }
+    }
+
+    impl Drop for FixedNumbers {
+        fn drop(&mut self) {
+            NUMBER.set(None);
+        }
+    }
+
+    pub(super) fn next() -> Option<u128> {
+        let next = NUMBER.get()?.wrapping_add(1);
+        NUMBER.set(Some(next));
+        Some(next)
+    }
+}

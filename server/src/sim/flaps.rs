@@ -1,0 +1,110 @@
+//! Several origins of one site, all but one of which fail now and then, and the log of the requests
+//! that they get.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use forebay_testkit::Request;
+
+use super::rng::Rng;
+use super::run::Run;
+use super::wire::ORIGIN;
+
+/// The most times that one origin gets one request: on a pooled connection that turns out dead, and
+/// on a new one.
+const RECEIPTS_MAX: u64 = 2;
+
+/// The origins of the site of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OriginSet {
+    count: u64,
+    balance: &'static str,
+    /// The origin that never fails.
+    steady: u64,
+    /// The time for which the state of an origin lasts.
+    state_ms: u64,
+    seed: u64,
+}
+
+/// The state of an origin, which decides about its connections and requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OriginState {
+    Up,
+    /// It refuses connections, and resets those that it has with their next request.
+    Refuses,
+    /// It resets each connection with its first request.
+    Resets,
+}
+
+impl OriginSet {
+    pub(super) fn of(rng: &mut Rng) -> OriginSet {
+        let count = rng.pick(&[1, 1, 1, 2, 3]);
+        OriginSet {
+            count,
+            balance: rng.pick(&["round-robin", "least", "hash"]),
+            steady: rng.below(count),
+            state_ms: rng.pick(&[300, 2_000, 20_000]),
+            seed: rng.next(),
+        }
+    }
+
+    pub(super) fn count(self) -> u64 {
+        self.count
+    }
+
+    /// Returns the lines of the configuration.
+    pub(super) fn settings(self) -> String {
+        if self.count == 1 {
+            return format!("origin = \"http://{ORIGIN}\"\n");
+        }
+        let origins = (0..self.count).map(|index| format!("\"http://{}\"", address(index)));
+        let origins: Vec<String> = origins.collect();
+        format!("origin = [{}]\nbalance = \"{}\"\n", origins.join(", "), self.balance)
+    }
+
+    /// Returns the number of the origin with this address, if the site has several.
+    pub(super) fn index(self, server: SocketAddr) -> Option<u64> {
+        (0..self.count).find(|index| self.count > 1 && address(*index) == server)
+    }
+
+    /// Returns the state of an origin at a time.
+    pub(super) fn state(self, index: u64, now_ms: u64) -> OriginState {
+        if index == self.steady {
+            return OriginState::Up;
+        }
+        let mut rng = Rng::of(&[self.seed, index, now_ms / self.state_ms]);
+        rng.pick(&[OriginState::Up, OriginState::Up, OriginState::Refuses, OriginState::Resets])
+    }
+}
+
+/// Returns the address of an origin by its number.
+fn address(index: u64) -> SocketAddr {
+    match index {
+        0 => ORIGIN,
+        _ => SocketAddr::from(([10, 0, 0, 10 + index as u8], ORIGIN.port())),
+    }
+}
+
+/// The requests of clients that reached the origins: how often each origin got each of them.
+#[derive(Default)]
+pub(super) struct ReceiptLog(RefCell<BTreeMap<String, BTreeMap<u64, u64>>>);
+
+impl ReceiptLog {
+    /// Notes that a request has reached an origin. The run fails if it was sent too often.
+    pub(super) fn note(&self, run: &Run, request: &Request, origin: u64) {
+        // The parts of a response are requests of their own.
+        let Some(ask) = request.head.field("x-ask").filter(|_| !request.head.has("range")) else {
+            return;
+        };
+        let condition = request.head.field("if-none-match").unwrap_or_default();
+        let name = format!("{} of {ask} {condition}", request.method);
+        let mut log = self.0.borrow_mut();
+        let receipts = log.entry(name.clone()).or_default();
+        *receipts.entry(origin).or_default() += 1;
+        let (own, all) = (receipts[&origin], receipts.values().sum::<u64>());
+        if own > RECEIPTS_MAX || (request.method == "POST" && all > 1) {
+            run.fail(format!("the origins got the {name} {all} times, one of them {own} times"));
+        }
+    }
+}
