@@ -58,7 +58,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     }
 }
 
-const HEADER: &str = "    AGE   FRESH USE VARY       SIZE  URL  TAGS\n";
+const HEADER: &str = "    AGE   FRESH USE VARY       SIZE  WHY              URL  TAGS\n";
 
 /// Returns a line of the response as it is printed, or the end of the list.
 fn shown(line: &str, is_json: bool) -> Result<String, ListEnd> {
@@ -88,7 +88,9 @@ fn row(value: &Value) -> String {
     let url = value["url"].as_str().unwrap_or("-");
     let tags = value["tags"].as_array().map(Vec::as_slice).unwrap_or_default();
     let tags: Vec<_> = tags.iter().filter_map(Value::as_str).map(printable).collect();
-    let row = format!("{age:>7} {fresh:>7} {uses:>3} {variants:>4} {size:>10}  {url}  ");
+    let why: Vec<_> = ["fwd", "detail"].iter().filter_map(|name| value[*name].as_str()).collect();
+    let why = if why.is_empty() { "hit".to_owned() } else { why.join(",") };
+    let row = format!("{age:>7} {fresh:>7} {uses:>3} {variants:>4} {size:>10}  {why:<15}  {url}  ");
     format!("{}\n", (row + &tags.join(",")).trim_end())
 }
 
@@ -112,13 +114,15 @@ mod tests {
         let line = "{\"url\":\"http://h/a\",\"site\":\"s\",\"age_s\":75,\"fresh_for_s\":-180,\
                     \"uses\":3,\"variants\":0,\"bytes\":1536,\
                     \"tags\":[\"a\",\"b\\u001b[2J\\u009bx\\u202ey\"],\
-                    \"soft\":false}\n";
-        let row =
-            "    75s     -3m   3    0    1.5 KiB  http://h/a  a,b\u{fffd}[2J\u{fffd}x\u{fffd}y\n";
+                    \"soft\":false,\"fwd\":\"stale\",\"detail\":\"heuristic\"}\n";
+        let row = "    75s     -3m   3    0    1.5 KiB  stale,heuristic  http://h/a  \
+                   a,b\u{fffd}[2J\u{fffd}x\u{fffd}y\n";
         assert_eq!(shown(line, false).ok().as_deref(), Some(row));
         assert_eq!(shown(line, true).ok().as_deref(), Some(line));
         let soft = line.replace("\"soft\":false", "\"soft\":true");
         assert!(shown(&soft, false).is_ok_and(|row| row.contains("    soft   3")));
+        let hit = line.replace("\"stale\"", "null").replace("\"heuristic\"", "null");
+        assert!(shown(&hit, false).is_ok_and(|row| row.contains("  hit              http://h/a")));
         let end = shown("{\"listed\":2,\"after\":\"s http://h/a\"}\n", true).err();
         assert!(
             matches!(end, Some(ListEnd::Whole { after: Some(after) }) if after == "s http://h/a")

@@ -4,7 +4,10 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use forebay_cache::{KeyIndexDamaged, ListedResource, Selection};
+use forebay_http::policy::directives::RequestDirectives;
 use forebay_http::policy::freshness::current_age;
+use forebay_http::policy::meta::StoredMeta;
+use forebay_http::policy::reuse::{ForwardReason, ReuseDecision, judge};
 use http::StatusCode;
 use serde_json::json;
 
@@ -137,6 +140,8 @@ fn write_line(text: &mut String, resource: &ListedResource<'_>, now: u64) {
     let key = KeyText::of(resource.key);
     let meta = stored_meta(resource.head);
     let age_s = meta.map(|meta| current_age(meta.initial_age_s, meta.response_time, now));
+    let forward =
+        meta.map_or(Some(ForwardReason::Miss), |meta| forward_reason(resource, &meta, now));
     let stale_from = i64::try_from(resource.stale_from).unwrap_or(i64::MAX);
     let tags = resource.tags().map(|tag| String::from_utf8_lossy(tag).into_owned());
     let line = json!({
@@ -149,9 +154,23 @@ fn write_line(text: &mut String, resource: &ListedResource<'_>, now: u64) {
         "bytes": resource.bytes,
         "tags": tags.collect::<Vec<_>>(),
         "soft": resource.is_soft,
+        "fwd": forward.map(ForwardReason::token),
+        "detail": meta.and_then(|meta| meta.detail()).map(|detail| detail.to_string()),
     });
     // Writing to a string does not fail.
     let _ = writeln!(text, "{}", escaped_json(&line.to_string()));
+}
+
+/// Returns why a request without directives would go to the origin; `None` if it would be a hit.
+fn forward_reason(
+    resource: &ListedResource<'_>,
+    meta: &StoredMeta,
+    now: u64,
+) -> Option<ForwardReason> {
+    match judge(meta, &RequestDirectives::EMPTY, now) {
+        ReuseDecision::Validate(reason) => Some(reason),
+        ReuseDecision::Serve { .. } => resource.is_soft.then_some(ForwardReason::Stale),
+    }
 }
 
 #[cfg(test)]
