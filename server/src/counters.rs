@@ -312,6 +312,8 @@ counters! {
         "Error responses that Forebay itself sent to clients.";
     ErrorPages, Counter, "error_pages_sent_total",
         "Error responses of Forebay itself with a page of `error_pages`.";
+    OriginErrorPages, Counter, "origin_error_pages_sent_total",
+        "Error responses of an origin whose body a page of `origin_error_pages` replaced.";
     ResponsesCut, Counter, "responses_cut_total",
         "Connections reset in the middle of a response, so that clients notice the truncation.";
     BytesIn, Counter, "bytes_in_total",

@@ -170,7 +170,7 @@ const FIELDS_OF_304: FieldSet = FieldSet::of(&[
 ]);
 
 /// Iterates over the lines of a block: each name with its whole line, including CRLF.
-pub(super) fn block_lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn block_lines(block: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = block;
     std::iter::from_fn(move || {
         let end = memchr::memmem::find(rest, b"\r\n")? + 2;

@@ -1,4 +1,5 @@
-//! Pages that replace the text of this server's own error responses.
+//! Pages that take the place of the bodies of error responses: of this server's own, or of an
+//! origin's.
 
 use std::fs::File;
 use std::io::Read;

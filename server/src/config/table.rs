@@ -860,6 +860,19 @@ settings! {
         reloads: true,
         reason: "The text of a fault is for operators; users of a site expect its own page.",
     }
+    origin_error_pages: ErrorPages = "" {
+        doc: "Files with the bodies that clients get in place of the origin's error responses, by \
+            status; they are read at the start and on a reload. Status and `Allow`, `Retry-After`, \
+            `Set-Cookie` and `WWW-Authenticate` stay the origin's. The origin's response is stored \
+            as if there were no page.",
+        kind: SettingKind::Texts {
+            expected: "an array of statuses and absolute paths of files that end in .html, .json \
+                or .txt, such as [\"404=/etc/forebay/404.html\"]",
+        },
+        reloads: true,
+        reason: "Only the operator knows whether clients read the bodies of the origin's errors, \
+            as clients of an API do.",
+    }
     purge_from: AddressList = "" {
         doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` requests: \
             see [purging.md](purging.md). If empty, PURGE is forwarded like any other \

@@ -3,6 +3,7 @@
 use super::Delivered;
 use super::head::HeadContext;
 use super::long::LongBodyPart;
+use super::origin_error::{queue_growing_error, queue_streamed_error};
 use super::stored::{queue_confirmed, queue_stored};
 use super::streamed::queue_not_modified_response;
 use super::synthetic::queue_synthetic;
@@ -56,8 +57,14 @@ pub(crate) fn begin<'t>(
             let context = HeadContext::of(transaction);
             return BegunDelivery::Queued(queue_not_modified_response(&context, queue, &fields));
         }
-        Response::Growing(response) => DeliveryRest::Growing(response),
-        Response::Streamed(response) => DeliveryRest::Streamed(response),
+        Response::Growing(response) => match queue_growing_error(transaction, queue, response) {
+            Ok(delivered) => return BegunDelivery::Queued(delivered),
+            Err(response) => DeliveryRest::Growing(response),
+        },
+        Response::Streamed(response) => match queue_streamed_error(transaction, queue, response) {
+            Ok(delivered) => return BegunDelivery::Queued(delivered),
+            Err(response) => DeliveryRest::Streamed(response),
+        },
         Response::Tunnel(response) => DeliveryRest::Tunnel(response),
     };
     BegunDelivery::Rest(rest)

@@ -141,6 +141,16 @@ impl<'a> HeadContext<'a> {
         let page = transaction.found_route()?.route.settings.error_pages.of(status)?;
         Some((page, transaction))
     }
+
+    /// Returns the page of the transaction's route for an error of the origin.
+    pub(super) fn origin_error_page(
+        &self,
+        status: u16,
+    ) -> Option<(&'a ErrorPage, &'a Transaction<'a>)> {
+        let transaction = self.transaction?;
+        let page = transaction.found_route()?.route.settings.origin_error_pages.of(status)?;
+        Some((page, transaction))
+    }
 }
 
 impl HeadContext<'_> {

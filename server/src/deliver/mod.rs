@@ -11,6 +11,7 @@ mod growing;
 mod head;
 mod long;
 mod multipart;
+mod origin_error;
 mod relay;
 mod stored;
 mod streamed;

@@ -13,6 +13,7 @@ use super::Delivered;
 use super::head::{Head, HeadContext, WrittenHead};
 use super::long::LongBodyPart;
 use super::multipart::MultipartBody;
+use super::origin_error::{is_error, queue_origin_error};
 use crate::clock;
 use crate::limits::INLINE_BODY_BYTES_MAX;
 use crate::lookup::{Hit, SelectedPart, stored_block, stored_meta, write_strong_tag};
@@ -81,6 +82,12 @@ fn queue_part(
     assert!(part.end <= body.bytes(), "the selected range lies within the body");
     let count = part.end - part.start;
     let status = match decision {
+        RangeDecision::Whole if is_error(meta.status) => {
+            match queue_origin_error(&context, queue, (meta.status, block)) {
+                Some(delivered) => return (delivered, None),
+                None => meta.status,
+            }
+        }
         RangeDecision::Whole => meta.status,
         RangeDecision::Part { .. } => 206,
         RangeDecision::Unsatisfiable => 416,

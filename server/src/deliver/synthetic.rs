@@ -83,6 +83,6 @@ fn write_ruled(context: &HeadContext<'_>, text: &mut Vec<u8>, answer: &OwnAnswer
     })
 }
 
-fn write_date_field(text: &mut Vec<u8>) {
+pub(super) fn write_date_field(text: &mut Vec<u8>) {
     write::date_field(text, &write_date(clock::unix_seconds()));
 }

@@ -179,7 +179,7 @@ impl OriginBody {
 
     /// Reads the rest of a body that no client gets, so that its connection can take another
     /// request. If the rest is long or late, the connection is closed instead.
-    pub(super) fn discard(mut self) {
+    pub(crate) fn discard(mut self) {
         let worker = Rc::clone(&self.worker);
         worker.spawn(async move {
             let limit = Duration::from_millis(DISCARDED_MS_MAX);

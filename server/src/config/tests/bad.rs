@@ -198,6 +198,8 @@ const BEHIND: &[Case] = &[
     ("error_pages = ['200=/x.html']", "5:15", &["400 to 599"]),
     ("error_pages = ['502=/x.php']", "5:15", &[".html, .json or .txt"]),
     ("error_pages = ['502=/nowhere/x.html']", "5:15", &["cannot be read: No such file"]),
+    ("origin_error_pages = ['404']", "5:22", &["cannot contain \"404\"", "absolute path"]),
+    ("origin_error_pages = ['404=/nowhere/x.html']", "5:22", &["cannot be read: No such file"]),
     ("freshness_jitter_percent = 51", "5:28", &["too large: 51", "0 to 50 percent"]),
     ("heuristic_percent = 101", "5:21", &["too large: 101", "0 to 100 percent"]),
     ("[site.route]\npath_prefix = \"/\"", "5:1", &["write [[site.route]]"]),

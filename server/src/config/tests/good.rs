@@ -112,6 +112,7 @@ fn defaults_are_the_ones_that_are_documented() {
             cache_status_key: false,
             targeted_cache_control: TargetList::new(["CDN-Cache-Control"]),
             error_pages: ErrorPages::default(),
+            origin_error_pages: ErrorPages::default(),
             purge_from: AddressList::default(),
         }
     );
