@@ -45,6 +45,12 @@ fn stored_responses_are_listed_in_order_with_their_properties() {
     let row =
         text.lines().find(|row| row.contains("http://other.test/")).expect("the list has the row");
     assert!(row.contains("  1    0 ") && row.ends_with("t1,t2"), "{text}");
+
+    // The reasons are those of Cache-Status.
+    assert!(line["fwd"].is_null() && line["detail"].is_null(), "{line}");
+    assert!(server.command(&["purge", "--site", "other", "--soft"]).status.success());
+    let line = &list(&server, &["--site", "other"])[0];
+    assert_eq!(line["fwd"], "stale", "{line}");
 }
 
 /// The tag contains U+009B, which starts a terminal control sequence, and U+202E, which reverses
