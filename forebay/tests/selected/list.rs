@@ -48,7 +48,7 @@ fn stored_responses_are_listed_in_order_with_their_properties() {
 
     // The reasons are those of Cache-Status.
     assert!(line["fwd"].is_null() && line["detail"].is_null(), "{line}");
-    assert!(server.command(&["purge", "--site", "other", "--soft"]).status.success());
+    assert!(server.command(&["purge", "--host", "other.test", "--soft"]).status.success());
     let line = &list(&server, &["--site", "other"])[0];
     assert_eq!(line["fwd"], "stale", "{line}");
 }
