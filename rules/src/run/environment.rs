@@ -32,6 +32,10 @@ pub trait RuleEnvironment {
     fn tls_version(&self) -> &'static str {
         ""
     }
+    /// Whether the client's connection uses HTTP/2.
+    fn is_http2(&self) -> bool {
+        false
+    }
     /// Returns the scheme of the origin's URL.
     fn next_hop_scheme(&self) -> Scheme {
         Scheme::Http

@@ -276,6 +276,17 @@ fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'st
         (ConnectionPart::IpFamily | ConnectionPart::Ipv4, false) => b"ipv4",
         (ConnectionPart::IpFamily | ConnectionPart::Ipv6, true) => b"ipv6",
         (ConnectionPart::Tls, _) => environment.tls_version().as_bytes(),
+        (ConnectionPart::H2, _) if environment.is_http2() => b"h2",
+        (ConnectionPart::Stack, is_v6) if environment.is_http2() => {
+            match (environment.tls_version(), is_v6) {
+                ("", false) => b"h2,tcp,ipv4",
+                ("", true) => b"h2,tcp,ipv6",
+                ("tls/1.2", false) => b"h2,tls/1.2,tcp,ipv4",
+                ("tls/1.2", true) => b"h2,tls/1.2,tcp,ipv6",
+                (_, false) => b"h2,tls/1.3,tcp,ipv4",
+                (_, true) => b"h2,tls/1.3,tcp,ipv6",
+            }
+        }
         (ConnectionPart::Stack, is_v6) => match (environment.tls_version(), is_v6) {
             ("", false) => b"http/1.1,tcp,ipv4",
             ("", true) => b"http/1.1,tcp,ipv6",
@@ -284,7 +295,6 @@ fn connection<S: RuleEnvironment>(part: ConnectionPart, environment: &S) -> &'st
             (_, false) => b"http/1.1,tls/1.3,tcp,ipv4",
             (_, true) => b"http/1.1,tls/1.3,tcp,ipv6",
         },
-        // HTTP/2 is not supported for clients yet.
         _ => b"",
     }
 }

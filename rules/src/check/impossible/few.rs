@@ -23,11 +23,15 @@ pub(super) fn values_of(subject: &Variable) -> Option<&'static [&'static str]> {
                 "http/1.1,tls/1.2,tcp,ipv6",
                 "http/1.1,tls/1.3,tcp,ipv4",
                 "http/1.1,tls/1.3,tcp,ipv6",
+                "h2,tcp,ipv4",
+                "h2,tcp,ipv6",
+                "h2,tls/1.2,tcp,ipv4",
+                "h2,tls/1.2,tcp,ipv6",
+                "h2,tls/1.3,tcp,ipv4",
+                "h2,tls/1.3,tcp,ipv6",
             ],
             ConnectionPart::Tls => &["tls/1.2", "tls/1.3", ""],
-            // This is always empty, because Forebay does not support HTTP/2 for clients yet. Rules
-            // for such connections are valid all the same.
-            ConnectionPart::H2 => return None,
+            ConnectionPart::H2 => &["h2", ""],
         },
         _ => return None,
     })
