@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use forebay_http::error::RequestError;
+use forebay_http::target::Scheme;
 use tokio::task::yield_now;
 
 use crate::accept::{AdmittedConnection, Client};
@@ -17,7 +18,7 @@ use crate::flow::{self, AfterResponse, AnswerState};
 use crate::http2;
 use crate::limits::REQUESTS_PER_TURN_MAX;
 use crate::parse::{ResponseForm, next_head};
-use crate::transport::tls::TlsTransport;
+use crate::transport::tls::{TlsInfo, TlsTransport};
 use crate::worker::Worker;
 
 /// Serves an admitted connection in a task of its own.
@@ -35,7 +36,14 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection) {
         return;
     }
     let mut slot = None;
-    match requests(&client, &mut slot).await {
+    let end = match client.transport.tls() {
+        Some(_) if client.tls_info().is_some_and(TlsInfo::is_http2) => {
+            worker.count(Counter::Http2TlsConnections);
+            serve_http2(&client, &mut slot).await
+        }
+        _ => requests(&client, &mut slot).await,
+    };
+    match end {
         End::Close => {}
         End::Linger => {
             let mut input = slot.take().map(|buffers| buffers.input).unwrap_or_default();
@@ -162,7 +170,7 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
 fn begins_http2(client: &Client, buffers: Option<&Buffers>, fault: Fault) -> bool {
     fault == Fault::Request(RequestError::UnsupportedVersion)
         && client.worker.config().server.http2
-        && client.transport.tls().is_none()
+        && client.scheme == Scheme::Http
         && buffers.is_some_and(|buffers| http2::is_preface(buffers.input.bytes()))
 }
 

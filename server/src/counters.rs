@@ -146,8 +146,13 @@ counters! {
         "Idle connections closed to make room for new ones.";
     Http2Connections, Counter, "http2_connections_total",
         "Client connections that speak HTTP/2.";
+    Http2TlsConnections, Counter, "http2_tls_connections_total",
+        "Client connections that speak HTTP/2 over TLS; `http2_connections_total` counts them too.";
     Http2Requests, Counter, "http2_requests_total",
         "Requests over HTTP/2; they also count as `requests_total`.";
+    Http2StreamsRefused, Counter, "http2_streams_refused_total",
+        "Requests over HTTP/2 that were refused, because a worker or a client network had too \
+            many at a time; the client may send them again.";
     Http2Resets, Counter, "http2_resets_total",
         "Streams of HTTP/2 that were reset by their clients, or because of malformed messages.";
     Http2Glitches, Counter, "http2_glitches_total",

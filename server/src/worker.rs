@@ -83,8 +83,10 @@ pub(crate) struct Worker {
     request_number: Cell<u64>,
     /// This server's name in `Via`, by which it recognises requests that loop back to it.
     pub(crate) via: Arc<str>,
-    /// The value of `Via` in requests to origins.
+    /// The value of `Via` in requests to origins, for requests that clients sent over HTTP/1.1.
     pub(crate) via_line: HeaderValue,
+    /// The same for requests that clients sent over HTTP/2.
+    pub(crate) via_line_http2: HeaderValue,
     /// The time at which the drain began, in monotonic milliseconds.
     draining_since_ms: Cell<Option<u64>>,
     /// Whether another process now accepts connections from this worker's listening sockets.
@@ -107,6 +109,14 @@ pub(crate) struct WorkerParts {
     /// The worker's number, from 0.
     pub(crate) index: usize,
     pub(crate) via: Arc<str>,
+}
+
+/// Returns the value of `Via` for requests that were received with this version of HTTP (RFC 9110
+/// §7.6.3).
+fn via_line(version: &str, name: &str) -> HeaderValue {
+    // The name consists of letters, digits and dashes.
+    HeaderValue::from_str(&format!("{version} {name}"))
+        .unwrap_or(HeaderValue::from_static("1.1 forebay"))
 }
 
 impl Worker {
@@ -139,9 +149,8 @@ impl Worker {
             randomness: Cell::new(RandomState::new().build_hasher().finish()),
             // The numbers of each worker come from a separate range.
             request_number: Cell::new((parts.index as u64) << 48),
-            // The name consists of letters, digits and dashes.
-            via_line: HeaderValue::from_str(&format!("1.1 {}", parts.via))
-                .unwrap_or(HeaderValue::from_static("1.1 forebay")),
+            via_line: via_line("1.1", &parts.via),
+            via_line_http2: via_line("2.0", &parts.via),
             via: parts.via,
             draining_since_ms: Cell::new(None),
             queues_are_passed_on: Cell::new(false),

@@ -67,7 +67,7 @@ impl Client {
         registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         Client {
             peer: transport.peer(),
-            scheme: if transport.tls().is_some() { Scheme::Https } else { Scheme::Http },
+            scheme: transport.scheme(),
             transport,
             worker,
             registered,
@@ -131,7 +131,7 @@ impl Client {
 
     /// Returns the result of the TLS handshake; `None` for a connection without TLS.
     pub(crate) fn tls_info(&self) -> Option<&TlsInfo> {
-        self.transport.tls()?.info()
+        self.transport.tls_info().map(|info| &**info)
     }
 
     /// Returns the address and port that the client connected to, if the system knows them.

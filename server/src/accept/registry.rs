@@ -8,6 +8,7 @@
 //! whether a request has arrived.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
@@ -156,6 +157,8 @@ pub(crate) struct Registry {
     entered_count: Cell<u64>,
     /// The number of tickets that belong to streams of HTTP/2 connections.
     stream_count: Cell<usize>,
+    /// The same number for each network that has such tickets.
+    streams_by_network: RefCell<HashMap<ClientNetwork, u32>>,
 }
 
 /// A slot in the table, which is freed when the connection ends, even by a panic.
@@ -184,6 +187,16 @@ impl Registry {
         self.tickets.borrow().len() - self.stream_count.get()
     }
 
+    /// Returns the number of streams of HTTP/2 connections.
+    pub(crate) fn stream_count(&self) -> usize {
+        self.stream_count.get()
+    }
+
+    /// Returns the number of streams of HTTP/2 connections from one network.
+    pub(crate) fn stream_count_of(&self, network: ClientNetwork) -> u32 {
+        self.streams_by_network.borrow().get(&network).copied().unwrap_or(0)
+    }
+
     /// Returns the number of connections from one network.
     pub(crate) fn count_of(&self, network: ClientNetwork) -> u32 {
         self.idle_order.borrow().count_of(network)
@@ -203,7 +216,19 @@ impl Registry {
     /// its own, and does not count towards any limit on connections.
     pub(crate) fn enter_stream(self: &Rc<Self>, network: ClientNetwork) -> RegisteredConnection {
         self.stream_count.update(|count| count + 1);
+        *self.streams_by_network.borrow_mut().entry(network).or_default() += 1;
         self.enter_ticket(network, true)
+    }
+
+    fn leave_stream(&self, network: ClientNetwork) {
+        self.stream_count.update(|count| count - 1);
+        let mut streams = self.streams_by_network.borrow_mut();
+        if let Some(count) = streams.get_mut(&network) {
+            *count -= 1;
+            if *count == 0 {
+                streams.remove(&network);
+            }
+        }
     }
 
     fn enter_ticket(
@@ -337,7 +362,7 @@ impl Drop for RegisteredConnection {
         let mut idle_order = self.registry.idle_order.borrow_mut();
         self.ticket.take_from(&mut idle_order);
         match self.is_stream {
-            true => self.registry.stream_count.update(|count| count - 1),
+            true => self.registry.leave_stream(self.ticket.network),
             false => idle_order.leave(self.ticket.network),
         }
         self.ticket.settle();

@@ -121,6 +121,14 @@ settings! {
         reason: "Programs on old systems do not support TLS 1.3; with the cipher suites of this \
             profile, TLS 1.2 has no known weakness.",
     }
+    tls_http2: bool = "true" {
+        doc: "Whether clients may speak HTTP/2 over TLS. Clients choose the protocol during the \
+            handshake (ALPN).",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Browsers load a page over one connection instead of six. A stream has the limits \
+            of a connection, and hostile clients have a budget, so HTTP/2 uses no more memory.",
+    }
     tls_handshake_ms_max: u32 = "10s" {
         doc: "Time for a client's TLS handshake, from the moment at which the connection is \
             accepted.",

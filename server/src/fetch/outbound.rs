@@ -288,7 +288,12 @@ impl Outbound<'_> {
         for value in self.message.fields.all(FieldId::Via) {
             headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
         }
-        headers.append(header::VIA, self.hook.worker.via_line.clone());
+        let worker = self.hook.worker;
+        let via = match self.hook.rule_state.is_http2() {
+            true => &worker.via_line_http2,
+            false => &worker.via_line,
+        };
+        headers.append(header::VIA, via.clone());
         let mut addresses = String::new();
         for value in self.message.fields.all(FieldId::XForwardedFor) {
             addresses.push_str(&String::from_utf8_lossy(value));

@@ -23,8 +23,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use forebay_http::target::Scheme;
+
 use crate::limits::{STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN};
 use crate::transport::Transport;
+use crate::transport::tls::TlsInfo;
 
 /// A queue of bytes. Bytes are appended at the end, and taken from the start.
 #[derive(Debug, Default)]
@@ -75,15 +78,18 @@ pub(super) struct SharedState {
     held_bytes: Cell<usize>,
     /// The number of held bytes from which a stream may hold only [`STREAM_RESPONSE_BYTES_MIN`].
     held_bytes_max: usize,
+    /// The result of the connection's TLS handshake; `None` without TLS.
+    tls: Option<Rc<TlsInfo>>,
 }
 
 impl SharedState {
-    pub(super) fn new(held_bytes_max: usize) -> SharedState {
+    pub(super) fn new(held_bytes_max: usize, tls: Option<Rc<TlsInfo>>) -> SharedState {
         SharedState {
             slots: RefCell::default(),
             waker: RefCell::default(),
             held_bytes: Cell::default(),
             held_bytes_max,
+            tls,
         }
     }
 
@@ -330,6 +336,14 @@ impl Transport for StreamTransport {
 
     fn reset_on_close(&self) {
         self.0.is_cut.set(true);
+    }
+
+    fn scheme(&self) -> Scheme {
+        if self.0.shared.tls.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+
+    fn tls_info(&self) -> Option<&Rc<TlsInfo>> {
+        self.0.shared.tls.as_ref()
     }
 
     fn is_http2_stream(&self) -> bool {

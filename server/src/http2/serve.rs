@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use forebay_http::target::Scheme;
 use forebay_http2::connection::{ServerConnection, StreamEvent};
 use forebay_http2::error::{ConnectionError, ErrorCode};
 use forebay_http2::glitch::{GLITCH_KINDS, Glitch};
@@ -86,6 +87,7 @@ impl<'c> Http2Connection<'c> {
             stream_window_bytes: WINDOW_BYTES_MIN,
             connection_window_bytes: settings.connection_bytes_max.max(WINDOW_BYTES_MIN),
             head_ms_max: settings.head_ms_max,
+            scheme: client.scheme,
             ..ConnectionLimits::default()
         };
         let mut out = Vec::new();
@@ -93,7 +95,10 @@ impl<'c> Http2Connection<'c> {
         Http2Connection {
             client,
             connection,
-            shared: Rc::new(SharedState::new(settings.connection_bytes_max as usize)),
+            shared: Rc::new(SharedState::new(
+                settings.connection_bytes_max as usize,
+                client.transport.tls_info().cloned(),
+            )),
             streams: Vec::new(),
             input,
             out,
@@ -111,7 +116,7 @@ impl<'c> Http2Connection<'c> {
         if let Err(error) = self.connection.check_time(now_ms, &mut self.out) {
             self.fail(error);
         }
-        if self.client.worker.draining() {
+        if self.client.worker.draining() || !self.is_permitted() {
             self.connection.begin_drain(&mut self.out);
         }
         if self.is_idle() && (self.client.worker.drained_idle() || self.is_unwanted()) {
@@ -123,12 +128,13 @@ impl<'c> Http2Connection<'c> {
             {
                 self.advance(slot);
             }
-            self.grant();
+            let is_output_full = self.grant();
             let is_flushed = self.poll_flush(cx)?;
             if is_flushed && (self.error.is_some() || self.connection.is_drained()) {
                 return Poll::Ready(Ok(()));
             }
-            if !is_flushed || !self.poll_input(cx)? {
+            // A full output leaves data that no later event would grant.
+            if !is_flushed || !self.poll_input(cx)? && !is_output_full {
                 return self.poll_wait();
             }
             ticket.end_idle();
@@ -137,6 +143,16 @@ impl<'c> Http2Connection<'c> {
         // Let other connections have their turn.
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Whether the current settings permit HTTP/2 on this connection. After a reload that forbids
+    /// it, the connection ends, and its requests in progress are still served.
+    fn is_permitted(&self) -> bool {
+        let config = self.client.worker.config();
+        match self.client.scheme {
+            Scheme::Http => config.server.http2,
+            Scheme::Https => config.server.tls_http2,
+        }
     }
 
     fn is_idle(&self) -> bool {
@@ -195,13 +211,17 @@ impl<'c> Http2Connection<'c> {
         }
     }
 
-    /// Appends DATA frames in the order of the streams' priorities.
-    fn grant(&mut self) {
+    /// Appends DATA frames in the order of the streams' priorities. Returns whether it stopped
+    /// because the output is full.
+    fn grant(&mut self) -> bool {
         while self.error.is_none() && self.out.len() < OUTPUT_BYTES_MAX {
             let grant = match self.connection.next_data(usize::MAX, &mut self.out) {
                 Ok(Some(grant)) => grant,
-                Ok(None) => return,
-                Err(error) => return self.fail(error),
+                Ok(None) => return false,
+                Err(error) => {
+                    self.fail(error);
+                    return false;
+                }
             };
             let slot = grant.stream.slot();
             if let Some(Some(stream)) = self.streams.get_mut(usize::from(slot)) {
@@ -210,6 +230,7 @@ impl<'c> Http2Connection<'c> {
             }
             self.advance(slot);
         }
+        self.error.is_none()
     }
 
     /// Writes the output; returns whether all of it was written.
@@ -271,9 +292,15 @@ impl<'c> Http2Connection<'c> {
             match receipt.event {
                 None => break,
                 Some(StreamEvent::Request { stream, request }) => {
-                    let opened = open(self.client, &self.shared, stream, request);
-                    put(&mut self.streams, opened);
                     self.request_count += 1;
+                    if has_room(self.client) {
+                        let opened = open(self.client, &self.shared, stream, request);
+                        put(&mut self.streams, opened);
+                    } else {
+                        self.client.worker.count(Counter::Http2StreamsRefused);
+                        self.connection.reset(stream, ErrorCode::RefusedStream, &mut self.out);
+                        self.connection.end_work(stream, &mut self.out);
+                    }
                 }
                 Some(StreamEvent::Data { stream, data, is_last }) => {
                     if let Some(open) = find(&mut self.streams, stream) {
@@ -346,6 +373,17 @@ impl Drop for Http2Connection<'_> {
             stream.pipe.reset();
         }
     }
+}
+
+/// Whether the worker may work on one more stream of this client. The streams of all HTTP/2
+/// connections together have the limits that connections have, because each of them takes as much
+/// memory as a connection of HTTP/1.1 while it works on a request.
+fn has_room(client: &Client) -> bool {
+    let config = client.worker.config();
+    let settings = &config.server;
+    let registry = &client.worker.registry;
+    registry.stream_count() < settings.connections_per_worker_max as usize
+        && registry.stream_count_of(client.network()) < settings.connections_per_address_max
 }
 
 /// Begins the work on a request: creates a pipe with its head, and the connection task that serves

@@ -27,7 +27,7 @@ fn fill(transport: &dyn Transport) -> usize {
 
 #[test]
 fn a_pipe_takes_a_bounded_part_of_a_response() {
-    let shared = Rc::new(SharedState::new(2 * STREAM_RESPONSE_BYTES_MAX));
+    let shared = Rc::new(SharedState::new(2 * STREAM_RESPONSE_BYTES_MAX, None));
     let pipes: Vec<_> = (0..3).map(|slot| pipe(&shared, slot)).collect();
     let transports: Vec<_> = pipes.iter().map(StreamPipe::transport).collect();
     let filled: Vec<_> = transports.iter().map(|transport| fill(&**transport)).collect();
@@ -47,7 +47,7 @@ fn a_pipe_takes_a_bounded_part_of_a_response() {
 
 #[test]
 fn a_pipe_tells_its_ends_apart() {
-    let shared = Rc::new(SharedState::new(STREAM_RESPONSE_BYTES_MAX));
+    let shared = Rc::new(SharedState::new(STREAM_RESPONSE_BYTES_MAX, None));
     let pipe = pipe(&shared, 7);
     let transport = pipe.transport();
     let mut cx = Context::from_waker(Waker::noop());

@@ -57,7 +57,7 @@ impl AccessEntry {
             host: text(fields.first(FieldId::Host).unwrap_or_default()).to_ascii_lowercase(),
             target: text(head.target()),
             version: match head.version() {
-                _ if client.transport.is_http2_stream() => "HTTP/2",
+                _ if client.transport.is_http2_stream() => "HTTP/2.0",
                 Version::Http10 => "HTTP/1.0",
                 Version::Http11 => "HTTP/1.1",
             },

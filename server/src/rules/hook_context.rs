@@ -170,6 +170,10 @@ impl RuleEnvironment for World<'_> {
         self.0.rule_state.facts.tls_version
     }
 
+    fn is_http2(&self) -> bool {
+        self.0.rule_state.is_http2()
+    }
+
     fn next_hop_scheme(&self) -> Scheme {
         match self.origin() {
             Some(origin) if origin.tls.is_some() => Scheme::Https,

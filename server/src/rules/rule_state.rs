@@ -37,6 +37,8 @@ pub(super) struct RequestFacts {
     pub(super) scheme: Scheme,
     /// The version of TLS, such as `tls/1.3`; empty without TLS.
     pub(super) tls_version: &'static str,
+    /// Whether the request came over HTTP/2.
+    pub(super) is_http2: bool,
     /// The address that the client connected to; `None` if there are no rules.
     pub(super) local: Option<SocketAddr>,
     /// The number of this request on its connection, from 1.
@@ -60,6 +62,7 @@ impl RuleState {
                 client: SocketAddr::new(client, 0),
                 scheme,
                 tls_version: "",
+                is_http2: false,
                 local: None,
                 transaction_count: 1,
                 number: 0,
@@ -87,6 +90,7 @@ impl RuleState {
                     Some(info) if has_rules => info.version_tag(),
                     _ => "",
                 },
+                is_http2: client.transport.is_http2_stream(),
                 local: if has_rules { client.local() } else { None },
                 transaction_count: client.request_count(),
                 number: client.worker.request_number(),
@@ -98,6 +102,11 @@ impl RuleState {
     /// Returns the scheme of the client's connection.
     pub(crate) fn scheme(&self) -> Scheme {
         self.facts.scheme
+    }
+
+    /// Whether the request came over HTTP/2.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.facts.is_http2
     }
 
     /// Stores the session variables in the connection, for its next request.

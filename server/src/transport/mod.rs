@@ -34,7 +34,12 @@ pub(crate) use tcp::{TcpConnector, TcpListener};
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::task::{Context, Poll};
+
+use forebay_http::target::Scheme;
+
+use self::tls::TlsInfo;
 
 /// One connection of a client.
 ///
@@ -70,6 +75,17 @@ pub(crate) trait Transport {
 
     /// Returns the connection as a TLS connection, if it is one. Its handshake must come first.
     fn tls(&self) -> Option<&tls::TlsTransport> {
+        None
+    }
+
+    /// Returns the scheme of the connection's requests: `https` if it uses TLS.
+    fn scheme(&self) -> Scheme {
+        Scheme::Http
+    }
+
+    /// Returns the result of the TLS handshake. The streams of an HTTP/2 connection share that of
+    /// their connection. `None` without TLS, or before the handshake is complete.
+    fn tls_info(&self) -> Option<&Rc<TlsInfo>> {
         None
     }
 

@@ -10,6 +10,7 @@ use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{SignatureAlgorithm, SupportedProtocolVersion};
 
+use super::session::ALPN_HTTP2;
 use super::tickets::{TicketKeys, Tickets};
 use crate::config::{CertificateSet, Config, HostPattern, TlsProfile};
 
@@ -61,7 +62,10 @@ pub(crate) fn acceptor(
         .map_err(|error| error.to_string())?
         .with_no_client_auth()
         .with_cert_resolver(Arc::clone(&table) as Arc<dyn ResolvesServerCert>);
-    settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+    settings.alpn_protocols = match config.server.tls_http2 {
+        true => vec![ALPN_HTTP2.to_vec(), b"http/1.1".to_vec()],
+        false => vec![b"http/1.1".to_vec()],
+    };
     // The library's own session store needs a mutex; tickets need no store.
     settings.session_storage = Arc::new(NoServerSessionStorage {});
     let tickets = Tickets::new(tickets).ok_or("the ticket keys cannot be used")?;
@@ -150,5 +154,26 @@ impl ResolvesServerCert for CertificateTable {
 impl fmt::Debug for CertificateTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CertificateTable({} sets)", self.sets.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9113 §9.2.2 forbids the suites of its appendix A: those without an ephemeral key
+    /// exchange, and those that are not AEAD. It requires one suite.
+    #[test]
+    fn every_suite_is_permitted_for_http2() {
+        let provider = aws_lc_rs::default_provider();
+        let suites: Vec<_> =
+            provider.cipher_suites.iter().filter_map(|suite| suite.suite().as_str()).collect();
+        assert_eq!(suites.len(), provider.cipher_suites.len());
+        for suite in &suites {
+            let is_ephemeral = suite.starts_with("TLS_ECDHE_") || suite.starts_with("TLS13_");
+            let is_aead = suite.contains("_GCM_") || suite.contains("_CHACHA20_POLY1305_");
+            assert!(is_ephemeral && is_aead, "{suite}");
+        }
+        assert!(suites.contains(&"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"), "{suites:?}");
     }
 }

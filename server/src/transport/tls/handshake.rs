@@ -84,7 +84,7 @@ impl TlsTransport {
             self.step(is_overdue).await?;
         }
         let info = self.describe(&acceptor);
-        Ok(self.info.get_or_init(|| info))
+        Ok(&**self.info.get_or_init(|| Rc::new(info)))
     }
 
     async fn read(

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use forebay_http::target::Scheme;
 use rustls::ServerConnection;
 
 use super::listener::WorkerTls;
@@ -15,13 +16,16 @@ use crate::limits::{
 };
 use crate::transport::Transport;
 
+/// The name of HTTP/2 in ALPN (RFC 9113 §3.1).
+pub(super) const ALPN_HTTP2: &[u8] = b"h2";
+
 /// A client's TLS connection, over another transport.
 pub(crate) struct TlsTransport {
     pub(super) inner: Box<dyn Transport>,
     pub(super) tls: Rc<WorkerTls>,
     pub(super) session: RefCell<TlsSession>,
     /// Set once the handshake is complete.
-    pub(super) info: OnceCell<TlsInfo>,
+    pub(super) info: OnceCell<Rc<TlsInfo>>,
 }
 
 /// The result of a handshake.
@@ -45,6 +49,11 @@ pub(crate) struct TlsInfo {
 }
 
 impl TlsInfo {
+    /// Whether client and server have agreed on HTTP/2.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.alpn.as_deref() == Some(ALPN_HTTP2)
+    }
+
     /// Returns the version in the form that rules see.
     pub(crate) fn version_tag(&self) -> &'static str {
         match self.version {
@@ -72,11 +81,6 @@ impl TlsTransport {
     pub(super) fn boxed(inner: Box<dyn Transport>, tls: Rc<WorkerTls>) -> Box<dyn Transport> {
         let (session, info) = (RefCell::default(), OnceCell::new());
         Box::new(TlsTransport { inner, tls, session, info })
-    }
-
-    /// Returns the result of the handshake, once it is complete.
-    pub(crate) fn info(&self) -> Option<&TlsInfo> {
-        self.info.get()
     }
 
     /// Reads encrypted bytes with `read` until there are decrypted bytes for `space`.
@@ -167,6 +171,14 @@ impl Transport for TlsTransport {
 
     fn tls(&self) -> Option<&TlsTransport> {
         Some(self)
+    }
+
+    fn scheme(&self) -> Scheme {
+        Scheme::Https
+    }
+
+    fn tls_info(&self) -> Option<&Rc<TlsInfo>> {
+        self.info.get()
     }
 }
 

@@ -1,0 +1,223 @@
+//! HTTP/2 by prior knowledge: an independent client gets the responses that a client of HTTP/1.1
+//! gets, and a hostile one reaches no origin.
+
+use std::io::Read;
+
+use bytes::Bytes;
+use forebay_testkit::{Client, Origin, Server, ServerBuilder, eventually};
+use h2::client::Builder;
+use http::Request;
+
+use crate::common::{
+    RawClient, ask, assert_floods_are_bounded, assert_silent_client_is_served, get, origin,
+    with_client,
+};
+
+fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(origin);
+    let builder = builder.flag("--workers", "1").flag("--http2", "true");
+    flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value)).start()
+}
+
+#[test]
+fn hits_and_misses_of_all_sizes_arrive_over_many_streams() {
+    let origin = origin();
+    let server = start(&origin, &[("--access-log", "-")]);
+    let sizes = [0, 1, 1_000, 16_384, 70_000, 3_000_000];
+    for window in [2_000, 65_535, 1 << 20] {
+        with_client(
+            server.address(),
+            Builder::new().initial_window_size(window),
+            |client| async move {
+                let answers: Vec<_> = (0..60)
+                    .map(|number| {
+                        let size = sizes[number % if window == 2_000 { 5 } else { 6 }];
+                        let client = client.clone();
+                        let path = format!("/stored/{size}");
+                        tokio::task::spawn_local(async move {
+                            (size, ask(&client, get("http", &path), &[]).await.expect("an answer"))
+                        })
+                    })
+                    .collect();
+                for answer in answers {
+                    let (size, answer) = answer.await.expect("no panic");
+                    assert_eq!(answer.status, 200);
+                    assert_eq!(answer.body.len(), size);
+                    assert_eq!(answer.fields["content-length"], size.to_string());
+                    assert!(!answer.fields.contains_key("transfer-encoding"));
+                }
+            },
+        );
+    }
+    assert_eq!(origin.request_count(), sizes.len(), "each is fetched once");
+    assert_eq!(server.stat("http2_requests_total"), 180.0);
+    assert_eq!(server.stat("http2_connections_total"), 3.0);
+    assert_eq!(server.stat("http2_errors_total"), 0.0);
+    eventually("the connections are closed", || server.stat("connections_open") == 0.0);
+    let logged = || server.output().lines().filter(|line| line.contains("HTTP/2")).count();
+    eventually("each request is logged", || logged() == 180);
+}
+
+#[test]
+fn a_client_that_sends_nothing_while_it_reads_is_served() {
+    let origin = origin();
+    let server = start(&origin, &[]);
+    assert_silent_client_is_served(server.address(), "http");
+}
+
+#[test]
+fn bodies_trailers_and_interim_responses_pass() {
+    let origin = origin();
+    let server = start(&origin, &[]);
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let long = vec![b'u'; 300_000];
+        for (length, pieces) in [
+            (None, &[&b"abc"[..], b"", b"def"][..]),
+            (Some("6"), &[b"abc", b"def"]),
+            (None, &[&long]),
+            (Some("300000"), &[&long]),
+        ] {
+            let mut request = Request::post("http://a.example/echo");
+            if let Some(length) = length {
+                request = request.header("content-length", length);
+            }
+            let request = request.body(()).expect("a request");
+            let answer = ask(&client, request, pieces).await.expect("an answer");
+            assert_eq!((answer.status, &answer.body[..]), (200, &b"read"[..]), "{length:?}");
+        }
+        let request = Request::get("http://a.example/trailers").header("te", "trailers");
+        let answer = ask(&client, request.body(()).expect("a request"), &[]).await;
+        let answer = answer.expect("an answer");
+        assert_eq!((answer.status, &answer.body[..]), (200, &b"abc"[..]));
+        assert_eq!(answer.trailers.expect("trailers")["x-sum"], "7");
+        let head = Request::head("http://a.example/stored/500").body(()).expect("a request");
+        let answer = ask(&client, head, &[]).await.expect("an answer");
+        assert_eq!(
+            (answer.fields["content-length"].as_bytes(), answer.body.len()),
+            (&b"500"[..], 0)
+        );
+        let answer = ask(&client, get("http", "/early"), &[]).await.expect("an answer");
+        assert_eq!((answer.status, &answer.body[..]), (200, &b"ok"[..]));
+    });
+    let requests = origin.requests();
+    assert!(origin.faults().is_empty(), "{:?}", origin.faults());
+    assert!(requests.iter().all(|request| request.is_whole));
+    let sizes: Vec<_> = origin.requests_below("/echo").iter().map(|one| one.body.len()).collect();
+    assert_eq!(sizes, [6, 6, 300_000, 300_000]);
+    let first = &origin.requests_below("/echo")[0];
+    assert_eq!(first.body, b"abcdef");
+}
+
+#[test]
+fn a_response_that_breaks_off_resets_its_stream_only() {
+    let origin = origin();
+    let server = start(&origin, &[]);
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let error = ask(&client, get("http", "/cut"), &[]).await.err().expect("no whole response");
+        assert_eq!(error.reason(), Some(h2::Reason::INTERNAL_ERROR), "{error}");
+        let answer = ask(&client, get("http", "/stored/10"), &[]).await.expect("the others go on");
+        assert_eq!(answer.body.len(), 10);
+        let mut given_up = client.clone().ready().await.expect("an open connection");
+        for _ in 0..50 {
+            given_up = given_up.ready().await.expect("an open connection");
+            let request = given_up.send_request(get("http", "/stored/3000000"), true);
+            drop(request.expect("an open connection"));
+        }
+        let answer = ask(&client, get("http", "/stored/20"), &[]).await.expect("the others go on");
+        assert_eq!(answer.body.len(), 20);
+    });
+    assert_eq!(server.stat("http2_errors_total"), 0.0);
+}
+
+#[test]
+fn without_the_setting_the_preface_is_refused() {
+    let origin = origin();
+    let server = start(&origin, &[("--http2", "false")]);
+    let mut client = Client::connect(server.address());
+    client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    assert_eq!(client.response("GET").expect("an answer").status, 505);
+}
+
+#[test]
+fn a_drain_serves_the_requests_under_way() {
+    let origin = origin();
+    let mut server = start(&origin, &[]);
+    let id = server.id();
+    with_client(server.address(), &Builder::new(), |client| async move {
+        ask(&client, get("http", "/stored/10"), &[]).await.expect("an answer");
+        let mut asked = client.clone().ready().await.expect("an open connection");
+        let request = Request::post("http://a.example/echo").body(()).expect("a request");
+        let (response, mut body) = asked.send_request(request, false).expect("it is ready");
+        body.send_data(Bytes::from_static(b"abc"), false).expect("an open stream");
+        let sent = std::process::Command::new("kill").arg(id.to_string()).status();
+        assert!(sent.expect("kill runs").success());
+        // These requests are served, or refused by the second GOAWAY.
+        for _ in 0..10_000 {
+            if ask(&client, get("http", "/stored/10"), &[]).await.is_err() {
+                break;
+            }
+        }
+        body.send_data(Bytes::from_static(b"def"), true).expect("an open stream");
+        let response = response.await.expect("it is served");
+        assert_eq!(response.status(), 200);
+    });
+    assert!(server.wait().expect("it ends").success());
+}
+
+#[test]
+fn no_request_that_would_smuggle_reaches_the_origin() {
+    let origin = origin();
+    let server = start(&origin, &[]);
+    let base = [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/")];
+    let with = |line: (&'static str, &'static str)| [&base[..], &[line]].concat();
+    let instead = |line: (&'static str, &'static str)| -> Vec<(&str, &str)> {
+        base.iter().map(|other| if other.0 == line.0 { line } else { *other }).collect()
+    };
+    let vectors = [
+        with(("x", "a\r\nhost: b")),
+        with(("x", "a\r\n\r\nGET /evil HTTP/1.1\r\nHost: a\r\n\r\n")),
+        with(("x\r\nhost", "b")),
+        with(("transfer-encoding", "chunked")),
+        with(("content-length", "5")),
+        with(("connection", "close")),
+        with(("host", "b")),
+        with(("Host", "a")),
+        with((":path", "/")),
+        instead((":path", "/ HTTP/1.1\r\nhost: a\r\n\r\nGET /evil")),
+        instead((":path", "/ HTTP/1.1")),
+        instead((":path", "http://b/")),
+        instead((":method", "GET /evil HTTP/1.1\r\nhost: a\r\n\r\nGET")),
+        instead((":authority", "a\r\nx: y")),
+        instead((":authority", "u@a")),
+        instead((":scheme", "https")),
+    ];
+    for lines in vectors {
+        let mut client = RawClient::connect(server.address());
+        client.request(1, &lines);
+        let frames = client.until_pong();
+        assert!(frames.contains(&(3, 1)), "{lines:?} is not reset: {frames:?}");
+    }
+    assert_eq!(origin.requests().len(), 0, "{:?}", origin.requests());
+}
+
+#[test]
+fn floods_end_their_connection_and_no_other() {
+    let origin = origin();
+    let server = start(&origin, &[]);
+    assert_floods_are_bounded(&server, server.address(), "http");
+}
+
+#[test]
+fn an_idle_connection_ends_after_its_time() {
+    let origin = origin();
+    let server = start(&origin, &[("--idle-ms-max", "200")]);
+    let mut client = RawClient::connect(server.address());
+    client.request(
+        1,
+        &[(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/stored/5")],
+    );
+    let mut rest = Vec::new();
+    client.0.read_to_end(&mut rest).expect("the server closes the connection");
+    assert!(rest.windows(5).any(|part| part == b"xxxxx"));
+    eventually("it is counted", || server.stat("idle_timeouts_total") == 1.0);
+}

@@ -1,0 +1,5 @@
+//! Clients over HTTP/2, without TLS and over TLS.
+
+mod clear;
+mod common;
+mod tls;
