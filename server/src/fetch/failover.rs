@@ -16,8 +16,8 @@ use crate::trace::RequestStep;
 pub(super) enum ExchangeError {
     /// No byte of the request was sent: there was no connection, or it was closed.
     Unsent(OutboundBody, ConnectFailure),
-    /// The connection was closed before a byte of a response arrived; with the system's error, if
-    /// there was one.
+    /// The connection was closed before the head of a response was complete; with the system's
+    /// error, if there was one.
     Dead(Option<String>),
     Fault(Fault),
 }
