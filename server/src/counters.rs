@@ -285,6 +285,10 @@ counters! {
         "Requests not sent again because of `origin_retry_percent`.";
     OriginEjections, Counter, "origin_ejections_total",
         "Times that an origin got no requests for a while because it failed.";
+    OriginChecks, Counter, "origin_checks_total",
+        "Health checks of origins (`health_path`).";
+    OriginChecksFailed, Counter, "origin_checks_failed_total",
+        "Health checks of origins that failed: no connection, no answer in time, another status.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
         "Failures to open a connection to an origin: refused, unresolved or timed out.";
     OriginTlsHandshakes, Counter, "origin_tls_handshakes_total",

@@ -279,6 +279,10 @@ pub(crate) const HTTP2_ROUNDS_MAX: usize = 8;
 /// Read buffer of an origin connection: large bodies move in pieces of up to this size.
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 
+/// Health checks that one worker runs at once: each needs a connection. Further checks are late,
+/// which matters only if hundreds of origins are checked.
+pub(crate) const HEALTH_CHECKS_MAX: usize = 64;
+
 /// Names of origins whose addresses are kept; all names come from the configuration. At the limit,
 /// the quarter of the names that was resolved least recently is removed.
 pub(crate) const HOSTS_MAX: usize = 16 << 10;

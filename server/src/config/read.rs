@@ -13,6 +13,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ConfigErrors, FileText, ProblemSpan};
+use super::health::HealthCheck;
 use super::origins::read_urls;
 use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
 use super::setting::{RawValue, Setting, ValueProblem};
@@ -101,7 +102,8 @@ fn read_origins(
     let ca_at = top.places.get("origin_ca").cloned();
     let ca_at = ca_at.unwrap_or(ProblemSpan::Flag("--origin".to_owned()));
     let origins = origins.and_then(|origins| reader.origins_tls(origins, &top.site, &ca_at));
-    let site = origins.map(|origins| Site::of_origins(origins, top.route.clone()));
+    let health = HealthCheck::of(&top.site);
+    let site = origins.map(|origins| Site::of_origins(origins, health, top.route.clone()));
     reader.finish(top, site.into_iter().collect())
 }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
+use super::health::HealthCheck;
 use super::origins::Balance;
 use super::read::{Reader, Value, find, raw};
 use super::rules::{NamedFile, named_files};
@@ -114,6 +115,7 @@ impl Reader<'_> {
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
         let mut site = Site::new(name?, names?, origins?, routes.unwrap_or_default(), fallback);
         site.certificates = certificates;
+        site.health = HealthCheck::of(&own);
         Some(site)
     }
 

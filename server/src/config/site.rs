@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use forebay_http::path::{PathReading, decode_prefix};
 
+use super::health::HealthCheck;
 use super::origin_tls::OriginTls;
 use super::origins::OriginGroup;
 use super::rules::NamedFile;
@@ -22,6 +23,8 @@ pub struct Site {
     pub names: Vec<HostPattern>,
     /// The origins to which the site's requests go.
     pub origins: OriginGroup,
+    /// The active health check of the origins, if there is one.
+    pub(crate) health: Option<HealthCheck>,
     /// The site's own certificates; if `None`, the site uses those of the configuration.
     pub certificates: Option<Arc<CertificateSet>>,
     /// The identity of the certificates that serve the site's names; 0 if there are none.
@@ -100,12 +103,17 @@ impl Site {
             routes.push(fallback);
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.path_prefix.len()));
-        Site { name, names, origins, certificates: None, certificates_id: 0, routes }
+        let (health, certificates) = (None, None);
+        Site { name, names, origins, health, certificates, certificates_id: 0, routes }
     }
 
     /// Creates a site that serves every host from `origins`. Its name is the authority of the first
     /// origin.
-    pub(crate) fn of_origins(origins: OriginGroup, settings: RouteSettings) -> Site {
+    pub(crate) fn of_origins(
+        origins: OriginGroup,
+        health: Option<HealthCheck>,
+        settings: RouteSettings,
+    ) -> Site {
         let first = origins.first();
         let name = match &first.tls {
             // A response stored for one scheme must not be used for the other.
@@ -113,7 +121,8 @@ impl Site {
             None => first.authority.clone(),
         };
         let fallback = Route::new("/", settings, Vec::new());
-        Site::new(name, vec![HostPattern::Any], origins, Vec::new(), fallback)
+        let site = Site::new(name, vec![HostPattern::Any], origins, Vec::new(), fallback);
+        Site { health, ..site }
     }
 
     /// Returns the route with the longest prefix that matches a path, which may include a query. A

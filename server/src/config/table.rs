@@ -8,6 +8,7 @@ use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;
 
 use super::error_pages::ErrorPages;
+use super::health::HealthPath;
 use super::lists::{
     AddressList, FieldNameList, KeyCookies, KeyFields, LanguageList, NamePatterns, ParameterNames,
     TagFields, UpgradeProtocols,
@@ -926,6 +927,36 @@ settings! {
         reloads: true,
         reason: "An origin in a private network often has a certificate from a private authority. \
             There is no setting that switches verification off.",
+    }
+    health_path: HealthPath = "off" {
+        doc: "Path and query that each worker requests from each origin, to check whether it \
+            works: see [origins.md](origins.md#health-checks). `off`: only requests of clients \
+            check origins.",
+        kind: SettingKind::Text {
+            hint: "PATH|off",
+            expected: "a path, such as \"/health\", or off",
+        },
+        reloads: true,
+        reason: "No path is right for every origin.",
+    }
+    health_status: u16 = "200" {
+        doc: "Status of the answer to a health check of an origin that works.",
+        kind: SettingKind::Count { min: 200, max: 599, unit: "as a status" },
+        reloads: true,
+        reason: "A redirect to a page of errors is no sign of health.",
+    }
+    health_interval_ms: u32 = "5s" {
+        doc: "Time between two health checks of an origin.",
+        kind: SettingKind::Milliseconds { min: 1000, max: DAY_MS },
+        reloads: true,
+        reason: "Each worker checks by itself. Workers start checks once a second.",
+    }
+    health_ms_max: u32 = "2s" {
+        doc: "Time for a health check, from connecting to the head of the answer; never more than \
+            `health_interval_ms`.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "An origin that needs longer for a page without content is in trouble.",
     }
     origin_tls_name: TlsName = "origin" {
         doc: "Name that the certificate of an `https` origin must have, and that is sent as SNI; \

@@ -25,7 +25,7 @@ use crate::connection;
 use crate::counters::Histogram;
 use crate::events::Event;
 use crate::explain::{ExplainedRequest, Explanation, explain};
-use crate::fetch::Hosts;
+use crate::fetch::{Hosts, start_due_checks};
 use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
@@ -336,6 +336,7 @@ async fn sweep_periodically(worker: Rc<Worker>) {
         }
         if tick % ORIGIN_SWEEP_TICKS == 0 {
             worker.origins.sweep();
+            start_due_checks(&worker);
         }
     }
 }

@@ -26,6 +26,10 @@ pub(super) struct Ejection {
     count: Cell<u32>,
     until_ms: Cell<u64>,
     is_back: Cell<bool>,
+    /// Health checks in a row that failed.
+    failed_checks: Cell<u32>,
+    /// Whether failed health checks keep the origin ejected.
+    is_check_out: Cell<bool>,
 }
 
 impl Ejection {
@@ -49,6 +53,34 @@ impl Ejection {
         self.failures.set(0);
         self.is_back.set(false);
         Some(for_ms)
+    }
+
+    /// Records a failed health check. If it is one of several in a row, or the origin is
+    /// unreachable, the origin is ejected for `for_ms`, which is until after the next check.
+    /// Returns whether the origin was not ejected before.
+    pub(super) fn note_check_failed(&self, now_ms: u64, is_unreachable: bool, for_ms: u64) -> bool {
+        let failed = self.failed_checks.get().saturating_add(1);
+        self.failed_checks.set(failed);
+        if !is_unreachable && failed < EJECT_FAILURES {
+            return false;
+        }
+        let is_new = self.until_ms.get() <= now_ms && !self.is_check_out.get();
+        self.until_ms.set(self.until_ms.get().max(now_ms + for_ms));
+        self.is_back.set(false);
+        self.is_check_out.set(true);
+        is_new
+    }
+
+    /// Records a health check that passed. If failed checks kept the origin ejected, this ends, and
+    /// the share of the origin grows. Returns whether it did.
+    pub(super) fn note_check_passed(&self, now_ms: u64) -> bool {
+        self.failed_checks.set(0);
+        if !self.is_check_out.replace(false) {
+            return false;
+        }
+        self.failures.set(0);
+        self.until_ms.set(now_ms);
+        !self.is_back.replace(true)
     }
 
     /// Records an answer. Returns whether it is the first one after an ejection.
@@ -99,6 +131,26 @@ mod tests {
             now_ms += EJECT_MS_MAX;
         }
         assert_eq!(ejection.note_failed(now_ms, true), Some(EJECT_MS_MAX));
+    }
+
+    #[test]
+    fn failed_checks_eject_an_origin_until_a_check_passes() {
+        let ejection = Ejection::default();
+        assert!(!ejection.note_check_failed(0, false, 3000));
+        assert!(!ejection.note_check_passed(1000), "it was not ejected");
+        for now_ms in [2000, 4000] {
+            assert!(!ejection.note_check_failed(now_ms, false, 3000));
+            ejection.note_answered(now_ms);
+        }
+        assert!(ejection.note_check_failed(6000, false, 3000), "answers to requests do not count");
+        assert_eq!(ejection.until_ms(6001), 9000);
+        for now_ms in [8000, 10_000, 12_000] {
+            assert!(!ejection.note_check_failed(now_ms, false, 3000), "it is ejected already");
+            assert_eq!(ejection.until_ms(now_ms), now_ms + 3000, "requests check nothing");
+        }
+        assert!(ejection.note_check_passed(14_000));
+        assert_eq!((ejection.until_ms(14_000), ejection.ramped(1, 14_000)), (0, 100));
+        assert!(ejection.note_check_failed(20_000, true, 3000), "no connection");
     }
 
     #[test]

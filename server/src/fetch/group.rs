@@ -12,6 +12,8 @@ use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings, Si
 /// The state of a site's group of origins.
 pub(super) struct GroupState {
     turn: Cell<u64>,
+    /// The time of the next health checks, in monotonic milliseconds.
+    pub(super) check_due_ms: Cell<u64>,
     pub(super) retries: RetryBudget,
 }
 
@@ -27,7 +29,8 @@ pub(super) struct TriedOrigins(u32);
 
 impl GroupState {
     pub(super) fn new() -> GroupState {
-        GroupState { turn: Cell::new(0), retries: RetryBudget::new(clock::monotonic_ms()) }
+        let retries = RetryBudget::new(clock::monotonic_ms());
+        GroupState { turn: Cell::new(0), check_due_ms: Cell::new(0), retries }
     }
 }
 

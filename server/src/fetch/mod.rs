@@ -7,6 +7,7 @@
 
 mod abandoned;
 mod answer;
+mod checks;
 mod choose;
 mod condition;
 mod connect;
@@ -42,6 +43,7 @@ mod validate;
 
 pub(crate) use abandoned::AbandonedFetches;
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
+pub(crate) use checks::start_due_checks;
 pub(crate) use fragments::{
     FragmentFault, FragmentSource, fetch_ahead, forget_changed, obtain_fragment,
 };

@@ -27,6 +27,8 @@ pub(crate) struct Origins {
     /// The state of each group of several origins, by the name of its site.
     groups: RefCell<HashMap<Box<str>, Rc<GroupState>>>,
     open_count: Cell<u64>,
+    /// The number of health checks in progress.
+    pub(super) check_count: Cell<usize>,
 }
 
 /// Connections to one origin.

@@ -256,6 +256,7 @@ fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
                 let limit = RawValue::Integer(limit.into());
                 let set = match setting.scope {
                     SettingScope::Server => ServerSettings::default().set(setting, limit),
+                    SettingScope::PerSite => SiteSettings::default().set(setting, limit),
                     _ => RouteSettings::default().set(setting, limit),
                 };
                 assert_eq!(set, Ok(()), "{} {limit:?}", setting.name);

@@ -1,0 +1,152 @@
+//! Active health checks: each worker asks the origins of a site from time to time, and leaves an
+//! origin out that fails, as after failures of requests.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http::header::{HOST, USER_AGENT};
+use http::{HeaderValue, Method, Request};
+use tokio::time::timeout;
+
+use super::connect::connect;
+use super::upload::OutboundBody;
+use crate::clock;
+use crate::config::{Config, HealthCheck, OriginAddress, Site};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::Fault;
+use crate::limits::HEALTH_CHECKS_MAX;
+use crate::worker::Worker;
+
+/// Starts the checks that are due. A check that finds too many others in progress is late.
+pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
+    if worker.draining() {
+        return;
+    }
+    let config = worker.config();
+    let now_ms = clock::monotonic_ms();
+    for site in config.sites.iter() {
+        let Some(check) = &site.health else { continue };
+        let group = worker.origins.group(site);
+        let members = site.origins.members();
+        let is_full = worker.origins.check_count.get() + members.len() > HEALTH_CHECKS_MAX;
+        if now_ms < group.check_due_ms.get() || is_full {
+            continue;
+        }
+        group.check_due_ms.set(now_ms + check.interval_ms);
+        for index in 0..members.len() {
+            worker.origins.check_count.update(|count| count + 1);
+            let run = CheckRun { worker: Rc::clone(worker), config: Rc::clone(&config) };
+            let (site, check) = (site.name.clone(), check.clone());
+            worker.spawn(async move { run.check(&site, index, &check).await });
+        }
+    }
+}
+
+/// A check in progress, which is counted until it is dropped.
+struct CheckRun {
+    worker: Rc<Worker>,
+    config: Rc<Config>,
+}
+
+impl Drop for CheckRun {
+    fn drop(&mut self) {
+        self.worker.origins.check_count.update(|count| count - 1);
+    }
+}
+
+/// The reason why a check failed.
+enum CheckFailure {
+    Fault(Fault, Option<String>),
+    Status { found: u16, wanted: u16 },
+    Late { timeout_ms: u64 },
+}
+
+impl fmt::Display for CheckFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckFailure::Fault(fault, Some(cause)) => write!(f, "{} ({cause})", fault.reason()),
+            CheckFailure::Fault(fault, None) => f.write_str(fault.reason()),
+            CheckFailure::Status { found, wanted } => {
+                write!(f, "the health check got status {found} instead of {wanted}")
+            }
+            CheckFailure::Late { timeout_ms } => {
+                write!(f, "the health check got no answer in {timeout_ms} ms")
+            }
+        }
+    }
+}
+
+impl CheckRun {
+    async fn check(&self, site: &str, index: usize, check: &HealthCheck) {
+        let mut sites = self.config.sites.iter();
+        let Some(site) = sites.find(|other| other.name == site) else { return };
+        let Some(member) = site.origins.members().get(index) else { return };
+        let limit = Duration::from_millis(check.timeout_ms);
+        let asked = timeout(limit, self.ask(&member.address, check)).await;
+        let late = |_| Err(CheckFailure::Late { timeout_ms: check.timeout_ms });
+        self.worker.count(Counter::OriginChecks);
+        match asked.unwrap_or_else(late) {
+            Ok(()) => self.note_well(&member.address),
+            Err(failure) => self.note_failed(site, &member.address, check, &failure),
+        }
+    }
+
+    /// Sends the request of the check on a connection of its own.
+    async fn ask(&self, origin: &OriginAddress, check: &HealthCheck) -> Result<(), CheckFailure> {
+        let connected = connect(&self.worker, origin, (&self.config.server, false)).await;
+        let mut connection =
+            connected.map_err(|failure| CheckFailure::Fault(failure.fault, failure.cause))?;
+        let internal = CheckFailure::Fault(Fault::Internal, None);
+        let mut request = Request::new(OutboundBody::None);
+        *request.method_mut() = Method::GET;
+        let Ok(target) = check.path.parse() else { return Err(internal) };
+        let Ok(host) = HeaderValue::from_str(&origin.authority) else { return Err(internal) };
+        *request.uri_mut() = target;
+        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("forebay-health-check"));
+        let answered = connection.sender.try_send_request(request).await;
+        let response = answered.map_err(|_| CheckFailure::Fault(Fault::OriginBroke, None))?;
+        match response.status().as_u16() {
+            found if found == check.status => Ok(()),
+            found => Err(CheckFailure::Status { found, wanted: check.status }),
+        }
+    }
+
+    fn note_well(&self, origin: &OriginAddress) {
+        let health = &self.worker.origins.pool(origin, &self.config.server).health;
+        let was_out = health.ejection.note_check_passed(clock::monotonic_ms());
+        if health.note_reached() || was_out {
+            self.worker.event(Event::OriginBack, &origin.authority);
+        }
+    }
+
+    fn note_failed(
+        &self,
+        site: &Site,
+        origin: &OriginAddress,
+        check: &HealthCheck,
+        failure: &CheckFailure,
+    ) {
+        self.worker.count(Counter::OriginChecksFailed);
+        let health = &self.worker.origins.pool(origin, &self.config.server).health;
+        let unreachable = match failure {
+            CheckFailure::Fault(fault, _) if fault.is_unreachable() => Some(*fault),
+            _ => None,
+        };
+        unreachable.inspect(|fault| health.note_unreachable(*fault));
+        if site.origins.members().len() < 2 {
+            return;
+        }
+        let (now_ms, out_ms) = (clock::monotonic_ms(), check.interval_ms + check.timeout_ms);
+        // A second more, because checks start once a second.
+        let is_new =
+            health.ejection.note_check_failed(now_ms, unreachable.is_some(), out_ms + 1000);
+        if is_new {
+            self.worker.count(Counter::OriginEjections);
+            let detail = format_args!("{}: {failure}; until a check passes", origin.authority);
+            self.worker.event(Event::OriginDown, &detail);
+        }
+    }
+}
