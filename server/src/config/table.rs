@@ -325,9 +325,9 @@ settings! {
         reason: "Must hold a head in each direction; further bytes wait in the kernel.",
     }
     output_bytes_max: u64 = "4MiB" {
-        doc: "Largest memory of one worker for responses whose clients do not read them, without \
-            bodies that are sent from the cache. While it is used up, each connection queues one \
-            response at a time.",
+        doc: "Largest memory of one worker for responses whose clients do not read them, not \
+            counting bodies that are sent from the cache. While this memory is used up, each \
+            connection queues one response at a time.",
         kind: SettingKind::Bytes { min: 0, max: 64 * GIB },
         reloads: true,
         reason: "Room for 128 clients with 32 KiB each; if many more clients do not read, they are \
@@ -392,7 +392,7 @@ settings! {
     }
     origin_connections_max: u32 = "256" {
         doc: "Largest number of connections of one worker to one origin; further requests wait. \
-            One client network leaves a ninth of them to the others.",
+            One client network gets at most eight ninths of the connections.",
         kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
         reason: "More requests at once do not help an origin that is slow already.",
@@ -438,8 +438,8 @@ settings! {
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \
             `origin_connections_max`. If the client pauses for five seconds (in a chunked body: \
-            half a second), the body is forwarded earlier; with `Expect: 100-continue` nothing is \
-            read before.",
+            half a second), the body is forwarded earlier; with `Expect: 100-continue`, nothing is \
+            read before the request takes its connection.",
         kind: SettingKind::Bytes { min: 0, max: MIB },
         reloads: true,
         reason: "Most forms fit, so that a slow client does not hold a connection to the origin. A \
@@ -686,8 +686,8 @@ settings! {
             makes separate keys, with which any client can fill the cache.",
     }
     drop_query: ParameterNames = "" {
-        doc: "Names of query parameters that are removed in the same way, even if `keep_query` \
-            has them. A name may end in `*`.",
+        doc: "Names of query parameters that are removed from the key and from the request to the \
+            origin, even if `keep_query` has them. A name may end in `*`.",
         kind: SettingKind::Texts {
             expected: "an array of names, such as [\"utm_*\", \"fbclid\"]",
         },
@@ -710,15 +710,16 @@ settings! {
             [sites.md](sites.md#fields-and-cookies-in-the-key).",
         kind: SettingKind::Texts { expected: "an array of names, such as [\"X-Device\"]" },
         reloads: true,
-        reason: "For origins that make other pages for other values of a field, but do not say so \
-            by `Vary`.",
+        reason: "For origins that make different pages for different values of a field, but do not \
+            say so by `Vary`.",
     }
     key_cookies: KeyCookies = "" {
         doc: "Names of cookies whose values are in the key. `keep_cookies` keeps them. A cookie \
             counts in each spelling that an origin may read as its name, as in `bypass_cookies`.",
         kind: SettingKind::Texts { expected: "an array of names, such as [\"plan\"]" },
         reloads: true,
-        reason: "As `key_fields`. With `Vary: Cookie`, all cookies of a client are in the key.",
+        reason: "For the same origins as `key_fields`. With `Vary: Cookie`, all cookies of a \
+            client would be in the key.",
     }
     languages: LanguageList = "" {
         doc: "Languages of the origin's responses: `Accept-Language` of a request is replaced by \
@@ -751,7 +752,8 @@ settings! {
             client's name.",
     }
     content_of_get: bool = "false" {
-        doc: "Whether a GET or HEAD request may have content. If not, it is answered with 400.",
+        doc: "Whether a GET or HEAD request may have content. If `false`, a request with content \
+            is answered with 400.",
         kind: SettingKind::Bool,
         reloads: true,
         reason: "Content of a GET has no meaning (RFC 9110 §9.3.1), and an origin that does not \
@@ -775,7 +777,7 @@ settings! {
         reason: "A body that arrives holds memory that other responses need to be stored.",
     }
     fill_ms_max: u32 = "10m" {
-        doc: "Longest time for which a body may arrive from the origin and still be stored.",
+        doc: "Longest time that a body may take to arrive from the origin if it is to be stored.",
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "Long enough for a large file from a slow origin; a stream without an end is never \
@@ -940,10 +942,10 @@ settings! {
         reason: "No path is right for every origin.",
     }
     health_status: u16 = "200" {
-        doc: "Status of the answer to a health check of an origin that works.",
+        doc: "Status with which a working origin answers a health check.",
         kind: SettingKind::Count { min: 200, max: 599, unit: "as a status" },
         reloads: true,
-        reason: "A redirect to a page of errors is no sign of health.",
+        reason: "A redirect to an error page is no sign of health.",
     }
     health_interval_ms: u32 = "5s" {
         doc: "Time between two health checks of an origin.",
