@@ -193,14 +193,14 @@ counters! {
     BackgroundFetches, Counter, "background_fetches_total",
         "Fetches that validate a stale response in the background.";
     HitsContinued, Counter, "hits_continued_total",
-        "Hits whose remaining bytes came from the origin because parts of the stored body had been \
-            evicted.";
+        "Hits whose remaining bytes came from the origin, because parts of the stored body had \
+            been evicted.";
     PartsFetched, Counter, "parts_fetched_total",
         "Parts of responses that the origin sent for range requests, or because they had been \
             evicted.";
     PartsRefused, Counter, "parts_refused_total",
-        "Answers to requests for a part of a stored response that did not have exactly this part \
-            of this version.";
+        "Answers of origins that did not have exactly the requested part of the requested version \
+            of a stored response.";
     PartsStored, Counter, "parts_stored_total",
         "Parts of responses that were fetched and stored.";
     PartsNotStored, Counter, "parts_not_stored_total",
@@ -220,8 +220,8 @@ counters! {
     CollapseFailures, Counter, "collapse_failures_total",
         "Requests that failed because fetches of other requests, for which they waited, failed.";
     HitsForMiss, Counter, "hits_for_miss_total",
-        "Requests that were not collapsed because a response could not be stored less than \
-         `hit_for_miss_ms` before.";
+        "Requests that were not collapsed, because less than `hit_for_miss_ms` earlier a response \
+            for their key could not be stored.";
     Stored, Counter, "stored_total",
         "Responses stored.";
     NotStored, Counter, "not_stored_total",
@@ -244,8 +244,8 @@ counters! {
     FillsAborted, Counter, "fills_aborted_total",
         "Responses cut off while they were being stored.";
     FetchesAbandoned, Counter, "fetches_abandoned_total",
-        "Fetches that all clients had left, stopped because clients of the same network then left \
-         `abandoned_fetches_per_network_max` later ones.";
+        "Fetches that all clients had left, and that were stopped because a client network had \
+            left more than `abandoned_fetches_per_network_max` of them.";
     TargetedInvalid, Counter, "targeted_invalid_total",
         "Responses of origins with a field of `targeted_cache_control` that was ignored, because \
          it is no valid dictionary of directives.";
@@ -310,13 +310,13 @@ counters! {
     OriginBusy, Counter, "origin_busy_total",
         "Requests answered with 503 because no connection to the origin became free in time.";
     GaveWay, Counter, "gave_way_total",
-        "Slow clients cut off because another request waited for their origin connection.";
+        "Slow clients cut off because another request waited for a connection to the origin.";
     OriginUnasked, Counter, "origin_unasked_total",
         "Origin connections closed because the origin sent bytes while no request was open.";
     RuledAnswers, Counter, "ruled_answers_total",
         "Requests that header rules answered: redirects and refusals.";
     RulesFailed, Counter, "rules_failed_total",
-        "Requests that header rules made into an invalid message (500).";
+        "Requests answered with 500 because header rules made a message invalid.";
     FaultsSent, Counter, "faults_sent_total",
         "Error responses that Forebay itself sent to clients.";
     ErrorPages, Counter, "error_pages_sent_total",
@@ -352,7 +352,8 @@ counters! {
     TraceRequestsLost, Counter, "trace_requests_lost_total",
         "Requests that a trace does not show because it was not read in time.";
     LockProfileFailed, Counter, "lock_profile_failed_total",
-        "1 if the lock profile could not be created; the server then runs without a lock profile.";
+        "1 if the lock profile could not be created, so that the server runs without one; \
+            otherwise 0.";
     Reloads, Counter, "reloads_total",
         "New configurations that a running server has applied.";
     ReloadsRefused, Counter, "reloads_refused_total",
@@ -360,8 +361,8 @@ counters! {
     Upgrades, Counter, "upgrades_total",
         "Upgrades in which a process took over, since the first process was started.";
     UpgradesFailed, Counter, "upgrades_failed_total",
-        "Upgrades in which a process asked to take over and did not, since the first process was \
-         started.";
+        "Upgrades in which a process asked to take over but failed to, since the first process was \
+            started.";
     Tunnels, Counter, "tunnels_total",
         "Connections that were switched to another protocol.";
     TunnelsOpen, Gauge, "tunnels_open",
@@ -422,10 +423,11 @@ counters! {
     OriginBusy, "origin-busy", "reason_origin_busy_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
-        "Microseconds of a turn of a worker's loop, from one poll of its sockets to the next. \
-         Every client of the worker waits for that long.";
+        "Duration in microseconds of one turn of a worker's loop, from one poll of its sockets to \
+            the next. All clients of the worker wait during a turn.";
     OriginFirstByte, &doubled::<17>(1), "origin_first_byte_ms",
-        "Milliseconds from sending a request to an origin until the head of its answer arrived.";
+        "Time in milliseconds from sending a request to an origin until the head of the answer has \
+            arrived.";
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ numbers! {
     gauge "cache_segment_bytes" segment_bytes
         "Size of a segment.";
     gauge "cache_index_places" index_word_count
-        "Largest number of responses, or parts of long ones, that the index can hold.";
+        "Largest number of responses, or parts of long responses, that the index can hold.";
     gauge "cache_flights" flight_count
         "Fetches that other requests can follow.";
     counter "cache_inserted_total" inserted
