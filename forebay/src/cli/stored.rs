@@ -31,10 +31,10 @@ pub(super) fn purge() -> Command {
         .arg(json())
         .after_help(format!(
             "{TAGS}\n\n\
-             Once the command returns, no server that shares the cache serves the purged \
-             responses, or the response of a fetch that was in progress. Exit code: 0 if the purge \
-             succeeded, even if nothing matched; 1 if it failed or is unconfirmed; 2 for wrong \
-             usage.\n\n\
+             Once the command has succeeded, no server that shares the cache answers a new request \
+             with a purged response, or with the response of a fetch that began before the purge. \
+             Exit code: 0 if the purge succeeded, even if nothing matched; 1 if the purge failed \
+             or is unconfirmed; 2 for wrong usage.\n\n\
              Examples:\n  \
              forebay purge http://www.example.org/news\n  \
              forebay purge --host '*.example.org' --soft\n  \

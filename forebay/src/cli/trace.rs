@@ -26,12 +26,12 @@ pub(super) fn trace() -> Command {
         .arg(admin())
         .arg(json().help("Print one JSON object per line"))
         .after_help(
-            "Each request is printed once it and the fetch that it started have ended. Times are \
-             in microseconds since its first byte. Values of fields such as Cookie and \
-             Authorization are not printed; URLs are. A trace that is not read in time loses \
-             requests, and says how many; it never delays the server. Stop it with Ctrl-C. Exit \
-             code: 0 if the trace was ended by --limit or by the reader of its output, 1 if the \
-             server ended it, or refused it.\n\n\
+            "A request is printed once the request itself and the fetch that it started have \
+             ended. Times are in microseconds since the first byte of the request. Values of \
+             fields such as Cookie and Authorization are not printed; URLs are. A trace whose \
+             output is not read in time loses requests and says how many, but never delays the \
+             server. Stop the trace with Ctrl-C. Exit code: 0 if --limit or the reader of the \
+             output ended the trace; 1 if the server ended or refused it.\n\n\
              Examples:\n  \
              forebay trace http://www.example.org/news\n  \
              forebay trace --host www.example.org --limit 10\n  \
