@@ -537,8 +537,9 @@ settings! {
             path is forwarded unchanged. See [sites.md](sites.md#paths-with-several-readings).",
         kind: SettingKind::Choice(AMBIGUOUS_PATH_WORDS),
         reloads: true,
-        reason: "Otherwise a client could choose the route, and have a page with `cache = false` \
-            stored for all clients. One route can stay strict while others are relaxed.",
+        reason: "Otherwise a client could choose the route, and have a page that must not be \
+            stored (`cache = false`) stored for all clients. One route can stay strict while \
+            others are relaxed.",
     }
     default_freshness_s: u32 = "0" {
         doc: "Freshness lifetime of a response that specifies none, in place of the heuristic; 0: \
@@ -568,8 +569,8 @@ settings! {
             expected: "an array of statuses and lifetimes, such as [\"404=1m\", \"503=5s\"]",
         },
         reloads: true,
-        reason: "An origin that fails, or that clients ask for missing pages, gets fewer requests. \
-            By default only the origin decides how long errors are stored.",
+        reason: "An origin gets fewer requests while it fails, or when clients request missing \
+            pages. By default only the origin decides how long errors are stored.",
     }
     heuristic_percent: u8 = "10" {
         doc: "Freshness lifetime of a response that specifies none, as a share of the time since \
@@ -584,8 +585,8 @@ settings! {
         kind: SettingKind::Count { min: 0, max: 50, unit: "percent" },
         reloads: true,
         reason: "Pages that were stored together, after a restart or a purge, would become stale \
-            together, and the origin would get their validations at once. A lifetime is never \
-            longer than the origin allows.",
+            together, and the origin would get all their validations at the same time. A lifetime \
+            is never longer than the origin allows.",
     }
     heuristic_s_max: u32 = "1h" {
         doc: "Longest freshness lifetime that the heuristic gives.",
@@ -788,8 +789,8 @@ settings! {
             wait for one another; 0: they always wait for the first request.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
-        reason: "Requests for a URL whose responses are never storable would wait for one another \
-            without any gain. A response that can be stored ends the time early.",
+        reason: "Requests for a URL whose responses are never storable would gain nothing by \
+            waiting for one another. A response that can be stored ends the time early.",
     }
     object_bytes_max: u64 = "64TiB" {
         doc: "Largest body that is fetched and stored in one piece, if `growing_percent_max` has \
@@ -820,8 +821,8 @@ settings! {
         kind: SettingKind::Texts { expected: "an array of field names, or _" },
         reloads: true,
         reason: "Many origins build links, redirects or whole pages from these fields, which are \
-            not in the key: one client could have a page of its own making stored for all others. \
-            Many origins treat an underscore as a hyphen.",
+            not in the key: one client could have a page that it has manipulated stored for all \
+            others. Many origins treat an underscore as a hyphen.",
     }
     tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-groups" {
         doc: "Response fields of the origin that hold tags, by which responses can be purged \
@@ -843,9 +844,9 @@ settings! {
             proxies in between do not know a 103.",
     }
     validate_variants: bool = "false" {
-        doc: "Whether a request that selects none of the stored variants of a URL, or a stale one, \
-            asks the origin with the strong `ETag`s of the other variants, so that a 304 may name \
-            one of them. See [validation.md](validation.md#variants).",
+        doc: "Whether a request that selects a stale variant of a URL, or none of the stored \
+            variants, goes to the origin with the strong `ETag`s of the other variants, so that a \
+            304 can name one of them. See [validation.md](validation.md#variants).",
         kind: SettingKind::Bool,
         reloads: true,
         reason: "A variant that the origin has already sent need not be sent again. But an origin \
