@@ -94,6 +94,10 @@ pub(crate) const COOKIES_MAX: usize = 256;
 /// cache.
 pub(crate) const PARAMETERS_MAX: usize = 512;
 
+/// Origins with metrics of their own: 12 lines each, which a monitoring system keeps for long. A
+/// worker gathers them within one turn of its loop.
+pub(crate) const ORIGINS_SHOWN_MAX: usize = 256;
+
 /// Protocols of a route to which clients may switch. Those of a request are compared with all of
 /// them.
 pub(crate) const UPGRADE_PROTOCOLS_MAX: usize = 8;

@@ -7,10 +7,15 @@ use forebay_http::policy::reason::Reason;
 use forebay_shm::{CounterFile, CounterValue, HistogramValue};
 
 use crate::counters::{COUNTERS, reason_at};
+use crate::fetch::{OriginCount, OriginReport};
 use crate::rules::{RuleCount, RuleReport};
 
-/// Returns all counters as text, including those of the store and of header rules.
-pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleReport) -> String {
+/// Returns all counters as text, including those of the store, of header rules and of origins.
+pub(super) fn prometheus(
+    counters: &CounterFile,
+    stats: &Stats,
+    (rules, origins): (&RuleReport, &OriginReport),
+) -> String {
     let mut text = String::new();
     for (index, (def, value)) in counters.values(COUNTERS).enumerate() {
         match value {
@@ -30,6 +35,7 @@ pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, rules: &RuleRepo
         write_metric(&mut text, number.name, number.kind, number.help, value);
     }
     write_rules(&mut text, rules);
+    write_origins(&mut text, origins);
     text
 }
 
@@ -68,6 +74,20 @@ fn write_rules(text: &mut String, report: &RuleReport) {
         let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} counter");
         for (counter, value) in &report.counters {
             let _ = writeln!(text, "forebay_{name}{{name=\"{}\"}} {value}", label(counter));
+        }
+    }
+}
+
+/// Writes the metrics of each origin of each site.
+fn write_origins(text: &mut String, report: &OriginReport) {
+    for number in ORIGIN_NUMBERS {
+        let Metric { name, kind, help, .. } = number;
+        let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}");
+        for line in &report.0 {
+            let (site, origin) = (label(&line.site), label(&line.origin));
+            let value = (number.read)(&line.count);
+            let labels = format_args!("{{site=\"{site}\",origin=\"{origin}\"}}");
+            let _ = writeln!(text, "forebay_{name}{labels} {value}");
         }
     }
 }
@@ -139,6 +159,36 @@ numbers! {
         "Evaluations of the rule that were timed.";
     counter "rule_timed_ns_total" timed_ns
         "Duration of the timed evaluations, in nanoseconds.";
+}
+
+numbers! {
+    /// The metrics of an origin of a site.
+    ORIGIN_NUMBERS of OriginCount:
+    counter "site_origin_requests_total" requests
+        "Attempts to send a request of the site to the origin.";
+    counter "site_origin_answers_total" answers
+        "Answers of the origin, with any status.";
+    counter "site_origin_answers_4xx_total" answers_4xx
+        "Answers of the origin with a status from 400 to 499.";
+    counter "site_origin_answers_5xx_total" answers_5xx
+        "Answers of the origin with a status of 500 or more.";
+    counter "site_origin_first_byte_us_total" first_byte_us
+        "Microseconds from sending a request until the head of its answer arrived, as a sum; \
+         divided by the answers, it is the mean.";
+    counter "site_origin_unreachable_total" unreachable
+        "Attempts for which no connection could be opened.";
+    counter "site_origin_tls_failed_total" tls_failed
+        "Attempts for which the TLS handshake failed.";
+    counter "site_origin_timed_out_total" timed_out
+        "Attempts for which the origin did not answer in time.";
+    counter "site_origin_bad_answers_total" bad_answers
+        "Attempts for which the head of the answer was malformed or cut off.";
+    counter "site_origin_ejections_total" ejections
+        "Times that the origin was left out.";
+    gauge "site_origin_exchanges" exchanges
+        "Exchanges with the origin that are in progress, for all sites together.";
+    gauge "site_origin_ejected_workers" ejected
+        "Workers that send the origin no requests now.";
 }
 
 numbers! {
@@ -249,5 +299,17 @@ mod tests {
             format!("| `{name}` | {kind} | {help} |\n")
         };
         assert_eq!(table, STORE_NUMBERS.iter().map(row).collect::<String>());
+    }
+
+    #[test]
+    fn the_page_of_metrics_has_the_numbers_of_an_origin() {
+        let page = include_str!("../../../docs/metrics.md");
+        let quoted = page.split('`').skip(1).step_by(2);
+        let mut named: Vec<_> = quoted.filter(|word| word.starts_with("site_origin_")).collect();
+        named.sort_unstable();
+        named.dedup();
+        let mut known: Vec<_> = ORIGIN_NUMBERS.iter().map(|number| number.name).collect();
+        known.sort_unstable();
+        assert_eq!(named, known);
     }
 }

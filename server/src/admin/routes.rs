@@ -20,6 +20,7 @@ use super::trace::trace;
 use crate::clock;
 use crate::counters::COUNTERS;
 use crate::engine::Control;
+use crate::fetch::OriginReport;
 use crate::rules::{RuleCount, RuleLine, RuleReport};
 
 /// Answers an admin request.
@@ -107,9 +108,13 @@ fn health(control: &Control) -> AdminResponse {
 async fn prometheus(control: &Control) -> AdminResponse {
     let (rules, stuck) = control.rule_report().await;
     // Without the counts of one worker, the sums would fall and rise again later, which a
-    // monitoring system would take for a restart. So the report has no rules in that case.
+    // monitoring system would take for a restart. So the report has neither rules nor origins in
+    // that case.
     let rules = if stuck.is_empty() { rules } else { RuleReport::default() };
-    let text = metrics::prometheus(&control.counters, &control.store.stats(), &rules);
+    let (origins, stuck) = control.origin_report().await;
+    let origins = if stuck.is_empty() { origins } else { OriginReport::default() };
+    let reports = (&rules, &origins);
+    let text = metrics::prometheus(&control.counters, &control.store.stats(), reports);
     typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
 }
 

@@ -28,7 +28,7 @@ use crate::counters::Counter;
 use crate::event_queue;
 use crate::events::Event;
 use crate::explain::{ExplainedRequest, Explanation};
-use crate::fetch::Hosts;
+use crate::fetch::{Hosts, OriginReport};
 use crate::key::DamagedKey;
 use crate::limits::{
     HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS, WORKER_END_MS_MAX,
@@ -139,6 +139,14 @@ impl Control {
         let (reports, stuck) =
             self.workers.ask(|tell| WorkerCommand::CountRules { tell }).wait().await;
         (RuleReport::sum(reports), stuck)
+    }
+
+    /// Returns the counts of the origins, summed over the workers, and the workers that are stuck,
+    /// whose counts are missing.
+    pub(crate) async fn origin_report(&self) -> (OriginReport, StuckWorkers) {
+        let (reports, stuck) =
+            self.workers.ask(|tell| WorkerCommand::CountOrigins { tell }).wait().await;
+        (OriginReport::sum(reports), stuck)
     }
 
     /// Returns how a worker would answer the request now; `None` if no worker replies.

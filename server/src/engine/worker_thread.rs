@@ -25,7 +25,7 @@ use crate::connection;
 use crate::counters::Histogram;
 use crate::events::Event;
 use crate::explain::{ExplainedRequest, Explanation, explain};
-use crate::fetch::{Hosts, start_due_checks};
+use crate::fetch::{Hosts, OriginReport, start_due_checks};
 use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
@@ -43,6 +43,8 @@ pub(crate) enum WorkerCommand {
     TakeSettings { settings: Arc<SettingsSlot>, done: oneshot::Sender<()> },
     /// Send the counts of the header rules to `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
+    /// Send the counts of the origins to `tell`.
+    CountOrigins { tell: oneshot::Sender<OriginReport> },
     /// Send an explanation to `tell` of how the request would be answered.
     Explain { request: Box<ExplainedRequest>, tell: oneshot::Sender<Explanation> },
     /// Report the requests that the tracer selects; `done` is signalled once the tracer is
@@ -281,6 +283,9 @@ pub(crate) async fn work(
             WorkerCommand::CountRules { tell } => {
                 // The control thread may have given up waiting.
                 let _ = tell.send(RuleReport::new(&worker.config()));
+            }
+            WorkerCommand::CountOrigins { tell } => {
+                let _ = tell.send(OriginReport::new(&worker));
             }
             WorkerCommand::Explain { request, tell } => {
                 let _ = tell.send(explain(&worker, &request));

@@ -145,6 +145,7 @@ impl CheckRun {
             health.ejection.note_check_failed(now_ms, unreachable.is_some(), out_ms + 1000);
         if is_new {
             self.worker.count(Counter::OriginEjections);
+            self.worker.origins.group(site).counts(origin).note_ejected();
             let detail = format_args!("{}: {failure}; until a check passes", origin.authority);
             self.worker.event(Event::OriginDown, &detail);
         }

@@ -115,6 +115,8 @@ impl Exchange<'_> {
         if let Some(progress) = progress {
             progress.begin(pool);
         }
+        let counts = self.worker().origins.group(self.site).counts(choice.address);
+        counts.note_request();
         // A tunnel gets a connection of its own.
         let pooled = if self.outbound.upgrade.is_none() { pool.take() } else { None };
         let answered = match pooled {
@@ -134,6 +136,7 @@ impl Exchange<'_> {
             }
         };
         let answered = answered?;
+        counts.note_answer(answered.response.status().as_u16(), answered.took_us);
         self.note_answered(choice);
         self.check(answered, Rc::clone(pool), permit).map_err(ExchangeError::Fault)
     }
@@ -241,7 +244,7 @@ impl Exchange<'_> {
                 self.worker().observe(Histogram::OriginFirstByte, took_us);
                 let status = response.status().as_u16();
                 self.trace.step(|| RequestStep::Origin { status, took_us });
-                Ok(HeadReceived { response, connection, request_time })
+                Ok(HeadReceived { response, connection, request_time, took_us })
             }
             Err(error) => Err(failed(error)),
         }

@@ -142,6 +142,8 @@ impl<'a> Exchange<'a> {
             return;
         }
         self.worker().origin_fault(fault, authority, error.cause());
+        let counts = self.worker().origins.group(self.site).counts(choice.address);
+        counts.note_failed(fault);
         if !self.has_others() || matches!(fault, Fault::OriginAnswer(_)) {
             return;
         }
@@ -149,6 +151,7 @@ impl<'a> Exchange<'a> {
         let ejected = ejection.note_failed(clock::monotonic_ms(), fault.is_unreachable());
         if let Some(for_ms) = ejected {
             self.worker().count(Counter::OriginEjections);
+            counts.note_ejected();
             let detail = format_args!("{authority}: {}; for {for_ms} ms", fault.reason());
             self.worker().event(Event::OriginDown, &detail);
         }

@@ -1,9 +1,11 @@
 //! The origins of a site as one worker sees them: the choice of an origin, and the retry budget.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::choose::{Candidate, Chooser, hash_of};
+use super::origin_counts::OriginCells;
 use super::origins::{OriginPool, Origins};
 use super::retry_budget::RetryBudget;
 use crate::clock;
@@ -15,6 +17,8 @@ pub(super) struct GroupState {
     /// The time of the next health checks, in monotonic milliseconds.
     pub(super) check_due_ms: Cell<u64>,
     pub(super) retries: RetryBudget,
+    /// The counts of the origins, by their authorities.
+    counts: RefCell<HashMap<Box<str>, Rc<OriginCells>>>,
 }
 
 /// The origin that was chosen for a request.
@@ -29,8 +33,23 @@ pub(super) struct TriedOrigins(u32);
 
 impl GroupState {
     pub(super) fn new() -> GroupState {
-        let retries = RetryBudget::new(clock::monotonic_ms());
-        GroupState { turn: Cell::new(0), check_due_ms: Cell::new(0), retries }
+        GroupState {
+            turn: Cell::new(0),
+            check_due_ms: Cell::new(0),
+            retries: RetryBudget::new(clock::monotonic_ms()),
+            counts: RefCell::default(),
+        }
+    }
+
+    /// Returns the counts of an origin of the group.
+    pub(super) fn counts(&self, origin: &OriginAddress) -> Rc<OriginCells> {
+        let mut counts = self.counts.borrow_mut();
+        if let Some(known) = counts.get(origin.authority.as_str()) {
+            return Rc::clone(known);
+        }
+        let new = Rc::<OriginCells>::default();
+        counts.insert(origin.authority.as_str().into(), Rc::clone(&new));
+        new
     }
 }
 

@@ -23,6 +23,7 @@ mod hosts;
 mod join;
 mod lead;
 mod named;
+mod origin_counts;
 mod origins;
 mod outbound;
 mod owned_request;
@@ -50,6 +51,7 @@ pub(crate) use fragments::{
 pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;
 pub(crate) use join::{JoinContext, JoinKey, declined_detail};
+pub(crate) use origin_counts::{OriginCount, OriginReport};
 pub(crate) use origins::Origins;
 pub(crate) use resolve::resolve;
 pub(crate) use resume::{MissingRange, resume};

@@ -29,6 +29,8 @@ pub(super) struct HeadReceived {
     pub(super) response: Response<Incoming>,
     pub(super) connection: Connection,
     pub(super) request_time: u64,
+    /// The time from sending the request until the head arrived.
+    pub(super) took_us: u64,
 }
 
 impl Exchange<'_> {
@@ -44,7 +46,7 @@ impl Exchange<'_> {
         {
             return self.switched(answered, wanted, &pool);
         }
-        let HeadReceived { response, connection, request_time } = answered;
+        let HeadReceived { response, connection, request_time, .. } = answered;
         // hyper would send the next request on the connection as HTTP/1.0.
         let is_http_11 = response.version() == http::Version::HTTP_11;
         let mut head = checked_head(&response, self.outbound.message.line.method())?;
@@ -93,7 +95,7 @@ impl Exchange<'_> {
         wanted: &HeaderValue,
         pool: &OriginPool,
     ) -> Result<OriginAnswer, Fault> {
-        let HeadReceived { response, connection, request_time } = answered;
+        let HeadReceived { response, connection, request_time, .. } = answered;
         let lines = lines(response.headers());
         let switch = switch_head(wanted.as_bytes(), &ORIGIN_LIMITS, lines.iter().copied())
             .map_err(|error| Fault::OriginAnswer(error.reason()))?;
