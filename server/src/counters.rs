@@ -138,6 +138,8 @@ counters! {
     RequestsRefused, Counter, "requests_refused_total",
         "Requests refused before they were forwarded (400, 403, 414, 417, 421, 431, 501, 505, \
          508).";
+    HttpsRedirects, Counter, "https_redirects_total",
+        "Requests without TLS that were redirected to `https` (`https_redirect_port`).";
     HeadTimeouts, Counter, "head_timeouts_total",
         "Requests whose head did not arrive in time (408).";
     IdleTimeouts, Counter, "idle_timeouts_total",

@@ -34,7 +34,7 @@ use crate::deliver::{
 use crate::fault::Fault;
 use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
 use crate::interim::InterimQueue;
-use crate::key::{LocalRequest, check_content, is_loop, local_request};
+use crate::key::{LocalRequest, check_content, https_url, is_loop, local_request};
 use crate::log::Access;
 use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart, Stale};
 use crate::parse::{Request, ResponseForm};
@@ -207,6 +207,9 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
     if local == Some(LocalRequest::Options) {
         return Ok(Progress::Response(SyntheticResponse::Options.into()));
     }
+    if local == Some(LocalRequest::Redirect) {
+        return redirect_to_https(transaction);
+    }
     transaction.normalise();
     transaction.write_key();
     if local == Some(LocalRequest::Purge) {
@@ -318,6 +321,15 @@ fn hint(transaction: &Transaction<'_>, stale: Option<&Stale>) {
 
 fn trace_lookup(transaction: &Transaction<'_>) {
     transaction.trace().step(|| RequestStep::Lookup(transaction.cache_status));
+}
+
+/// Redirects a request without TLS to the same URL with `https`.
+#[cold]
+fn redirect_to_https<'t>(transaction: &Transaction<'t>) -> Result<Progress<'t>, Fault> {
+    let port = transaction.route().route.settings.https_redirect_port;
+    let url = https_url(transaction.received(), port)?;
+    transaction.worker().count(Counter::HttpsRedirects);
+    Ok(Progress::Response(SyntheticResponse::Redirect(url.into()).into()))
 }
 
 /// Returns the response that header rules give instead of the requested one.

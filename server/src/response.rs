@@ -93,6 +93,8 @@ pub(crate) struct TunnelResponse {
 pub(crate) enum SyntheticResponse {
     /// The error response for a fault.
     Fault(Fault),
+    /// A redirect to this `https` URL.
+    Redirect(Box<[u8]>),
     /// The answer to OPTIONS: the methods that this server supports.
     Options,
     /// The answer to PURGE, with the number of removed responses.

@@ -129,6 +129,11 @@ impl<'t> Transaction<'t> {
         &self.client.worker.store
     }
 
+    /// Returns the request as the client sent it.
+    pub(crate) fn received(&self) -> &Request<'t> {
+        &self.received
+    }
+
     /// Returns the properties of the request that determine the response's form; rules do not
     /// change them.
     pub(crate) fn form(&self) -> ResponseForm {

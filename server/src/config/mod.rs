@@ -12,6 +12,7 @@ mod error;
 mod error_pages;
 mod file;
 mod health;
+mod hsts;
 mod lists;
 mod origin_tls;
 mod origins;

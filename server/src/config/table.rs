@@ -9,6 +9,7 @@ use forebay_http::policy::targeted::TargetList;
 
 use super::error_pages::ErrorPages;
 use super::health::HealthPath;
+use super::hsts::StrictTransportSecurity;
 use super::lists::{
     AddressList, FieldNameList, KeyCookies, KeyFields, LanguageList, NamePatterns, ParameterNames,
     TagFields, UpgradeProtocols,
@@ -860,6 +861,26 @@ settings! {
         reloads: true,
         reason: "Tags are meant for caches and reveal how a site is built. Another cache in front \
             of this one may need them.",
+    }
+    https_redirect_port: u16 = "0" {
+        doc: "Port of the `https` URL to which a request without TLS is redirected (308, the same \
+            host and target). 0: no redirect.",
+        kind: SettingKind::Count { min: 0, max: 65_535, unit: "" },
+        reloads: true,
+        reason: "Behind a router, clients connect to port 443 even if `listen_tls` has another \
+            one. A site may have TLS before its links use it.",
+    }
+    hsts: StrictTransportSecurity = "off" {
+        doc: "Value of `Strict-Transport-Security` in every response over TLS (RFC 6797), in place \
+            of the origin's field, such as `max-age=31536000; includeSubDomains`. `off`: the \
+            origin's field is passed on.",
+        kind: SettingKind::Text {
+            hint: "VALUE",
+            expected: "off, or max-age=SECONDS with includeSubDomains and preload as needed",
+        },
+        reloads: true,
+        reason: "Browsers then use TLS only, and the site cannot switch that off before `max-age` \
+            is over; so it is for sites that are sure of their TLS.",
     }
     error_pages: ErrorPages = "" {
         doc: "Files with the bodies of Forebay's own error responses, by status; they are read at \

@@ -3,6 +3,7 @@
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::cache_status::{CacheStatus, write_key};
 use forebay_http::request::Version;
+use forebay_http::target::Scheme;
 use forebay_http::write;
 use forebay_rules::apply::{AnswerHead, body_of};
 
@@ -162,6 +163,11 @@ impl HeadContext<'_> {
         keep_alive: bool,
         at: AnswerHead,
     ) -> (u16, Option<Box<[u8]>>) {
+        if let Some(transaction) = self.transaction
+            && transaction.client.scheme == Scheme::Https
+        {
+            write_hsts(transaction, text, at.fields_start);
+        }
         if let Some(transaction) = self.transaction.filter(|_| self.cache_status.is_sent()) {
             text.extend_from_slice(b"cache-status: ");
             self.cache_status.write(&transaction.config.server.cache_name, text);
@@ -176,6 +182,24 @@ impl HeadContext<'_> {
             None => (at.status, None),
         }
     }
+}
+
+/// Writes the field of `hsts`, if the route has one, in place of the origin's. Browsers use the
+/// first such field (RFC 6797 §8.1), so the origin's lines are removed.
+fn write_hsts(transaction: &Transaction<'_>, text: &mut Vec<u8>, fields_start: usize) {
+    const NAME: &[u8] = b"strict-transport-security";
+    let route = transaction.found_route().map(|route| route.route);
+    let Some(value) = route.and_then(|route| route.settings.hsts.0.as_deref()) else { return };
+    let mut from = fields_start;
+    while let Some(rest) = text.get(from..).filter(|rest| !rest.is_empty()) {
+        let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
+        let name = rest.split(|byte| *byte == b':').next().unwrap_or_default();
+        match name.eq_ignore_ascii_case(NAME) {
+            true => drop(text.drain(from..from + end)),
+            false => from += end,
+        }
+    }
+    write::field(text, NAME, value.as_bytes());
 }
 
 /// Writes the fields that frame the body. Returns whether the connection stays open; it does not if

@@ -23,6 +23,7 @@ pub(super) fn queue_synthetic(
     let text = queue.text();
     match response {
         SyntheticResponse::Fault(fault) => write_fault(context, text, *fault),
+        SyntheticResponse::Redirect(url) => write_redirect(context, text, url),
         SyntheticResponse::Options => write_options(context, text),
         SyntheticResponse::Purged(purged) => write_purged(context, text, purged),
         SyntheticResponse::Ruled(answer) => write_ruled(context, text, answer),
@@ -48,6 +49,19 @@ fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> D
         body: &body,
     };
     message.write_with(&context, text, write_date_field)
+}
+
+/// Redirects to a URL. A client repeats the request with its method and body (RFC 9110 §15.4.9).
+fn write_redirect(context: &HeadContext<'_>, text: &mut Vec<u8>, url: &[u8]) -> Delivered {
+    let message = SyntheticMessage {
+        status: 308,
+        block: b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\n",
+        body: b"use https\n",
+    };
+    message.write_with(context, text, |text| {
+        write::field(text, b"location", url);
+        write_date_field(text);
+    })
 }
 
 /// Answers OPTIONS with the methods that this server supports.

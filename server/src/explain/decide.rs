@@ -143,6 +143,9 @@ impl Explainer<'_> {
         if asked == Some(LocalRequest::Options) {
             return Ok(local("OPTIONS with Max-Forwards: 0 is answered by this server"));
         }
+        if asked == Some(LocalRequest::Redirect) {
+            return Ok(local("a request without TLS is redirected (`https_redirect_port`)"));
+        }
         let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
         let literal = request;
         let bypasses = is_ruled_out || bypass(&request, route.route).is_some();

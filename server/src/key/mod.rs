@@ -18,7 +18,7 @@ pub(crate) use route::{
 pub(crate) use select::{host_prefixes, site_prefix, site_prefixes, url_keys, url_prefixes};
 pub(crate) use text::DamagedKey;
 pub use text::KeyText;
-pub(crate) use url::{SplitUrl, is_path_query, split_url};
+pub(crate) use url::{SplitUrl, https_url, is_path_query, split_url};
 pub use url::{site_url_key, url_key};
 
 use forebay_http::authority::Authority;

@@ -24,6 +24,8 @@ pub(crate) struct RouteMatch<'a> {
 pub(crate) enum LocalRequest {
     /// OPTIONS with `Max-Forwards: 0`, which must not be forwarded (RFC 9110 §7.6.2).
     Options,
+    /// A request without TLS, on a route that redirects it to the `https` URL.
+    Redirect,
     /// PURGE, on a route that lets at least one address purge.
     Purge,
 }
@@ -131,6 +133,9 @@ pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Res
 /// Returns the kind of a request that this server answers itself; `None` for other requests. If no
 /// address may purge on the route, PURGE is forwarded like any other method.
 pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Option<LocalRequest> {
+    if route.route.settings.https_redirect_port != 0 && request.scheme == Scheme::Http {
+        return Some(LocalRequest::Redirect);
+    }
     match request.head.method() {
         Method::Options if !request.has_body() => {
             let forwards_left = request.head.fields().only(FieldId::MaxForwards);

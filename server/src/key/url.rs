@@ -1,10 +1,12 @@
-//! Turns a URL that an operator has typed into a key.
+//! URLs: turns one that an operator has typed into a key, and a request into its `https` URL.
 
 use forebay_http::authority::Authority;
 use forebay_http::target::Scheme;
 
 use super::{route_of_url, write_key, write_key_of};
 use crate::config::Config;
+use crate::fault::Fault;
+use crate::parse::Request;
 
 /// The parts of a URL.
 #[derive(Clone, Copy)]
@@ -64,4 +66,22 @@ fn strip_scheme(url: &[u8]) -> Option<(Scheme, &[u8])> {
 /// Whether `path` is valid as the path and query of a request.
 pub(crate) fn is_path_query(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && path.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#')
+}
+
+/// Returns the `https` URL of a request that a client sent without TLS.
+///
+/// # Errors
+/// [`Fault::NoSite`]: the request names no host, or its target is no path.
+pub(crate) fn https_url(request: &Request<'_>, port: u16) -> Result<Vec<u8>, Fault> {
+    let target = request.target;
+    let authority = target.authority.filter(|_| target.path_query.starts_with(b"/"));
+    let host = authority.ok_or(Fault::NoSite)?.host;
+    let mut url = b"https://".to_vec();
+    url.extend(host.iter().map(u8::to_ascii_lowercase));
+    if port != Scheme::Https.default_port() {
+        url.push(b':');
+        forebay_http::write::decimal(&mut url, u64::from(port));
+    }
+    url.extend_from_slice(target.path_query);
+    Ok(url)
 }

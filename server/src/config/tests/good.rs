@@ -9,6 +9,7 @@ use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::tags::TAG_FIELDS;
 use forebay_http::policy::targeted::TargetList;
 
+use super::super::hsts::StrictTransportSecurity;
 use super::super::lists::{LanguageList, NamePatterns, ParameterNames};
 use super::super::setting::RawValue;
 use super::super::table::{self, Settings};
@@ -111,6 +112,8 @@ fn defaults_are_the_ones_that_are_documented() {
             tags_shown: false,
             cache_status_key: false,
             targeted_cache_control: TargetList::new(["CDN-Cache-Control"]),
+            https_redirect_port: 0,
+            hsts: StrictTransportSecurity::default(),
             error_pages: ErrorPages::default(),
             origin_error_pages: ErrorPages::default(),
             purge_from: AddressList::default(),
