@@ -71,7 +71,8 @@ impl CounterReader {
         Some(FileId::of(&found) == self.id)
     }
 
-    /// One word of one slot, as [`CounterFile::slot_value`](crate::CounterFile::slot_value).
+    /// Returns one word of one slot, like
+    /// [`CounterFile::slot_value`](crate::CounterFile::slot_value).
     ///
     /// # Panics
     /// If there is no such slot or word.
@@ -79,7 +80,8 @@ impl CounterReader {
         self.slots.value(slot, word)
     }
 
-    /// One word, summed over all slots, as [`CounterFile::sum`](crate::CounterFile::sum).
+    /// Returns the sum of one word over all slots, like
+    /// [`CounterFile::sum`](crate::CounterFile::sum).
     ///
     /// # Panics
     /// If there is no such word.

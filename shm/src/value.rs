@@ -23,8 +23,7 @@ pub struct HistogramValue {
 pub struct Bucket {
     /// The largest value of the bucket; `None` for the last bucket, which takes all larger ones.
     pub bound: Option<u64>,
-    /// The number of values in the bucket: above the bound of the bucket before, and at most this
-    /// bound.
+    /// The number of values that are above the bound of the previous bucket and at most `bound`.
     pub count: u64,
 }
 

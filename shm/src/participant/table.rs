@@ -40,12 +40,13 @@ pub struct ParticipantId {
     pub generation: u32,
 }
 
-/// One lock for each row, which the kernel releases when its holder dies.
+/// Kernel locks on single bytes, one byte for each row. The kernel unlocks a byte when the
+/// holder of the lock dies.
 ///
-/// Unlocking, explicit or by death, synchronises with the next locker and with every thread that
-/// learns that the byte is free, because the kernel locks and unlocks under one lock of its own.
-/// But the kernel can report that a file has no locked byte at all without taking that lock, so an
-/// inquiry has to make the kernel take it.
+/// Unlocking a byte, explicitly or by death, synchronises with the next thread that locks the byte
+/// and with every thread that learns that the byte is free, because the kernel locks and unlocks
+/// bytes under an internal lock. But the kernel can report that a file has no locked byte at all
+/// without taking the internal lock, so an inquiry has to make the kernel take it.
 pub(crate) trait ByteLocks {
     /// A locked byte. Dropping the value unlocks the byte.
     type Held;

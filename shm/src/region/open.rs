@@ -327,7 +327,7 @@ pub fn fix_seed_of_thread(seed: [u8; 16]) {
     FIXED_SEED.set(Some(seed));
 }
 
-/// Fills in the seed, which differs for each region.
+/// Sets the seed of a new layout: the fixed seed of this thread, if any, or else random bytes.
 fn complete(path: Option<&Path>, plan: &mut Layout) -> Result<(), RegionError> {
     if let Some(seed) = FIXED_SEED.get() {
         plan.seed = seed;
