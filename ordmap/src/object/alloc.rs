@@ -24,8 +24,8 @@ pub(super) const FREE_COUNT: usize = 1;
 const BITS: usize = 2;
 const BIT_WORDS: usize = MARK_WORDS - BITS;
 
-/// The number of list words of a shard: the first chunk + 1 of each class's list, then the three
-/// words below.
+/// The number of list words of a shard. Each size class has one word, with the number of the first
+/// chunk in its list plus one. The words `SEARCHED`, `TAKEN_UNITS` and `CHUNKS_OWNED` follow.
 pub(crate) const LIST_WORDS: usize = CLASS_COUNT + 3;
 /// The list word with the value of `GIVEN`, plus one, at the time of the last search for a chunk
 /// that failed; 0 if the next search must run.

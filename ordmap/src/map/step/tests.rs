@@ -118,7 +118,8 @@ fn a_key_inserted_while_a_value_is_copied_does_not_matter() {
     assert_eq!(next_above(&map, |_| {}, freed), (Some(ABOVE_NEXT.to_vec()), 2));
 }
 
-/// More changes than the number of failed attempts at which a reader reports damage.
+/// Checks that a reader reports no damage in a sound map, even if other participants change the
+/// map more often than a reader's attempts can fail before it reports damage.
 #[test]
 fn however_often_others_write_a_sound_map_is_not_called_damaged() {
     const CHANGES: u32 = (1 << 16) + 100;
