@@ -281,9 +281,9 @@ impl BodyHandles {
         self.shared.row_word(self.row.number(), row::REVOKE).load(Relaxed) != 0
     }
 
-    /// Revokes the handles that the reclaimer waits for. Returns false if there is no request, or
-    /// if a send guard exists. If one turn may not copy all of the bytes, the request stays for the
-    /// next turn.
+    /// Revokes the handles that the reclaimer waits for. Returns whether the call dealt with a
+    /// request: false if there is no request, or if a send guard exists. If there are more bytes to
+    /// copy than one turn is allowed to copy, the request stays for the next turn.
     pub(crate) fn answer_revoke_request(&self, pins: &PinRow<Area>) -> bool {
         self.answer_request_by(|| self.revoke_drained(pins))
     }

@@ -37,7 +37,7 @@ pub struct StoreConfig {
     pub object_bytes_max: u64,
     /// The expected mean size of a record. Smaller records need a larger index.
     pub record_bytes_expected: u32,
-    /// The most bytes that a body which will not be stored may hold for its readers.
+    /// The most bytes of an unstored body that stay in memory until all of its readers have them.
     pub window_bytes: u64,
     /// The total time that one reader of a window may make the other readers wait.
     pub window_wait_ms_max: u64,
