@@ -333,8 +333,8 @@ fn a_purge_that_the_ring_has_lost_is_found_by_its_site() {
     holds_within(Some(2), name, lost_among_other_sites);
 }
 
-/// Checks that a request which arrives after a purge was acknowledged joins no fetch that brings the
-/// old content. The purge itself ends no fetch: `may_join` decides whether the request joins.
+/// Checks that a request which arrives after a purge was acknowledged joins no fetch that brings
+/// the old content. The purge itself ends no fetch: `may_join` decides whether the request joins.
 fn join_flight(may_join: fn(&World, u64) -> bool) {
     let world = world(2);
     let (leader, purger) = (Arc::clone(&world), Arc::clone(&world));

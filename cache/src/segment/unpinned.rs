@@ -1,4 +1,4 @@
-//! Reads segments without a pin: for tools, which may not write, and for checks of all segments.
+//! Reads segments without a pin: for tools, which must not write, and for checks of all segments.
 //!
 //! The bytes may be reused at any moment. So they are copied as words, between two loads of the
 //! segment's generation:

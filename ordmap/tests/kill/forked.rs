@@ -24,7 +24,7 @@ fn first_wrong(checks: &[bool]) -> i32 {
     checks.iter().position(|is_right| !is_right).map_or(0, |index| index as i32 + 1)
 }
 
-/// Operations that a child may not do with its parent's handles.
+/// Operations that a child must not do with its parent's handles.
 fn misuse(map: &Map<'_>) -> [bool; 6] {
     [
         map.insert(b"key", b"child") == Err(MapError::Forked),

@@ -91,7 +91,7 @@ impl ByteLocks for FileLocks {
 
 /// Opens another description of the same file, even if the file has no name any more. The
 /// descriptor is closed on exec, as with all files that the standard library opens. The open fails
-/// if the process has changed its user and may not open the file any more.
+/// if the process has changed its user and is no longer allowed to open the file.
 fn open_again(file: &File) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     File::options().read(true).write(true).open(&path).map_err(|error| {

@@ -52,7 +52,7 @@ impl<T> SharedMagazines<T> {
         taken.unwrap_or_else(make)
     }
 
-    /// Gives an item back, as [`Magazines::give`] does.
+    /// Gives an item back, like [`Magazines::give`].
     pub fn give(&self, near: usize, item: T) {
         self.open(near).give(item);
     }

@@ -158,7 +158,7 @@ fn dead_reader() {
     finder.join().unwrap();
 }
 
-/// A worker joins and reads at once. The reclaimer looks at the rows always or, with `by_list`,
+/// A worker joins and immediately reads. The reclaimer looks at the rows always or, with `by_list`,
 /// only if it saw before its barrier that a worker had joined.
 fn joining(by_list: bool) {
     let store = store();

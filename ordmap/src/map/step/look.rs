@@ -95,7 +95,7 @@ impl SeekSnapshot {
         }
     }
 
-    /// The same as [`is_still`](Self::is_still), but may be called at any later time.
+    /// Does the same as [`is_still`](Self::is_still), but may be called at any later time.
     pub(super) fn is_still_now(&self, reader: &MapReader<'_>) -> Result<bool, MapError> {
         match reader.while_young(self.epoch, || Ok(self.is_still(reader)?)) {
             Err(HoldError::Read(ObjectReadError::Changed)) => Ok(false),
