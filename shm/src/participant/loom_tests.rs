@@ -71,7 +71,7 @@ fn two_join_at_once() {
     assert_ne!(first.row, second.row, "two participants in one row");
 }
 
-/// One thread joins and immediately dies, while another thread joins: the row of a dead participant is
+/// One thread joins and immediately dies, while another one joins: the row of a dead participant is
 /// not free.
 fn one_joins_and_dies_while_one_joins() {
     let table = Arc::new(ModelTable::new(1));

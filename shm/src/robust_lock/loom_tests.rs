@@ -261,7 +261,7 @@ fn lock_for_a_moment(shared: &Shared, row: u32) {
     drop(shared.lock.lock(&Member { row, shared }).unwrap());
 }
 
-/// Participants of a real table. A participant that joins and immediately locks must not be mistaken
+/// Participants of a real table. One that joins and immediately locks must not be mistaken
 /// for a dead one by a thread that has read its row before it joined.
 struct Joined {
     id: ParticipantId,
