@@ -81,7 +81,8 @@ fn misses_take_locks_and_a_hit_takes_none() {
     assert_eq!(all(&off), 0, "the profile is off: {off}");
 }
 
-/// Returns the output of `forebay locks` when it searches a folder for the servers' files.
+/// Runs `forebay locks` with this subcommand, which must fail, and returns its error message. The
+/// command looks for the servers' files under the parent of `runtime_dir`.
 fn refusal_in(runtime_dir: &Path, command: &str) -> String {
     let parent = runtime_dir.parent().expect("the folder has a parent");
     let mut run = Command::new(PROGRAM);
