@@ -10,7 +10,7 @@ const GENEROUS: StaleRules =
     StaleRules { stale_while_revalidate_s: 20, stale_if_error_s: 40, stale_if_unreachable_s: 60 };
 
 /// Returns the largest staleness in seconds, up to 99, at which a response with this Cache-Control
-/// may be served, for each cause; -1 if it may not be served at all.
+/// may be served, for each cause; -1 if it must not be served at all.
 fn limits(response: &str, request: &str, rules: &StaleRules) -> [i64; 3] {
     let (meta, _) = stored(&format!("Cache-Control: max-age=10, {response}"));
     let request = RequestDirectives::parse(block(request).fields());
