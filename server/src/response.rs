@@ -31,7 +31,7 @@ pub(crate) enum Response<'t> {
 /// A stored response that the origin has confirmed with a 304 for this request.
 pub(crate) struct ConfirmedResponse<'t> {
     pub(crate) hit: Hit<'t>,
-    /// The stored head with the changes of the 304, if the result may not be stored.
+    /// The stored head with the changes of the 304, if the result must not be stored.
     pub(crate) head: Option<Vec<u8>>,
     /// Header lines of the 304 that are meant only for this client.
     pub(crate) own_lines: FieldBlock,

@@ -35,7 +35,7 @@ pub(super) enum FollowedFetch<'t> {
     /// The response is not storable because of a cookie that the leading request has and this
     /// request does not. The fetch has ended, so this request can lead or follow another one.
     Personal,
-    /// This request may not use the response; the detail is the reason for Cache-Status.
+    /// This request is not allowed to use the response; the detail is the reason for Cache-Status.
     Unusable(Detail),
     /// The fetch failed. The status is set if the origin failed, and `None` if the cause was the
     /// request that started the fetch.

@@ -38,8 +38,8 @@ pub(super) fn is_hostile(request: &Request) -> bool {
     request.target.starts_with(TARGET)
 }
 
-/// Returns the number of bytes of a request that the origin parses as the next request on the
-/// connection: below [`UNREAD`], it does not expect content of GET and some other methods.
+/// Returns how many bytes of this request's content the origin leaves unread, and then parses as
+/// the next request on the connection: all of them if the target starts with [`UNREAD`], else 0.
 pub(super) fn unread_bytes(run: &Run, request: &Request) -> usize {
     if !request.target.starts_with(UNREAD) {
         return 0;

@@ -50,7 +50,7 @@ pub(crate) struct MergedHead {
     /// The new tags; `None` if the tags stay as they are.
     pub(crate) tags: Option<RecordTags>,
     pub(crate) times: RecordTimes,
-    /// The reason why the head may not be stored; then only the client of this request gets it.
+    /// The reason why the head must not be stored; then only the client of this request gets it.
     pub(crate) refused: Option<NotStored>,
 }
 
@@ -118,7 +118,7 @@ impl StoreContext<'_> {
     /// Makes the record of a response.
     ///
     /// # Errors
-    /// The response may not be stored, or does not fit.
+    /// The response must not be stored, or does not fit.
     pub(crate) fn new_record(
         &self,
         head: &ResponseHead,
@@ -137,7 +137,7 @@ impl StoreContext<'_> {
     /// matter.
     ///
     /// # Errors
-    /// The response may not be stored.
+    /// The response must not be stored.
     pub(crate) fn new_partial_record(
         &self,
         head: &ResponseHead,

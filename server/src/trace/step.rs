@@ -47,7 +47,7 @@ pub(crate) enum FetchStep {
     Follows,
     /// The request waited for a fetch, and uses its response.
     Joined,
-    /// The request waited for a fetch, and may not use its response.
+    /// The request waited for a fetch, and is not allowed to use its response.
     NotUsed(Detail),
     /// The request waited for a fetch that failed.
     Failed,

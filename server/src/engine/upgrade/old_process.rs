@@ -209,7 +209,7 @@ enum OwnCacheDir {
     Deleted,
 }
 
-/// Returns the reason why a process may not take over; `None` if it may.
+/// Returns the reason why a process is not allowed to take over; `None` if it is allowed to.
 fn objection(hello: &Hello, address: SocketAddr, cache_dir: OwnCacheDir) -> Option<String> {
     if hello.version != VERSION {
         return Some(format!(
