@@ -2,7 +2,8 @@
 //!
 //! Connection-specific fields are those of a fixed list, [`HOP_BY_HOP`], and those that the
 //! message's own Connection field names. Attackers abuse Connection: a client names a field that a
-//! proxy in front of us has added, or by which the origin decides, so that we remove that field.
+//! proxy in front of us has added, or on which the origin bases its response, so that we remove
+//! that field.
 //! Therefore a Connection field cannot remove the well-known end-to-end fields, which RFC 9110
 //! forbids it to name anyway. All other fields that it names are removed.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
