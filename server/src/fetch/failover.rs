@@ -44,7 +44,7 @@ impl ExchangeError {
 
 impl<'a> Exchange<'a> {
     /// Sends the request to one origin of the site after the other, until one answers or the
-    /// request may not be repeated.
+    /// request must not be repeated.
     pub(super) async fn run(
         &self,
         upload: Option<(OutboundBody, UploadProgress)>,

@@ -52,7 +52,7 @@ pub(crate) enum FetchStep {
     /// The request waited for a fetch that failed.
     Failed,
     /// The request waited for a fetch, and begins again: the fetch was for another variant, began
-    /// too early, or brought a response to a request with a cookie that may not be stored.
+    /// too early, or brought a response to a request with a cookie that must not be stored.
     Again,
     /// Another request has stored the response since this request's lookup.
     Found,
