@@ -107,7 +107,7 @@ impl<W: Words> Rows<W> {
         (0..self.row_count).map_while(move |row| self.cell(row, column))
     }
 
-    /// The number of words that are not zero, for tools: other threads may change them meanwhile.
+    /// The number of words that are not zero, for tools. Other threads can change them.
     pub(crate) fn used_count(&self) -> usize {
         let rows = (0..self.row_count).flat_map(|row| self.row_words(row));
         rows.filter(|word| word.load(Relaxed) != 0).count()
