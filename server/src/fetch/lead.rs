@@ -310,7 +310,7 @@ impl FetchTask {
         may_serve_stale(&stale.meta, &RequestDirectives::EMPTY, &rules, StaleCause::Error, now)
     }
 
-    /// Whether an answer that must not be stored shows that the stored response is outdated, so that
+    /// Whether an answer that may not be stored shows that the stored response is outdated, so that
     /// it must not be served stale. The answer to a request with Authorization or Cookie may be
     /// meant for its client alone, so it shows nothing.
     pub(super) fn answers_for_all(&self) -> bool {
