@@ -194,7 +194,7 @@ impl<'w> BaseRecord<'w> {
         Some(found)
     }
 
-    /// Looks up the variant of a selector without counting a use: the caller must not use it.
+    /// Looks up the variant of a selector without counting a use: the caller might not use it.
     pub fn candidate(&self, selector: &[u8]) -> Option<StoredRecord<'w>> {
         let inner = &self.worker.inner;
         let pinned = inner.records.find_variant(self.primary, &self.pinned, selector)?;
