@@ -138,6 +138,10 @@ counters! {
     RequestsRefused, Counter, "requests_refused_total",
         "Requests refused before they were forwarded (400, 403, 414, 417, 421, 431, 501, 505, \
          508).";
+    TlsCertificatesReplaced, Counter, "tls_certificates_replaced_total",
+        "Sets of certificates that were replaced because their files had changed.";
+    TlsCertificatesRefused, Counter, "tls_certificates_refused_total",
+        "Changes of certificate files that cannot be used; the old certificates stay in use.";
     HttpsRedirects, Counter, "https_redirects_total",
         "Requests without TLS that were redirected to `https` (`https_redirect_port`).";
     HeadTimeouts, Counter, "head_timeouts_total",

@@ -78,6 +78,8 @@ events! {
     ConnectionRefused, warn, "connection_refused", "closed a connection: a limit is reached";
     TlsRefused, debug, "tls_refused", "a TLS handshake failed";
     TlsFiles, warn, "tls_files", "a file for TLS needs attention";
+    CertificatesReplaced, info, "certificates_replaced", "uses changed certificate files";
+    CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
     TlsFailed, error, "tls_failed", "cannot renew the settings for TLS; the old ones stay";
     RequestRefused, debug, "request_refused", "refused a request, or its client broke it off";
     Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection because of its client";

@@ -7,6 +7,7 @@
 //! The innermost value of a route setting wins. The order is `[[site.route]]`, `[[site]]`, the top
 //! of the file (or a flag, which stands for the top of the file), the default.
 
+mod certificate_files;
 mod docs;
 mod error;
 mod error_pages;
@@ -29,6 +30,7 @@ mod tls;
 mod units;
 mod value;
 
+pub(crate) use certificate_files::FileStamp;
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, SourceSpan};
 pub(crate) use error_pages::ErrorPage;

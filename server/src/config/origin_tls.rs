@@ -93,7 +93,7 @@ impl Reader<'_> {
         }
         for file in files {
             let path = self.resolved(file, &at);
-            let chain = self.keep(at.clone(), read_chain(&path, &mut Vec::new()))?;
+            let (chain, _) = self.keep(at.clone(), read_chain(&path, &mut Vec::new()))?;
             for certificate in chain {
                 certificate.hash(&mut hasher);
                 let added = roots.add(certificate).map_err(|error| unusable(&path, error));

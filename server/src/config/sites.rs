@@ -1,10 +1,12 @@
 //! The sites of a configuration, and their lookup by host, which does not allocate.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
 use super::site::{HostPattern, Route, RouteNumber, Site};
+use super::tls::CertificateSet;
 use crate::limits::HOST_BYTES_MAX;
 
 /// The sites of a configuration, with an index of their names.
@@ -108,6 +110,11 @@ impl Sites {
     /// Returns the sites in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Site> {
         self.sites.iter()
+    }
+
+    /// Calls `change` with the certificates of each site that has its own.
+    pub(super) fn change_certificates(&mut self, change: impl FnMut(&mut Arc<CertificateSet>)) {
+        self.sites.iter_mut().filter_map(|site| site.certificates.as_mut()).for_each(change);
     }
 }
 

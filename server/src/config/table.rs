@@ -131,6 +131,15 @@ settings! {
         reason: "Browsers load a page over one connection instead of six. A stream has the limits \
             of a connection, and hostile clients have a budget, so HTTP/2 uses no more memory.",
     }
+    tls_watch_ms: u32 = "10s" {
+        doc: "How often the files of `tls_cert` and `tls_key` are checked for changes; changed \
+            files are used once they have stayed the same for this time. 0: only a reload reads \
+            them.",
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
+        reloads: true,
+        reason: "A certificate is renewed days before it expires. The check costs two system calls \
+            for each certificate; times below a second are the same as a second.",
+    }
     tls_handshake_ms_max: u32 = "10s" {
         doc: "Time for a client's TLS handshake, from the moment at which the connection is \
             accepted.",

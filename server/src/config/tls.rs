@@ -2,7 +2,7 @@
 //! used.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::hash::{Hash, Hasher};
 use std::io::Read;
 use std::net::SocketAddr;
@@ -17,6 +17,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 
 use super::Config;
+use super::certificate_files::{FileStamp, IdentityFiles, read_identity};
 use super::error::ProblemSpan;
 use super::read::Reader;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
@@ -46,7 +47,7 @@ pub struct TlsAddresses(pub Vec<SocketAddr>);
 pub struct FileList(pub Vec<PathBuf>);
 
 /// The certificates of one or more sites. They are alternatives, of which a client gets one.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct CertificateSet {
     /// A hash of the names of the files. It stays the same when a certificate is renewed.
     pub id: u64,
@@ -54,6 +55,8 @@ pub struct CertificateSet {
     pub identities: Vec<Identity>,
     /// Sentences about files that can be used but need attention.
     pub warnings: Vec<String>,
+    /// The files of the certificates, in the same order.
+    pub(crate) files: Vec<IdentityFiles>,
 }
 
 /// A certificate and its key.
@@ -165,18 +168,24 @@ impl Reader<'_> {
             self.problem(key_at, problem);
             return None;
         }
-        let mut set = CertificateSet { id: 0, identities: Vec::new(), warnings: Vec::new() };
+        let mut set = CertificateSet::default();
         let mut hasher = std::hash::DefaultHasher::new();
         for (cert, key) in certs.iter().zip(keys) {
             let cert = self.resolved(cert, &cert_at);
             let key = self.resolved(key, &key_at);
             (&cert, &key).hash(&mut hasher);
-            let chain = self.keep(cert_at.clone(), read_chain(&cert, &mut set.warnings));
-            let key_der = self.keep(key_at.clone(), read_key(&key, &mut set.warnings));
-            let (Some(chain), Some(key_der)) = (chain, key_der) else { continue };
-            let fits = check_pair(&chain, &key_der, (&cert, &key));
-            self.keep(key_at.clone(), fits);
-            set.identities.push(Identity { chain, key: key_der });
+            match read_identity((cert, key), &mut set.warnings) {
+                Ok((identity, files)) => {
+                    set.identities.push(identity);
+                    set.files.push(files);
+                }
+                Err(problems) => {
+                    for (problem, is_of_key) in problems {
+                        let at = if is_of_key { &key_at } else { &cert_at };
+                        self.problem(at.clone(), problem);
+                    }
+                }
+            }
         }
         // The value 0 stands for a site without certificates.
         set.id = hasher.finish().max(1);
@@ -215,8 +224,8 @@ impl Reader<'_> {
 pub(super) fn read_chain(
     path: &Path,
     warnings: &mut Vec<String>,
-) -> Result<Vec<CertificateDer<'static>>, ValueProblem> {
-    let (text, _) = read_pem(path)?;
+) -> Result<(Vec<CertificateDer<'static>>, FileStamp), ValueProblem> {
+    let (text, metadata) = read_pem(path)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let chain = chain.map_err(|error| unusable(path, error))?;
     let Some(first) = chain.first() else {
@@ -233,14 +242,15 @@ pub(super) fn read_chain(
         }
         _ => {}
     }
-    Ok(chain)
+    Ok((chain, FileStamp::of(&metadata)))
 }
 
-fn read_key(
+pub(super) fn read_key(
     path: &Path,
     warnings: &mut Vec<String>,
-) -> Result<PrivateKeyDer<'static>, ValueProblem> {
-    let (text, mode) = read_pem(path)?;
+) -> Result<(PrivateKeyDer<'static>, FileStamp), ValueProblem> {
+    let (text, metadata) = read_pem(path)?;
+    let mode = metadata.mode();
     if mode & 0o077 != 0 {
         warnings.push(format!(
             "{}: other users may read the private key (mode {:04o}); use chmod 600",
@@ -248,7 +258,7 @@ fn read_key(
             mode & 0o7777
         ));
     }
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+    let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound => {
             let encrypted = b"ENCRYPTED PRIVATE KEY";
             let is_encrypted = text.windows(encrypted.len()).any(|part| part == encrypted);
@@ -260,11 +270,12 @@ fn read_key(
             }
         }
         error => unusable(path, error),
-    })
+    });
+    Ok((key?, FileStamp::of(&metadata)))
 }
 
 /// Checks that the key can be used and belongs to the certificate.
-fn check_pair(
+pub(super) fn check_pair(
     chain: &[CertificateDer<'static>],
     key: &PrivateKeyDer<'static>,
     (cert_path, key_path): (&Path, &Path),
@@ -286,18 +297,18 @@ pub(super) fn unusable(path: &Path, why: impl std::fmt::Display) -> ValueProblem
     ValueProblem::new(format!("cannot use {}: {why}", path.display()))
 }
 
-/// Returns the content of a file, and its mode.
-fn read_pem(path: &Path) -> Result<(Vec<u8>, u32), ValueProblem> {
+/// Returns the content of a file, and its metadata.
+fn read_pem(path: &Path) -> Result<(Vec<u8>, Metadata), ValueProblem> {
     let failed = |error| ValueProblem::new(format!("cannot read {}: {error}", path.display()));
     let file = File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.mode();
+    let metadata = file.metadata().map_err(failed)?;
     let mut text = Vec::new();
     file.take(CERTIFICATE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() > CERTIFICATE_BYTES_MAX {
         let why = format!("it is larger than {CERTIFICATE_BYTES_MAX} bytes");
         return Err(unusable(path, why));
     }
-    Ok((text, mode))
+    Ok((text, metadata))
 }
 
 /// Returns the Unix times in seconds from which and until which a certificate is valid (RFC 5280

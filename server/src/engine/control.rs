@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
+use super::certificates::CertificateWatch;
 use super::resources::ControlSockets;
 use super::runtime_paths::SocketName;
 use super::signals::Signals;
@@ -72,6 +73,7 @@ pub(crate) struct Control {
     pub(super) guard: Option<DirGuard>,
     /// The keys of session tickets, and the time at which they were created or taken over.
     pub(super) ticket_keys: Cell<(TicketKeys, u64)>,
+    pub(super) certificate_watch: CertificateWatch,
     /// The reason why there is no lock profile, if creating it failed.
     lock_profile_fault: OnceCell<String>,
     /// The open traces.
@@ -114,6 +116,7 @@ impl Control {
             log_losses: parts.log_losses,
             guard: parts.guard,
             ticket_keys: Cell::new((parts.ticket_keys, clock::monotonic_ms())),
+            certificate_watch: CertificateWatch::default(),
             lock_profile_fault: OnceCell::new(),
             traces: TracePlaces::default(),
             started_ms: clock::monotonic_ms(),
@@ -340,6 +343,7 @@ impl Control {
             self.count_lost();
             self.watch_workers();
             self.rotate_ticket_keys();
+            self.watch_certificates();
         }
     }
 

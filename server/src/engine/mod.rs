@@ -5,6 +5,7 @@
 //! It controls a worker only by commands, which the worker takes between two turns of its loop.
 
 mod attach_store;
+mod certificates;
 mod cgroup;
 mod control;
 mod cpus;

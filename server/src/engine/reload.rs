@@ -104,7 +104,7 @@ impl Control {
     }
 
     /// Creates the TLS settings of each worker.
-    fn acceptors(&self, config: &Config) -> Result<Vec<Option<TlsAcceptor>>, String> {
+    pub(super) fn acceptors(&self, config: &Config) -> Result<Vec<Option<TlsAcceptor>>, String> {
         let (keys, _) = self.ticket_keys.get();
         (0..self.worker_count()).map(|_| acceptor(config, &keys)).collect()
     }
@@ -122,13 +122,19 @@ impl Control {
             return Event::TlsFailed.log(&"the system cannot supply random bytes for ticket keys");
         };
         self.ticket_keys.set((rotated, now_ms));
-        let mut tls = match self.acceptors(&self.config.borrow()) {
-            Ok(acceptors) => acceptors.into_iter(),
+        let tls = match self.acceptors(&self.config.borrow()) {
+            Ok(acceptors) => acceptors,
             Err(why) => return Event::TlsFailed.log(&why),
         };
         self.count(Counter::TlsKeysRotated, 1);
+        self.tell_acceptors(tls);
+    }
+
+    /// Passes TLS settings to the workers, for connections whose handshake begins from now on.
+    pub(super) fn tell_acceptors(&self, tls: Vec<Option<TlsAcceptor>>) {
+        let mut tls = tls.into_iter();
         let log = self.log_writer.borrow();
-        // A stuck worker takes the keys once its event loop turns again.
+        // A stuck worker takes the settings once its event loop turns again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             let access_log = log.as_ref().map(LogWriter::sender);
