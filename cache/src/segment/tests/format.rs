@@ -41,10 +41,10 @@ fn the_page_states_the_constants_of_the_code() {
     sentences.extend([
         format!("| 17 | `segments` | {SEGMENT_WORDS} for each segment |"),
         format!("{} KiB, {} MiB)", SEGMENT_BYTES_MIN >> 10, SEGMENT_BYTES_MAX >> 20),
-        format!("multiple of {UNIT_BYTES} bytes. Header of {HEADER_BYTES} bytes"),
+        format!("multiple of {UNIT_BYTES} bytes. It consists of a header of {HEADER_BYTES} bytes"),
         "| `sequence` | 6 |".to_owned(),
-        "of two records of a key, the one with the higher sequence counts".to_owned(),
-        format!("reach {} GiB", DATA_BYTES_MAX >> 30),
+        "of two records of a key, only the record with the higher sequence is valid".to_owned(),
+        format!("more than {} GiB, the most that a location can", DATA_BYTES_MAX >> 30),
     ]);
     for sentence in sentences {
         assert!(page.contains(&sentence), "docs/format/store.md lacks {sentence:?}");
