@@ -96,6 +96,9 @@ impl Exchange<'_> {
         pool: &OriginPool,
     ) -> Result<OriginAnswer, Fault> {
         let HeadReceived { response, connection, request_time, .. } = answered;
+        if response.version() != http::Version::HTTP_11 {
+            return Err(Fault::OriginAnswer("the origin switched protocols over HTTP/1.0"));
+        }
         let lines = lines(response.headers());
         let switch = switch_head(wanted.as_bytes(), &ORIGIN_LIMITS, lines.iter().copied())
             .map_err(|error| Fault::OriginAnswer(error.reason()))?;

@@ -98,7 +98,8 @@ impl WantedUpgrade {
         };
         self.guard.open();
         let tunnel = OpenTunnel { protocol, origin, _guard: self.guard };
-        let block = std::mem::take(&mut answer.head.block);
+        let mut block = std::mem::take(&mut answer.head.block);
+        block.remove(|field| transaction.route().route.settings.hides(field));
         Ok(Some(TunnelResponse { block, tunnel, early }))
     }
 }

@@ -1,6 +1,7 @@
 //! Requests that no stored response can answer.
 
 use forebay_http::fields::{FieldId, Fields};
+use forebay_http::framing::BodyFraming;
 use forebay_http::hop::HopFields;
 use forebay_http::policy::conditional::needs_origin;
 use forebay_http::policy::cookies::cookie_names;
@@ -60,14 +61,15 @@ fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Rea
 }
 
 /// Returns the protocols that the request asks for and that its route permits. A request with
-/// content gets none: the origin would have to read the content before it switches. HEAD gets none
-/// either.
+/// content gets none, even if its content is empty: the origin would have to read the content before
+/// it switches. HEAD gets none either.
 pub(crate) fn wanted_upgrade<'a>(
     request: &Request<'a>,
     settings: &RouteSettings,
 ) -> impl Iterator<Item = &'a [u8]> {
     let permitted = &settings.upgrade_protocols;
-    let is_eligible = !permitted.is_empty() && !request.has_body() && !request.form.head_only;
+    let has_framing = request.framing != BodyFraming::None;
+    let is_eligible = !permitted.is_empty() && !has_framing && !request.form.head_only;
     let wanted = wanted_protocols(request.form.version, request.head.fields());
     wanted.filter(move |protocol| is_eligible && permitted.permits(protocol))
 }
