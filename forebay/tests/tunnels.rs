@@ -382,7 +382,7 @@ fn only_permitted_protocols_are_asked_of_the_origin() {
     }
     // A body would have to be read before the switch, even if it is empty.
     for (method, body) in [("POST", "hi"), ("GET", "")] {
-        assert!(client.send(&format!(
+        assert!(client.send(format!(
             "{method} /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
