@@ -61,8 +61,8 @@ fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Rea
 }
 
 /// Returns the protocols that the request asks for and that its route permits. A request with
-/// content gets none, even if its content is empty: the origin would have to read the content before
-/// it switches. HEAD gets none either.
+/// content gets none, even if the content is empty: the origin would have to read it before it
+/// switches. HEAD gets none either.
 pub(crate) fn wanted_upgrade<'a>(
     request: &Request<'a>,
     settings: &RouteSettings,
