@@ -15,21 +15,21 @@ pub(crate) const HOST_BYTES_MAX: usize = 255;
 /// content, such as images, belongs in files of its own.
 pub(crate) const ERROR_PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// Error pages of one route: about the number of error statuses in use.
+/// Maximum number of error pages of one route: about the number of error statuses in use.
 pub(crate) const ERROR_PAGES_MAX: usize = 40;
 
 /// Largest configuration file or rule file. Ten thousand sites fit; a larger file is probably not a
 /// configuration at all.
 pub(crate) const CONFIG_BYTES_MAX: usize = 16 << 20;
 
-/// Errors of a configuration that are reported: more than an operator reads at once. Further errors
-/// are only counted.
+/// Maximum number of errors of a configuration that are reported: more than an operator reads in
+/// one go. Further errors are only counted.
 pub(crate) const CONFIG_ERRORS_MAX: usize = 50;
 
 /// Characters of a configuration line that an error message shows: the width of a wide terminal.
 pub(crate) const CONFIG_LINE_CHARS_MAX: usize = 160;
 
-/// One run of rules in this many is timed: reading the clock twice for each rule costs more than
+/// One in this many runs of rules is timed: reading the clock twice for each rule costs more than
 /// most rules.
 pub(crate) const RULE_SAMPLE_EVERY: u64 = 256;
 
@@ -47,15 +47,15 @@ pub(crate) const PURGES_QUEUED_MAX: usize = 64;
 /// invalidations by unsafe requests.
 pub(crate) const PURGES_RESERVED: usize = 16;
 
-/// Time for the running purge to finish when the server stops. A purge that is cut off has not been
-/// acknowledged to its client.
+/// How long the running purge may continue when the server stops. A purge that is cut off has not
+/// been acknowledged to its client.
 pub(crate) const PURGER_FINISH_MS_MAX: u64 = 2_000;
 
 /// Interval between progress reports of a long purge.
 pub(crate) const PURGE_PROGRESS_MS: u64 = 250;
 
-/// Longest time between two lines to an operator that waits for a purge, so that its client does
-/// not give up.
+/// Longest time between two lines of output to a client that waits for a purge, so that the client
+/// does not give up.
 pub(crate) const PURGE_REPEAT_MS: u64 = 1_000;
 
 /// Keys that a dry run of a purge lists as examples.
@@ -65,18 +65,18 @@ pub(crate) const PURGE_SAMPLE_MAX: usize = 10;
 /// a quarter of it, which is enough to purge thousands of responses in milliseconds.
 pub(crate) const PURGER_NICENESS: i32 = 5;
 
-/// Key prefixes that one purge or listing by host covers; each prefix is purged separately. A host
-/// with more sites must be purged site by site.
+/// Maximum number of key prefixes that one purge or listing by host covers; each prefix is purged
+/// separately. A host with more sites must be purged site by site.
 pub(crate) const SELECTIONS_MAX: usize = 512;
 
 /// Longest name of this cache in Cache-Status, which is in every head that is sent.
 pub(crate) const CACHE_NAME_BYTES_MAX: usize = 64;
 
-/// Longest freshness lifetime that a setting gives to a status: a year, as for other lifetimes.
+/// Longest freshness lifetime that a setting can give to a status: a year, as for other lifetimes.
 pub(crate) const STATUS_FRESHNESS_S_MAX: u32 = 31_536_000;
 
-/// Names of targeted fields in one setting: each field of an origin's response is compared with all
-/// of them.
+/// Maximum number of names of targeted fields in one setting: each field of an origin's response is
+/// compared with all of these names.
 pub(crate) const TARGETED_FIELDS_MAX: usize = 8;
 
 /// Address ranges in one setting. A client's address is compared with each of them.
@@ -86,20 +86,20 @@ pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
 pub(crate) const FIELD_NAMES_MAX: usize = 64;
 
 /// Cookies of a request that are compared with the names of `bypass_cookies` and `keep_cookies`.
-/// Browsers keep fewer than 200 for a site. A request with more bypasses the cache.
+/// Browsers keep fewer than 200 for a site. A request with more cookies bypasses the cache.
 pub(crate) const COOKIES_MAX: usize = 256;
 
-/// Parameters of a query that are compared with the names of `keep_query` and `drop_query`. Even
-/// large forms have fewer. A query with more has no normal form, and its request bypasses the
-/// cache.
+/// Maximum number of parameters of a query that are compared with the names of `keep_query` and
+/// `drop_query`. Even large forms have fewer. A query with more parameters has no normal form, and
+/// its request bypasses the cache.
 pub(crate) const PARAMETERS_MAX: usize = 512;
 
-/// Origins with metrics of their own: 12 lines each, which a monitoring system keeps for long. A
-/// worker gathers them within one turn of its loop.
+/// Origins that have metrics of their own. Each adds 12 lines, which a monitoring system keeps for
+/// a long time. A worker gathers the metrics of all origins in one turn of its loop.
 pub(crate) const ORIGINS_SHOWN_MAX: usize = 256;
 
-/// Protocols of a route to which clients may switch. Those of a request are compared with all of
-/// them.
+/// Maximum number of protocols to which the clients of a route may switch. Each protocol that a
+/// request offers is compared with all of them.
 pub(crate) const UPGRADE_PROTOCOLS_MAX: usize = 8;
 
 /// Languages of a route. Each language range of a request is compared with all of them.
@@ -108,8 +108,8 @@ pub(crate) const LANGUAGES_MAX: usize = 64;
 /// Routes of one site. Every request is compared with the routes until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
-/// Total bytes of all readings of one path: four readings of the longest target that is accepted by
-/// default. A client can make the server compute them for each request.
+/// Total bytes of the paths to which origins might resolve one path: four times the longest target
+/// that is accepted by default. A client can make the server compute these paths for each request.
 pub(crate) const PATH_READINGS_BYTES_MAX: usize = 32 << 10;
 
 /// Bytes of a connection's first input buffer: most requests fit into one read. The buffer grows
@@ -123,7 +123,7 @@ pub(crate) const BODY_INPUT_BYTES_MIN: usize = 16 << 10;
 /// A buffer that has grown beyond this size is freed, not kept for the next connection.
 pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 64 << 10;
 
-/// Sets of buffers that a worker keeps for later connections: about 40 MiB if all of them were
+/// Sets of buffers that a worker keeps for later connections: about 40 MiB if all buffers were
 /// completely filled, usually far less.
 pub(crate) const BUFFERS_POOLED_MAX: usize = 1024;
 
@@ -140,12 +140,12 @@ pub(crate) const PIPELINED_BYTES_MAX: usize = 32 << 10;
 /// response, so that each further connection needs little memory.
 pub(crate) const OUTPUT_SHARE_BYTES_MIN: usize = 4 << 10;
 
-/// Pipelined requests that one connection answers before the other connections of the worker get
-/// their turn: about 100 microseconds.
+/// Pipelined requests that one connection answers before other connections of the worker get their
+/// turn: about 100 microseconds.
 pub(crate) const REQUESTS_PER_TURN_MAX: u32 = 32;
 
 /// A fetch whose body has received no bytes for this long is not joined: a further request starts
-/// its own fetch. Longer than the retransmissions of a lost packet.
+/// its own fetch. Retransmitting a lost packet takes less time.
 pub(crate) const FOLLOW_STALLED_MS: u64 = 5_000;
 
 /// Time for which an origin may send a body slower than `fill_rate_min`.
@@ -161,8 +161,8 @@ pub(crate) const DISCARDED_MS_MAX: u64 = 1_000;
 /// Pieces of one vectored write; the next write takes the rest.
 pub(crate) const OUT_SLICES_MAX: usize = 16;
 
-/// Bytes that a follower takes from a growing record at a time. A connection may hold this much
-/// above `connection_bytes_max`, and copies it in one turn if its client stalls.
+/// Bytes that a follower takes from a growing record at a time. A connection may hold this many
+/// bytes beyond `connection_bytes_max`, and copies them in one turn if its client stalls.
 pub(crate) const READ_BYTES_MAX: u64 = 64 << 10;
 
 /// Fragments of a long stored body that one connection pins at a time: enough for the kernel's send
@@ -179,16 +179,16 @@ pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 /// Pause after the process has run out of file descriptors, so that connections can close.
 pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 
-/// Connections that are looked at to find an idle one that makes room for a new connection. Usually
-/// the first look finds it; a look costs less than accepting a connection.
+/// Connections that are examined to find an idle one, which is closed to make room for a new one.
+/// Usually the first is idle; examining one costs less than accepting a connection.
 pub(crate) const IDLE_LOOKS_MAX: usize = 64;
 
 /// Idle connections that are asked in turn to make room for a new one; each of them may have
-/// received a request in the meantime. After that the new connection is refused.
+/// received a request in the meantime. If none makes room, the new connection is refused.
 pub(crate) const DISPLACED_MAX: usize = 4;
 
-/// Slices of the sweep over connections: each call visits one, so that no turn of the loop grows
-/// with the number of connections.
+/// Slices into which the sweep over connections is divided: each call visits one slice, so that no
+/// turn of the loop grows with the number of connections.
 pub(crate) const SWEEP_SLICES: usize = 10;
 
 /// How long a worker waits for another purge to end before it postpones an invalidation. Purges
@@ -231,9 +231,9 @@ pub(crate) const EVENTS_FINISH_POLL_MS: u64 = 2;
 /// Interval at which the control thread collects the counts of other threads.
 pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
 
-/// Number of intervals of [`HOUSEKEEPING_MS`] without a turn of its event loop after which a worker
-/// counts as stuck. A turn takes less than a millisecond, but on a busy machine a worker may have
-/// to wait for a processor.
+/// A worker whose event loop makes no turn for this many intervals of [`HOUSEKEEPING_MS`] counts as
+/// stuck. A turn takes less than a millisecond, but on a busy machine a worker may have to wait for
+/// a processor.
 pub(crate) const WORKER_STILL_TICKS_MAX: u32 = 5;
 
 /// Time for all workers to reply to a command. A turn takes less than a millisecond; a worker that
@@ -245,8 +245,8 @@ pub(crate) const WORKER_REPLY_MS_MAX: u64 = 2_000;
 /// (`docs/why/memory.md`). Connections need more while they are busy.
 pub(crate) const PROGRAM_BYTES: u64 = 32 << 20;
 
-/// Time for a worker to end after the drain. A worker that is stuck must not prevent the end of the
-/// process.
+/// How long a worker may take to end after the drain. A worker that is stuck must not prevent the
+/// end of the process.
 pub(crate) const WORKER_END_MS_MAX: u64 = 1_000;
 
 /// Limits of the head of an origin's response. Usual heads have about 20 fields and 2 KiB; a
@@ -266,15 +266,15 @@ pub(crate) const CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 /// DATA frames. Further bytes stay where they are stored.
 pub(crate) const STREAM_RESPONSE_BYTES_MAX: usize = 32 << 10;
 
-/// As [`STREAM_RESPONSE_BYTES_MAX`], once the streams of a connection hold `connection_bytes_max`:
-/// with this much each stream still makes progress, and 128 streams hold 512 KiB.
+/// The limit that replaces [`STREAM_RESPONSE_BYTES_MAX`] once the streams of a connection hold
+/// `connection_bytes_max`. Each stream still makes progress, and 128 streams hold 512 KiB.
 pub(crate) const STREAM_RESPONSE_BYTES_MIN: usize = 4 << 10;
 
 /// Bytes of a response head that is not complete yet: the largest head of an origin, plus the lines
-/// that are added to it.
+/// that this server adds.
 pub(crate) const STREAM_HEAD_BYTES_MAX: usize = 128 << 10;
 
-/// Unprocessed input of an HTTP/2 connection at which it stops reading. A whole frame fits.
+/// Bytes of unprocessed input at which an HTTP/2 connection stops reading. A whole frame fits.
 pub(crate) const HTTP2_INPUT_BYTES_MAX: usize = 32 << 10;
 
 /// Reads and writes of one HTTP/2 connection before other connections get their turn.
@@ -283,18 +283,18 @@ pub(crate) const HTTP2_ROUNDS_MAX: usize = 8;
 /// Read buffer of an origin connection: large bodies move in pieces of up to this size.
 pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 
-/// Health checks that one worker runs at once: each needs a connection. Further checks are late,
-/// which matters only if hundreds of origins are checked.
+/// Maximum number of health checks that one worker runs at the same time: each needs a connection.
+/// Further checks are late, which matters only if hundreds of origins are checked.
 pub(crate) const HEALTH_CHECKS_MAX: usize = 64;
 
 /// Names of origins whose addresses are kept; all names come from the configuration. At the limit,
 /// the quarter of the names that was resolved least recently is removed.
 pub(crate) const HOSTS_MAX: usize = 16 << 10;
 
-/// Names that one worker resolves at once; further names wait. A working resolver takes
-/// milliseconds, so this many threads resolve thousands of names per second. A resolver that hangs
-/// holds a thread for half a minute per name, even if no request waits any longer; this limit
-/// bounds the number of such threads.
+/// Maximum number of names that one worker resolves at the same time; further names wait. A working
+/// resolver takes milliseconds, so this many threads resolve thousands of names per second. A
+/// resolver that hangs holds a thread for half a minute per name, even if no request waits any
+/// longer; this limit bounds the number of such threads.
 pub(crate) const RESOLUTIONS_MAX: usize = 32;
 
 /// Addresses that are kept for one name. With more, each address would get too small a share of the
@@ -317,9 +317,9 @@ pub(crate) const HOST_WAIT_MS: u64 = 1_500;
 /// recheck timer.
 pub(crate) const HOST_DOUBTED_MS: u64 = 30_000;
 
-/// Interval at which one request first tries an address that has refused a connection; other
-/// requests try it after the other addresses of its name. If the address does not answer, that
-/// request loses the address's share of the time to connect.
+/// Interval at which one request first tries an address that has refused a connection; all other
+/// requests try that address last. If the address does not answer, the one request loses the
+/// address's share of the time to connect.
 pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
 
 /// Interim responses (1xx) that are forwarded for one request; further ones are dropped.
@@ -330,8 +330,8 @@ pub(crate) const INTERIM_COUNT_MAX: u32 = 16;
 pub(crate) const FRAGMENT_TRIES_MAX: usize = 2;
 
 /// How often one request tries to lead or follow a fetch before it is passed through. It tries
-/// again after a failed fetch, after learning that it needs another variant, and if the variant was
-/// replaced since.
+/// again after a failed fetch, after learning that it needs another variant, and if that variant
+/// was replaced in the meantime.
 pub(crate) const JOINS_MAX: usize = 5;
 
 /// Failed fetches after which a request that waited for them fails too. A fetch may fail because of
@@ -339,34 +339,34 @@ pub(crate) const JOINS_MAX: usize = 5;
 /// origin few, however many clients wait for a URL.
 pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 
-/// Requests of one worker that may go to an origin by themselves at a time, after
-/// [`FAILED_FETCHES_MAX`] fetches have failed; at most one for each client network. Other requests
-/// fail at once.
+/// Maximum number of requests of one worker that may go to an origin by themselves at the same time
+/// after [`FAILED_FETCHES_MAX`] failed fetches; at most one for each client network. Other requests
+/// fail immediately.
 pub(crate) const TRIES_ALONE_MAX: usize = 4;
 
-/// Fields, and also cookies, that a route has in its keys. Each costs a search in the request's
-/// fields on each lookup.
+/// Maximum number of fields in the keys of one route, and also of cookies. Each costs a search in the
+/// request's fields on each lookup.
 pub(crate) const KEY_PARTS_MAX: usize = 8;
 
 /// Entity tags of other variants that a request to the origin carries. A head is copied for each,
 /// and more tags make If-None-Match longer than some origins read. The variants named last count.
 pub(crate) const OTHER_TAGS_MAX: usize = 8;
 
-/// Fetches of one worker that validate stale responses in the background, at a time. Beyond it,
-/// stale responses are served without validation; a later request validates them.
+/// Maximum number of fetches of one worker that validate stale responses in the background. Above
+/// it, stale responses are served without validation; a later request validates them.
 pub(crate) const BACKGROUND_FETCHES_MAX: usize = 64;
 
-/// As [`BACKGROUND_FETCHES_MAX`], for one client network.
+/// The same limit as [`BACKGROUND_FETCHES_MAX`], but for the fetches of one client network.
 pub(crate) const BACKGROUND_FETCHES_PER_NETWORK_MAX: usize = 16;
 
-/// Time between two attempts to reach an origin that is down while stale responses are served.
-/// Short enough that the origin is back in use within a second.
+/// Time between two attempts to reach an origin that is down while stale responses are served. It
+/// is short enough that the origin is back in use within a second.
 pub(crate) const ORIGIN_PROBE_MS: u64 = 500;
 
 /// Origins of one site. A larger number is better served by a name with several addresses.
 pub(crate) const ORIGINS_PER_SITE_MAX: usize = 16;
 
-/// Time for which a failure to reach an origin counts: the time of several probes.
+/// How long an origin counts as down after a failure to reach it: the time of several attempts.
 pub(crate) const ORIGIN_DOWN_MS: u64 = 4 * ORIGIN_PROBE_MS;
 
 /// Size of a batch of access log lines, which a worker hands to the log's writer thread.
@@ -396,7 +396,8 @@ pub(crate) const TRACERS_MAX: usize = 4;
 /// Records in the queue of a trace: some milliseconds of a busy server.
 pub(crate) const TRACE_QUEUE_MAX: usize = 256;
 
-/// Steps in the record of a traced request. Only a long response in many units has more.
+/// Steps in the record of a traced request. Only a long response that is fetched in many parts has
+/// more.
 pub(crate) const TRACE_STEPS_MAX: usize = 64;
 
 /// Bytes of each text from a client in the record of a traced request.
@@ -421,9 +422,9 @@ pub(crate) const WINDOW_ASK_MS: u64 = 500;
 pub(crate) const STORE_TRIES_MAX: u32 = 20;
 pub(crate) const STORE_TRY_MS: u64 = 10;
 
-/// Period for which a client is slow if it moves fewer than [`STALL_BYTES`] in it: its exchange
-/// with the origin is broken off if another request waits for the permit. Longer than the
-/// retransmission of a lost acknowledgement.
+/// A client is slow if it moves fewer than [`STALL_BYTES`] in this period. Then its exchange with
+/// the origin is broken off if another request waits for the permit. The period is longer than the
+/// retransmission of a lost acknowledgement takes.
 pub(crate) const STALL_MS: u64 = 1_000;
 
 /// A pause in a request's body after which the exchange with the origin begins even if the buffer
@@ -431,13 +432,13 @@ pub(crate) const STALL_MS: u64 = 1_000;
 /// With a body of known length, clients rarely wait.
 pub(crate) const UPLOAD_PAUSE_MS: u64 = 5_000;
 
-/// As [`UPLOAD_PAUSE_MS`], for a body of unknown length, which a client may generate while it
-/// sends.
+/// The pause that replaces [`UPLOAD_PAUSE_MS`] for a body of unknown length, which a client may
+/// generate while it sends.
 pub(crate) const CHUNKED_PAUSE_MS: u64 = 500;
 
-/// Bytes of the first parts of bodies that one worker buffers. Without room, a body is not buffered
-/// further, and its request waits for a connection to the origin. The bytes of the last read of a
-/// body are not counted.
+/// Bytes of the first parts of bodies that one worker buffers. If there is no room, a body is not
+/// buffered further, and its request waits for a connection to the origin. The bytes of the last
+/// read of a body are not counted.
 pub(crate) const UPLOAD_ROOM_BYTES: u64 = 16 << 20;
 
 /// Bytes in [`STALL_MS`]: 128 kbit/s, slower than a weak mobile connection.
@@ -450,8 +451,8 @@ pub(crate) const PREEMPT_ASK_MS: u64 = 250;
 /// Time for the log's writer thread to write its queue when the server stops.
 pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;
 
-/// Replaced access logs whose queues are still being written. Each stalled one holds a thread, a
-/// file and up to 8 MiB until it is given up; with daily rotation this is a week.
+/// Maximum number of replaced access logs whose queues are still being written. Each stalled log
+/// holds a thread, a file and up to 8 MiB until it is given up; with daily rotation this is a week.
 pub(crate) const REPLACED_LOGS_MAX: usize = 8;
 
 /// Interval at which the writer thread of an access log whose reader stalls checks whether the log

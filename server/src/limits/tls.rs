@@ -1,25 +1,26 @@
 //! Limits of TLS, for clients and for origins.
 
-/// Addresses of `listen_tls`: two address families in two networks. Each worker has a socket for
-/// each.
+/// Maximum number of addresses of `listen_tls`: two address families in two networks. Each worker
+/// has one socket for each address.
 pub(crate) const LISTEN_TLS_MAX: usize = 4;
 
-/// Certificates of one site: one for each signature algorithm, and room for a change of algorithm.
+/// Maximum number of certificates of one site: one for each signature algorithm, and room for a
+/// change of algorithm.
 pub(crate) const CERTIFICATES_MAX: usize = 4;
 
 /// Bytes of a file with a certificate chain or a key. Usual chains have 3 to 6 KiB.
 pub(crate) const CERTIFICATE_BYTES_MAX: usize = 64 << 10;
 
-/// Period for which a ticket key seals tickets; for another such period it only opens them. A thief
-/// of the key can decrypt the sessions of this time, so it is short; browsers return within hours.
+/// How long a ticket key seals tickets; for another such period it only opens them. A thief of the
+/// key can decrypt the sessions of both periods, so they are short; browsers return within hours.
 pub(crate) const TICKET_KEY_MS: u64 = 6 * 3_600_000;
 
-/// One network gets at most one in this many handshake slots of a worker, so that seven networks
-/// that begin handshakes and never finish them leave slots to others.
+/// One network gets at most one in this many handshake slots of a worker. So seven networks that
+/// begin handshakes and never finish them leave slots to other networks.
 pub(crate) const TLS_NETWORK_SHARE: u32 = 8;
 
-/// Bytes that a TLS connection encrypts ahead of the kernel: as many as an idle kernel accepts at
-/// once. A client that does not read holds at most this much.
+/// Bytes that a TLS connection encrypts before the kernel can take them: as many as an idle kernel
+/// accepts in one write. A client that does not read makes a connection hold at most this much.
 pub(crate) const TLS_WRITE_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes that a TLS connection sends in short records at first, and after a pause of
@@ -30,10 +31,10 @@ pub(crate) const TLS_COLD_BYTES: usize = 8 << 10;
 /// about this time.
 pub(crate) const TLS_COLD_MS: u64 = 1_000;
 
-/// Plaintext of a short record, which fits into one packet: 1,500 bytes without the heads of IPv6,
-/// TCP with options, and TLS.
+/// Bytes of plaintext in a short record, which fits into one packet: 1,500 bytes without the heads
+/// of IPv6, TCP with options, and TLS.
 pub(crate) const TLS_COLD_RECORD_BYTES: usize = 1_370;
 
-/// TLS configurations for origins that one worker keeps, each with up to 256 sessions to resume.
-/// Beyond it, all of them are discarded and made again.
+/// Maximum number of TLS configurations for origins that one worker keeps, each with up to 256
+/// sessions to resume. At the limit, all of them are discarded and made again.
 pub(crate) const ORIGIN_TLS_MAX: usize = 1024;
