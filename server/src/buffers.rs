@@ -16,7 +16,7 @@ use crate::send_queue::SendQueue;
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) input: Input,
-    /// The positions of the fields of the current request head in `input`.
+    /// The positions in `input` of the fields of the current request head.
     pub(crate) parts: RequestParts,
     pub(crate) queue: SendQueue,
     pub(crate) transaction: TransactionBuffers,
@@ -31,13 +31,13 @@ pub(crate) struct TransactionBuffers {
     pub(crate) variant: Vec<u8>,
     /// The strong entity tag of a response whose body is sent in fragments.
     pub(crate) tag: Vec<u8>,
-    /// The text of the request as changed by rules of the hook `ReadRequest`; empty if they change
-    /// nothing.
+    /// The text of the request as changed by rules of the hook `ReadRequest`; empty if these rules
+    /// change nothing.
     pub(crate) pre_remap: RequestText,
-    /// The text of the request as changed by rules of the hook `Remap`; empty if they change
+    /// The text of the request as changed by rules of the hook `Remap`; empty if these rules change
     /// nothing.
     pub(crate) post_remap: RequestText,
-    /// The parts of the request that were normalised.
+    /// The parts of the request that were put into their normal form.
     pub(crate) normal: NormalText,
 }
 
@@ -49,8 +49,8 @@ impl Buffers {
 
     fn reset(&mut self) {
         self.input.reset();
-        // Otherwise the next connection's parser would continue in the incomplete head of this
-        // connection.
+        // Otherwise the parser would take the next connection's input for the rest of the
+        // incomplete head of this connection.
         self.parts.clear();
         self.queue.reset();
         self.transaction.reset();
@@ -69,7 +69,7 @@ impl TransactionBuffers {
     }
 }
 
-/// Bytes that were read from the client. Those in `bytes[start..end]` are not used yet.
+/// Bytes that were read from the client. The bytes in `bytes[start..end]` are not used yet.
 #[derive(Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
@@ -179,7 +179,7 @@ impl BodyInput<'_> {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Returns space for the next read. It is never empty if all bytes are used and
+    /// Returns space for the next read. The space is never empty if all bytes are used and
     /// [`Input::split_head`] was called with `has_body`.
     pub(crate) fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {

@@ -78,8 +78,8 @@ pub(crate) mod simulated {
         static CLOCKS: Cell<Option<Clocks>> = const { Cell::new(None) };
     }
 
-    /// Gives its thread virtual clocks until it is dropped. The thread must run an event loop whose
-    /// time is paused.
+    /// A guard: while it exists, its thread has virtual clocks. The thread must run an event loop
+    /// whose time is paused.
     pub(crate) struct VirtualClocks;
 
     impl VirtualClocks {

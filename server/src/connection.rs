@@ -86,7 +86,7 @@ async fn handshake(client: &Client, tls: &TlsTransport) -> bool {
 
 /// How a connection ends.
 enum End {
-    /// Close at once, because there is nothing more to send or to read.
+    /// Close immediately, because there is nothing more to send or to read.
     Close,
     /// Read and discard further input before closing, so that the last response arrives.
     Linger,
@@ -166,7 +166,8 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
     End::Close
 }
 
-/// Whether the first bytes of a connection, which are not an HTTP/1.1 request, begin HTTP/2.
+/// Whether a connection whose first bytes are not an HTTP/1.1 request begins with the HTTP/2
+/// preface and is allowed to use HTTP/2.
 fn begins_http2(client: &Client, buffers: Option<&Buffers>, fault: Fault) -> bool {
     fault == Fault::Request(RequestError::UnsupportedVersion)
         && client.worker.config().server.http2

@@ -1,6 +1,6 @@
 //! The table of counters: every number that Forebay counts, with its name and its meaning.
 //!
-//! Each worker counts in its own slot; readers add up the slots.
+//! Each worker counts in a slot of its own in the counter file; readers add up the slots.
 
 use forebay_http::policy::reason::Reason;
 use forebay_shm::{CounterDef, CounterKind, histogram_words};
@@ -27,8 +27,8 @@ macro_rules! counters {
             $( #[doc = $histogram_help] $histogram, )*
         }
 
-        /// Name, kind and help text of every counter, in the order of [`Counter`], then of the
-        /// counter of every [`Reason`], then of every histogram.
+        /// The name, kind and help text of everything that is counted: first each [`Counter`], then
+        /// one counter for each [`Reason`], then each histogram.
         pub const COUNTERS: &[CounterDef] = &[
             $( CounterDef { name: $name, kind: CounterKind::$kind, help: $help }, )*
             $( CounterDef {
@@ -56,7 +56,7 @@ impl Counter {
     }
 }
 
-/// Returns the index in a slot of the counter of a reason.
+/// Returns the index, in a slot, of the counter for this reason.
 pub(crate) const fn index_of_reason(reason: Reason) -> usize {
     FIRST_REASON + reason.code() as usize
 }
@@ -66,19 +66,20 @@ pub(crate) fn reason_at(index: usize) -> Option<Reason> {
     COUNTED_REASONS.get(index.checked_sub(FIRST_REASON)?).copied()
 }
 
-/// Number of counters, including those of reasons.
+/// The number of counters, including those for reasons.
 const COUNTER_COUNT: usize = FIRST_REASON + COUNTED_REASONS.len();
 
 impl Histogram {
     /// Number of histograms.
     pub(crate) const COUNT: usize = BOUNDS.len();
 
-    /// Returns the largest value of each bucket of the histogram, except the last.
+    /// Returns the upper bound of each bucket of the histogram, except the last bucket, which has
+    /// none.
     pub(crate) const fn bounds(self) -> &'static [u64] {
         BOUNDS[self as usize]
     }
 
-    /// Returns the index of the histogram's first word in a slot.
+    /// Returns the index, in a slot, of the first of the histogram's numbers.
     pub(crate) const fn first_word(self) -> usize {
         let (mut word, mut earlier) = (COUNTER_COUNT, 0);
         while earlier < self as usize {

@@ -17,7 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::clock;
 use crate::limits::{EVENT_LINES_MAX, EVENTS_FINISH_MS_MAX, EVENTS_FINISH_POLL_MS};
 
-/// The queue of the process. There is only one, because the process has only one standard error.
+/// The queue of the process. There is only one queue, because the process has only one standard
+/// error.
 static QUEUE: OnceLock<EventQueue> = OnceLock::new();
 
 /// A stream for the lines of events. It writes to the queue once the writer thread runs, and
@@ -52,23 +53,23 @@ pub(crate) fn start_writer() -> io::Result<()> {
         std::thread::Builder::new()
             .name("event-log".to_owned())
             .spawn(move || write_lines(&received, &counts, io::stderr()))?;
-        // If another thread has set the queue since, this queue is dropped and its thread ends.
+        // If another thread set the queue first, this queue is dropped and its thread ends.
         let _ = QUEUE.set(queue);
     }
     Ok(())
 }
 
-/// Waits until the queue is written, for a limited time. Returns the number of lines that are left
-/// in it.
+/// Waits for a limited time until all lines in the queue are written. Returns the number of lines
+/// that are left in the queue.
 pub fn finish() -> usize {
     QUEUE.get().map_or(0, |queue| queue.finish(clock::monotonic_ms() + EVENTS_FINISH_MS_MAX))
 }
 
 /// Writes the last message of the process to standard error, after the lines in the queue. Gives up
-/// if a pipe's reader does not read.
+/// after a limited time if standard error is a pipe whose reader does not read.
 pub fn write_last(message: &str) {
-    // If another process writes to the same pipe, a direct write may block after all. It does no
-    // harm if the writer thread blocks.
+    // If another process writes to the same pipe, a direct write may block in spite of the time
+    // limit. It does no harm if the writer thread blocks.
     match QUEUE.get() {
         Some(queue) => queue.add(message.as_bytes()),
         // If a message cannot be written, there is no other place to report it.
@@ -77,18 +78,18 @@ pub fn write_last(message: &str) {
     let _ = finish();
 }
 
-/// Returns the numbers of lost lines, and resets them.
+/// Returns the numbers of lost lines, and resets these numbers.
 pub(crate) fn take_losses() -> EventLosses {
     QUEUE.get().map_or(EventLosses::default(), EventQueue::take_losses)
 }
 
-/// Numbers of lost lines. A counter gets each line as soon as it is lost. A report has to wait,
-/// because it goes through the same queue as the lost lines.
+/// Numbers of lost lines. A lost line is counted immediately, but the report about it has to wait
+/// until the queue has room for the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventLosses {
-    /// Lines that were lost since the last call.
+    /// Lines that were lost since the last call of [`take_losses`].
     pub(crate) new: u64,
-    /// Lines to report, which were lost since the last report; 0 while a report would be lost too.
+    /// Lines that were lost since the last report; 0 while a report would be lost too.
     pub(crate) to_report: u64,
 }
 
@@ -99,7 +100,8 @@ struct EventQueue {
     counts: Arc<LineCounts>,
 }
 
-/// Counts that threads share. Each is a plain number; no other data depends on its order.
+/// Counts that threads share. Each is a plain number on which no other data depends, so all
+/// accesses are relaxed.
 #[derive(Debug, Default)]
 struct LineCounts {
     /// Lines in the queue, and the line that is being written.
@@ -111,7 +113,7 @@ struct LineCounts {
     unreported: AtomicU64,
     /// Whether the last write failed.
     is_failing: AtomicBool,
-    /// Whether a wait for the end of the queue has timed out. Then later calls do not wait.
+    /// Whether a wait for an empty queue has timed out. If so, later calls do not wait.
     is_stalled: AtomicBool,
 }
 
@@ -191,7 +193,7 @@ fn write_whole(out: impl AsFd, mut bytes: &[u8], deadline_ms: Option<u64>) -> io
     Ok(())
 }
 
-/// Bytes that a pipe accepts at once if `poll` reports it as ready (Linux's `PIPE_BUF`).
+/// Bytes that a pipe accepts without blocking if `poll` reports it as ready (Linux's `PIPE_BUF`).
 const PIPE_PAGE_BYTES: usize = 4096;
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ macro_rules! events {
             }
 
             /// Whether the log level permits the event. An event that the level suppresses does not
-            /// use up the budget, which is for events that are logged.
+            /// use up the budget of events that a worker may log.
             pub(crate) fn is_wanted(self) -> bool {
                 match self.describe().1 {
                     "error" => tracing::enabled!(tracing::Level::ERROR),
@@ -39,7 +39,7 @@ macro_rules! events {
                 }
             }
 
-            /// Writes the event to the log. `detail` may contain text from outside.
+            /// Writes the event to the log. `detail` may contain text from clients or origins.
             pub fn log(self, detail: &dyn fmt::Display) {
                 match self {
                     $( Event::$id => {

@@ -44,13 +44,13 @@ pub(crate) enum Fault {
     ClientGone,
     /// No site serves this host.
     NoSite,
-    /// The requested host has other certificates than this connection.
+    /// The requested host's certificates differ from those of this connection.
     OtherCertificates,
     /// The request has passed through this server before.
     Loop,
     /// The client's address is not allowed to purge.
     PurgeForbidden,
-    /// A PURGE request names more tags than a response can have, or longer ones.
+    /// A PURGE request names more tags, or longer tags, than a response can have.
     PurgeTags,
     /// A PURGE request by tags names no tags in the fields from which its route reads tags.
     PurgeNoTags,
@@ -70,7 +70,7 @@ pub(crate) enum Fault {
     Internal,
     /// All permitted connections to the origin are in use.
     OriginBusy,
-    /// The client's network, or all clients, have as many tunnels as they may.
+    /// The client's network, or all clients together, have as many tunnels as the settings permit.
     TunnelsFull,
     /// The origin's name has no address.
     OriginName,
@@ -88,8 +88,8 @@ pub(crate) enum Fault {
     OriginBroke,
     /// The origin's answer is malformed, framed twice or too long.
     OriginAnswer(&'static str),
-    /// The fetches of other requests, for which this request waited, failed. The status is that of
-    /// the last one.
+    /// The fetches of other requests, for which this request waited, failed. The number is the
+    /// status of the last failure.
     FetchesFailed(u16),
 }
 
@@ -125,7 +125,7 @@ impl Fault {
         }
     }
 
-    /// Whether no connection to the origin could be opened.
+    /// Whether the fault means that no connection to the origin could be opened.
     pub(crate) fn is_unreachable(self) -> bool {
         matches!(
             self,
@@ -170,7 +170,7 @@ impl Fault {
         }
     }
 
-    /// Returns the reason for the body of the error response and for the log.
+    /// Returns the sentence that the error response and the log give as the reason.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Fault::Request(error) => error.reason(),
@@ -289,8 +289,8 @@ impl Fault {
 }
 
 impl Fault {
-    /// Returns the reason that Cache-Status gives for a missing response of the origin; `None` for
-    /// other faults. The words are those of the events.
+    /// Returns the reason in Cache-Status for a request that got no response from the origin;
+    /// `None` for faults of other kinds. The reasons have the same names as the events.
     pub(crate) fn cache_reason(self) -> Option<Reason> {
         match self.event() {
             Some(Event::OriginUnreachable) => Some(Reason::OriginUnreachable),

@@ -301,8 +301,8 @@ async fn respond_without_hit<'t>(
     }
 }
 
-/// Sends a browser the links of the stored page that is being validated, if the route asks for
-/// that.
+/// Sends a browser an early hint (103) with the links of the stored page that is being validated,
+/// if the setting `early_hints` of the route asks for it.
 fn hint(transaction: &Transaction<'_>, stale: Option<&Stale>) {
     let Some(stale) = stale.filter(|_| transaction.route().route.settings.early_hints) else {
         return;
@@ -332,7 +332,7 @@ fn redirect_to_https<'t>(transaction: &Transaction<'t>) -> Result<Progress<'t>, 
     Ok(Progress::Response(SyntheticResponse::Redirect(url.into()).into()))
 }
 
-/// Returns the response that header rules give instead of the requested one.
+/// Returns the response that header rules have made in place of the requested one.
 fn ruled<'t>(transaction: &Transaction<'t>, answer: OwnAnswer) -> Progress<'t> {
     transaction.worker().count(Counter::RuledAnswers);
     Progress::Response(SyntheticResponse::Ruled(Box::new(answer)).into())

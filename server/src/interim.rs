@@ -19,7 +19,8 @@ pub(crate) struct InterimQueue(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     heads: Vec<ResponseHead>,
-    /// The number of heads that were ever queued. After [`INTERIM_COUNT_MAX`], heads are dropped.
+    /// The number of heads that have been queued so far. After [`INTERIM_COUNT_MAX`] heads, further
+    /// ones are dropped.
     count: u32,
     waker: Option<Waker>,
 }

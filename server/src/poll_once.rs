@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Polls `future` once; returns its output if it is ready. Otherwise the future wakes the task when
+/// Polls `future` once; returns its output if it is ready. Otherwise `future` wakes the task when
 /// it can make progress.
 pub(crate) async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     poll_fn(|cx| match future.as_mut().poll(cx) {

@@ -13,7 +13,7 @@ pub(crate) fn secret_number() -> u128 {
     random() << 64 | random()
 }
 
-/// The numbers of a thread that simulates a server: they follow from a seed.
+/// Random numbers for a thread that simulates a server: they follow from a seed.
 #[cfg(test)]
 pub(crate) mod simulated {
     use std::cell::Cell;
@@ -22,7 +22,7 @@ pub(crate) mod simulated {
         static NUMBER: Cell<Option<u128>> = const { Cell::new(None) };
     }
 
-    /// Gives the thread that creates it fixed numbers until it is dropped.
+    /// A guard: while it exists, its thread gets fixed numbers.
     pub(crate) struct FixedNumbers;
 
     impl FixedNumbers {

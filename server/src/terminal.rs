@@ -17,8 +17,9 @@ pub fn steers_terminal(character: char) -> bool {
         )
 }
 
-/// Shows a value with characters that control a terminal escaped, as in `\u{202e}`. Line feeds are
-/// kept: messages of our own may have several lines, and text from outside has no line feeds here.
+/// Shows a value. Characters in it that control a terminal are escaped, as in `\u{202e}`. Line
+/// feeds are kept: Forebay's own messages may have several lines, and text from outside has no line
+/// feeds here.
 pub(crate) struct EscapedText<T>(pub(crate) T);
 
 impl<T: fmt::Display> fmt::Display for EscapedText<T> {
@@ -55,7 +56,8 @@ pub fn escaped_line(text: &str) -> String {
     escaped_text(text).replace('\n', r"\u{a}")
 }
 
-/// Escapes the characters in JSON that control a terminal. They occur only inside strings.
+/// Escapes the characters in JSON that control a terminal. Such characters occur only inside
+/// strings.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

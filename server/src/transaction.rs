@@ -36,7 +36,8 @@ pub(crate) struct Transaction<'t> {
     pub(crate) config: &'t Rc<Config>,
     /// The request as the client sent it.
     received: Request<'t>,
-    /// The request after changes by rules, and in its normal form once that has been computed.
+    /// The request after changes by rules, and in its normal form as soon as that has been
+    /// computed.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
     /// The reason why no stored response can answer the request; `None` if one might.
@@ -170,7 +171,8 @@ impl<'t> Transaction<'t> {
     }
 
     /// Puts the request into the normal form of its route. A request that bypasses the cache is
-    /// forwarded unchanged; if a request does not bypass it, its normal form does not either.
+    /// forwarded unchanged. The normal form of a request that does not bypass the cache does not
+    /// bypass it either.
     pub(crate) fn normalise(&mut self) {
         let text = self.unused.normal.take().expect("a request is normalised once");
         let route = self.route().route;
@@ -315,7 +317,7 @@ impl<'t> Transaction<'t> {
 /// would evade the TLS settings of that site (RFC 9110 §7.4).
 ///
 /// # Errors
-/// [`Fault::OtherCertificates`]: the site has other certificates.
+/// [`Fault::OtherCertificates`]: the certificates of the site and of the connection differ.
 fn check_certificates(client: &Client, route: RouteMatch<'_>) -> Result<(), Fault> {
     match client.tls_info().is_some_and(|info| info.certificates == route.site.certificates_id) {
         true => Ok(()),
@@ -323,8 +325,8 @@ fn check_certificates(client: &Client, route: RouteMatch<'_>) -> Result<(), Faul
     }
 }
 
-/// Returns the normal form of a request; `None` if the request is already in it, or bypasses the
-/// cache.
+/// Returns the normal form of a request; `None` if the request already has this form, or bypasses
+/// the cache.
 pub(crate) fn normal_request<'a>(
     text: &'a mut NormalText,
     request: &Request<'a>,

@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     store_is_used: Cell<bool>,
     /// Notified when the store has to make room soon; see [`Worker::make_room`].
     store_is_due: Notify,
-    /// Queues purges that take longer than a turn of the loop should.
+    /// Queues purges that would take longer than one turn of the event loop should take.
     pub(crate) purger: Purger,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
@@ -85,7 +85,7 @@ pub(crate) struct Worker {
     pub(crate) via: Arc<str>,
     /// The value of `Via` in requests to origins, for requests that clients sent over HTTP/1.1.
     pub(crate) via_line: HeaderValue,
-    /// The same for requests that clients sent over HTTP/2.
+    /// The value of `Via` in requests to origins, for requests that clients sent over HTTP/2.
     pub(crate) via_line_http2: HeaderValue,
     /// The time at which the drain began, in monotonic milliseconds.
     draining_since_ms: Cell<Option<u64>>,
@@ -198,8 +198,8 @@ impl Worker {
         self.request_number.get()
     }
 
-    /// Sets whether requests are answered from the store from now on. They are not while another
-    /// process serves from its own store, because purges reach only that other store.
+    /// Sets whether requests are answered from the store from now on. The store is not used while
+    /// another process serves from its own store, because purges reach only that other store.
     pub(crate) fn use_store(&self, is_used: bool) {
         self.store_is_used.set(is_used);
     }
@@ -209,8 +209,8 @@ impl Worker {
         self.store_is_used.get()
     }
 
-    /// Records that a response was stored. If the store's reserve of free memory is used up, wakes
-    /// [`Worker::make_room`].
+    /// Records that a response was stored. If the store's reserve of free memory is used up, this
+    /// wakes [`Worker::make_room`].
     pub(crate) fn notify_stored(&self) {
         if self.store.is_due() {
             self.store_is_due.notify_one();
@@ -262,8 +262,8 @@ impl Worker {
         self.counters.observe(first, bounds, thousandths.div_ceil(1000), sum / 1000);
     }
 
-    /// Returns the number of bytes that a connection may queue for its client. It is small if the
-    /// queues of all connections hold much.
+    /// Returns the number of bytes that a connection may queue for its client. The number is small
+    /// if the queues of all connections together hold many bytes.
     pub(crate) fn output_share(&self) -> usize {
         let is_full = self.waiting_output.get() as u64 >= self.config().server.output_bytes_max;
         if is_full { OUTPUT_SHARE_BYTES_MIN } else { usize::MAX }
@@ -302,8 +302,8 @@ impl Worker {
         tokio::task::spawn_local(WatchedTask { watch, task })
     }
 
-    /// Counts a fault of the client's side or of our own that ends a request, and logs it if it is
-    /// the client's. Ignores a fault of the origin's side: [`Worker::origin_fault`] reports it
+    /// Counts a fault of the client's side or of our own that ends a request, and logs a fault of
+    /// the client's side. Ignores a fault of the origin's side: [`Worker::origin_fault`] reports it
     /// once, although many clients may share it.
     pub(crate) fn fault(&self, fault: Fault, client: IpAddr) {
         if fault.side() == Side::Origin {
@@ -317,8 +317,8 @@ impl Worker {
         }
     }
 
-    /// Counts and logs a fault of the origin's side, once for each exchange. `cause` has the
-    /// address and the system's error.
+    /// Counts and logs a fault of the origin's side, once for each exchange. `cause` contains the
+    /// origin's address and the system's error.
     pub(crate) fn origin_fault(&self, fault: Fault, origin: &str, cause: Option<&str>) {
         if let Some(counter) = fault.counter() {
             self.count(counter);
@@ -368,8 +368,8 @@ impl Worker {
 }
 
 pin_project! {
-    /// A task that reports its panic. An async block would hold the task twice: as the captured
-    /// value, and as the future that it awaits.
+    /// A task that reports its own panic. An async block in place of this type would hold the task
+    /// twice: as the captured value, and as the future that it awaits.
     struct WatchedTask<F> {
         watch: PanicWatch,
         #[pin]
