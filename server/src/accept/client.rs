@@ -196,8 +196,8 @@ impl Client {
         }
     }
 
-    /// Reads the bytes that have already arrived, before an idle connection is closed: to close it
-    /// with unread bytes would reset it, and the client would lose its request.
+    /// Reads the bytes that have already arrived on an idle connection that is about to be closed:
+    /// closing it with unread bytes would reset it, and the client would lose its request.
     pub(crate) fn read_now(&self, space: &mut [u8]) -> Option<usize> {
         let count = self.transport.read_now(space)?;
         self.note_read(count);
@@ -222,7 +222,7 @@ impl Client {
     }
 
     /// Writes bytes that are not in a send queue, and returns how many were written. The caller
-    /// watches the client's rate.
+    /// must check that the client keeps to the lowest permitted rate.
     pub(crate) fn poll_write(
         &self,
         cx: &mut Context<'_>,
@@ -273,7 +273,7 @@ impl Client {
     /// # Errors
     /// See [`Client::flush`].
     pub(crate) async fn flush_before_next(&self, queue: &mut SendQueue) -> Result<bool, Fault> {
-        // The usual case is a queue of few bytes, where this check must cost a hit next to nothing.
+        // Usually the queue holds few bytes, and then this check must cost a hit next to nothing.
         if queue.held_bytes() <= OUTPUT_SHARE_BYTES_MIN && queue.lent_count() < LENT_PIECES_MAX {
             return Ok(false);
         }
@@ -336,7 +336,7 @@ impl Client {
     }
 
     /// Ends the connection in such a way that the last response arrives: shuts down the sending
-    /// side, then reads and discards input for a while. To close with unread bytes would reset the
+    /// side, then reads and discards input for a while. Closing with unread bytes would reset the
     /// connection (RFC 9112 §9.6).
     pub(crate) async fn linger(&self, input: &mut Input) {
         self.ticket().arm(LINGER_MS_MAX);
@@ -362,12 +362,12 @@ impl Client {
     }
 }
 
-/// A flush in progress. If it is dropped before its end, it ends its wait, so that the next wait of
-/// the connection does not count from the start of this one.
+/// A flush in progress. Dropping it also ends its wait for the client, so that the connection's
+/// next wait is not counted from the start of this wait.
 struct Flush<'a> {
     client: &'a Client,
-    /// Set once the flush has waited: its share of the bytes that the worker counts as waiting
-    /// output.
+    /// The number of bytes that this flush has added to the worker's waiting output; `None` until
+    /// the flush has to wait.
     waiting_bytes: Option<usize>,
 }
 

@@ -2,10 +2,10 @@
 //! most connections come first, and within a network the connection that has been idle for longest.
 //!
 //! The order is repaired only when a connection has to be closed, so that a request does not have
-//! to change it. Each entry has the time since which its connection had been idle when it was last
-//! looked at. That time never exceeds the current one, so if the time of the first entry is still
-//! right, its connection is the one to close. The caller compares the times, and repairs an entry
-//! whose time is wrong.
+//! to change it. Each entry records when its connection became idle, as of the last check of the
+//! entry. The recorded time is never later than the true one, so if the time of the first entry is
+//! still right, its connection is the one to close. The caller compares the times, and repairs an
+//! entry whose time is wrong.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -16,7 +16,7 @@ use super::ClientNetwork;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct IdleEntry {
     pub(super) network: ClientNetwork,
-    /// The time since which the connection had been idle when it was last looked at.
+    /// The time at which the connection became idle, as of the last check of this entry.
     pub(super) since_ms: u64,
     pub(super) slot: u32,
 }

@@ -14,8 +14,9 @@ use crate::limits::{ACCEPT_RETRY_MS, DISPLACED_MAX};
 use crate::transport::{Listener, Transport};
 use crate::worker::Worker;
 
-/// Accepts connections until the worker drains. Then accepts those that are already queued, unless
-/// another process accepts from the same queues. Calls `serve` with each admitted connection.
+/// Accepts connections until the worker drains. Then accepts the connections that are already
+/// queued, unless another process accepts from the same queues. Calls `serve` with each admitted
+/// connection.
 pub(crate) async fn accept_connections(
     worker: Rc<Worker>,
     listeners: Vec<Box<dyn Listener>>,
@@ -53,8 +54,8 @@ pub(crate) async fn accept_connections(
                 worker.count(Counter::AcceptErrors);
                 worker.event(Event::AcceptFailed, &error);
                 if is_exhaustion(&error) {
-                    // The kernel reports this even if no connection waits. Then the descriptor that
-                    // is freed serves the next connection.
+                    // The kernel reports this error even if no connection waits. Then the
+                    // descriptor that is freed serves the next connection.
                     let has_displaced = displace(&worker, Pressure::Descriptors).await;
                     // If closing one connection did not help, closing many at once would not help
                     // either.
@@ -172,8 +173,8 @@ fn pressure(worker: &Worker, network: ClientNetwork) -> Option<Pressure> {
     is_full.then_some(Pressure::Worker(network))
 }
 
-/// Whether the process has run out of files or memory, so that accepting again at once would fail
-/// again.
+/// Whether the process has run out of file descriptors or memory, so that an immediate second
+/// attempt to accept would fail too.
 fn is_exhaustion(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];

@@ -88,7 +88,8 @@ impl Ticket {
         self.settle();
     }
 
-    /// Whether the connection is to end if it is still idle, because another needs its place.
+    /// Whether the connection is to end if it is still idle, because another connection needs its
+    /// place.
     pub(crate) fn is_displaced(&self) -> bool {
         self.is_displaced.get()
     }
@@ -157,7 +158,7 @@ pub(crate) struct Registry {
     entered_count: Cell<u64>,
     /// The number of tickets that belong to streams of HTTP/2 connections.
     stream_count: Cell<usize>,
-    /// The same number for each network that has such tickets.
+    /// The number of tickets of HTTP/2 streams, for each network that has any.
     streams_by_network: RefCell<HashMap<ClientNetwork, u32>>,
 }
 
@@ -172,17 +173,16 @@ pub(crate) struct RegisteredConnection {
 /// The limit that leaves no room for a new connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pressure {
-    /// The network of the new connection already has as many connections as it may.
+    /// The network of the new connection has reached its limit on connections.
     Network(ClientNetwork),
-    /// The worker already has as many connections as it may; the network is that of the new
-    /// connection.
+    /// The worker has reached its limit on connections; the network is that of the new connection.
     Worker(ClientNetwork),
     /// The process has no more descriptors.
     Descriptors,
 }
 
 impl Registry {
-    /// Returns the number of connections, without the streams of HTTP/2 connections.
+    /// Returns the number of connections, not counting the streams of HTTP/2 connections.
     pub(crate) fn count(&self) -> usize {
         self.tickets.borrow().len() - self.stream_count.get()
     }
@@ -254,8 +254,8 @@ impl Registry {
         RegisteredConnection { registry: Rc::clone(self), ticket, slot, is_stream }
     }
 
-    /// Wakes the overdue connections of the next slice of the table, and puts its idle connections
-    /// into the order of idle connections if they are not in it.
+    /// Wakes the overdue connections of the next slice of the table, and adds the slice's idle
+    /// connections to the order of idle connections if they are missing there.
     ///
     /// [`SWEEP_SLICES`] calls cover the whole table, so that one call is short even if there are
     /// many connections.
@@ -278,12 +278,12 @@ impl Registry {
         self.sweep_from.set(if to == end { 0 } else { to });
     }
 
-    /// Returns the idle connection that has to make room: under the pressure of one network, that
-    /// network's connection that has been idle for longest; otherwise the longest idle connection
-    /// of the network with the most connections. Returns `None` if no connection is idle, or if
-    /// this pressure permits none to be displaced.
+    /// Returns the idle connection that has to make room. Under the pressure of one network, this
+    /// is the connection of that network that has been idle for longest; otherwise, it is the
+    /// longest idle connection of the network with the most connections. Returns `None` if no
+    /// connection is idle, or if this pressure permits none to be displaced.
     ///
-    /// A call looks at [`IDLE_LOOKS_MAX`] connections at most. If their entries in the order are
+    /// A call examines [`IDLE_LOOKS_MAX`] connections at most. If their entries in the order are
     /// all wrong, it returns the connection among them that has been idle for longest.
     pub(super) fn longest_idle(&self, pressure: Pressure) -> Option<Rc<Ticket>> {
         let tickets = self.tickets.borrow();
