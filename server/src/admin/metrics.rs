@@ -119,7 +119,7 @@ fn write_histogram(text: &mut String, name: &str, help: &str, value: &HistogramV
     let _ = writeln!(text, "forebay_{name}_sum {}\nforebay_{name}_count {count}", value.sum);
 }
 
-/// A metric that is read from the store or a header rule when a client asks for it.
+/// A metric that is read from the store, a header rule or an origin when a client asks for it.
 pub(super) struct Metric<T> {
     pub(super) name: &'static str,
     kind: &'static str,

@@ -116,8 +116,8 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
     json_answer(StatusCode::OK, &json!({ "purged": records, "fetches": fetches }))
 }
 
-/// Counts the responses of a URL. In the order of keys, a key precedes all longer keys that begin
-/// with it, so it is enough to list one resource for each key.
+/// Counts the responses of a URL. In key order, a key comes before all longer keys that begin with
+/// that key, so it is enough to list one resource for each key.
 fn weigh_url(control: &Control, keys: &[Vec<u8>]) -> AdminResponse {
     let mut weighed = SelectionSize { walked: WalkProgress::default(), sample: Vec::new() };
     for key in keys {
@@ -153,7 +153,7 @@ async fn purge_selected(
             return unavailable(&failed.to_string());
         }
     };
-    // Most purges finish at once. Waiting for the first event lets the status code report the
+    // Most purges finish immediately. Waiting for the first event lets the status code report the
     // outcome.
     let first = Duration::from_millis(PURGE_PROGRESS_MS);
     match tokio::time::timeout(first, asked.next()).await {

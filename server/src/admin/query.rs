@@ -86,8 +86,8 @@ impl AdminQuery {
         ["host", "prefix", "tag"].iter().any(|name| self.values.contains_key(name))
     }
 
-    /// Returns the selections of the query, in the order of keys. Each has a key prefix and the
-    /// tags.
+    /// Returns the selections of the query, in the order of keys. Each selection consists of a key
+    /// prefix and the tags.
     pub(super) fn selections(&self, config: &Config) -> Result<Vec<Selection>, QueryError> {
         let site = self.text("site");
         if let Some(site) = site {

@@ -94,8 +94,8 @@ fn is_local(headers: &HeaderMap) -> bool {
     is_loopback && !headers.contains_key(header::ORIGIN)
 }
 
-/// Whether the event loop of every worker makes progress. The control thread answers, so a worker
-/// that is stuck does not delay the answer.
+/// Reports whether the event loop of every worker makes progress. The control thread answers, so a
+/// worker that is stuck does not delay the answer.
 fn health(control: &Control) -> AdminResponse {
     let stuck = control.stuck_workers();
     if stuck.is_empty() {

@@ -19,8 +19,8 @@ pub(crate) struct IdentityFiles {
     read: (FileStamp, FileStamp),
 }
 
-/// The state of a file, which differs after every change of its content or of the file that its
-/// name leads to.
+/// The state of a file. It differs after each change of the file's content, and after the name
+/// leads to another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     device: u64,
@@ -51,7 +51,7 @@ impl FileStamp {
 /// `warnings`.
 ///
 /// # Errors
-/// The problem, and whether it is one of the key.
+/// The problems, each with whether it concerns the key.
 pub(super) fn read_identity(
     (cert, key): (PathBuf, PathBuf),
     warnings: &mut Vec<String>,
@@ -106,7 +106,7 @@ impl CertificateSet {
 }
 
 impl Config {
-    /// Returns the certificate sets, each once.
+    /// Returns the configuration's certificate sets, each of them once.
     pub(crate) fn certificate_sets(&self) -> Vec<Arc<CertificateSet>> {
         let own = self.sites.iter().filter_map(|site| site.certificates.as_ref());
         let mut sets: Vec<Arc<CertificateSet>> = Vec::new();
@@ -118,7 +118,7 @@ impl Config {
         sets
     }
 
-    /// Replaces the certificate set with this identity.
+    /// Puts `set` in place of the certificate set with the same identity.
     pub(crate) fn replace_certificates(&mut self, set: &Arc<CertificateSet>) {
         let mut replace = |current: &mut Arc<CertificateSet>| {
             if current.id == set.id {

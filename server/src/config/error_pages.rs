@@ -1,5 +1,4 @@
-//! Pages that take the place of the bodies of error responses: of this server's own, or of an
-//! origin's.
+//! Pages that replace the bodies of error responses, either this server's own or an origin's.
 
 use std::fs::File;
 use std::io::Read;
@@ -22,7 +21,7 @@ pub(crate) struct ErrorPage {
     pub(crate) body: Arc<[u8]>,
 }
 
-/// The field lines for each ending of a file name. They say that an error response must not be
+/// The field lines for each file name extension. They say that an error response must not be
 /// stored.
 const TYPES: [(&str, &[u8]); 3] = [
     ("html", b"content-type: text/html; charset=utf-8\r\ncache-control: no-store\r\n"),
@@ -74,7 +73,7 @@ fn read_page(text: &str) -> Result<ErrorPage, String> {
     let lines = TYPES.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
     let (_, lines) = lines.ok_or("the name of a page ends in .html, .json or .txt")?;
     let failed = |error| format!("the file cannot be read: {error}");
-    // To open a pipe would block until it has a writer.
+    // Opening a pipe would block until the pipe has a writer.
     if !path.metadata().map_err(failed)?.is_file() {
         return Err("this is not a regular file".to_owned());
     }

@@ -8,7 +8,7 @@ use super::table::SiteSettings;
 pub struct HealthCheck {
     /// Path and query of the request.
     pub path: String,
-    /// The status of the answer of an origin that works.
+    /// The status with which a working origin answers the request.
     pub status: u16,
     /// Time between the starts of two checks of an origin.
     pub interval_ms: u64,

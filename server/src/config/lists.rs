@@ -163,7 +163,7 @@ pub struct NamePatterns(Vec<NamePattern>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NamePattern {
     text: Box<str>,
-    /// Whether the text is only a prefix of the names.
+    /// Whether `text` is only the beginning of the names that the pattern covers.
     is_prefix: bool,
 }
 
@@ -173,7 +173,7 @@ impl NamePatterns {
         self.0.is_empty()
     }
 
-    /// Whether the list covers this name, byte by byte.
+    /// Whether the list covers this name; upper and lower case differ.
     pub fn has(&self, name: &[u8]) -> bool {
         self.has_by(name, <[u8]>::eq)
     }
@@ -183,7 +183,7 @@ impl NamePatterns {
         self.has_by(name, <[u8]>::eq_ignore_ascii_case)
     }
 
-    /// Whether an origin may take this name of a cookie for a name that the list covers.
+    /// Whether an origin may take a cookie of this name for a cookie that the list covers.
     pub fn may_have_cookie(&self, name: &[u8]) -> bool {
         let is_named =
             |pattern: &NamePattern| may_be_named(name, pattern.text.as_bytes(), pattern.is_prefix);

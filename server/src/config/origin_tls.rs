@@ -62,8 +62,8 @@ impl Readable for TlsName {
 }
 
 impl Reader<'_> {
-    /// Adds the terms of TLS to an origin if its URL is `https`. `at` is the position of
-    /// `origin_ca`, or of the origin.
+    /// Adds the terms of TLS to an origin if its URL is `https`. Problems are reported at the
+    /// position `at`, which is that of `origin_ca` or of the origin.
     pub(crate) fn origin_tls(
         &mut self,
         mut origin: OriginAddress,
@@ -79,7 +79,7 @@ impl Reader<'_> {
         let files = &settings.origin_ca.0;
         let mut roots = RootCertStore::empty();
         if files.is_empty() {
-            // The errors concern files of the system that cannot be read; the certificates of other
+            // The errors concern files of the system that cannot be read; the certificates in other
             // files are used.
             let found = rustls_native_certs::load_native_certs().certs;
             found.iter().for_each(|certificate| certificate.hash(&mut hasher));

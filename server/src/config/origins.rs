@@ -34,12 +34,13 @@ pub struct OriginMember {
 /// How an origin of a group is chosen for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// In turn, by weight.
+    /// Each origin in turn, as often as its weight says.
     #[default]
     RoundRobin,
-    /// Of two origins, the one with fewer requests in progress.
+    /// Of two origins, the one with fewer requests in progress in relation to its weight.
     Least,
-    /// By the URL: if an origin fails or joins, only its own share of the URLs moves.
+    /// The origin that the URL determines. If an origin fails or joins, only its own share of the
+    /// URLs moves.
     Hash,
 }
 
@@ -114,8 +115,8 @@ pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
 }
 
 impl Reader<'_> {
-    /// Adds the terms of TLS to those origins whose URLs are `https`. `at` is the position of
-    /// `origin_ca`, or of the origins.
+    /// Adds the terms of TLS to those origins whose URLs are `https`. Problems are reported at the
+    /// position `at`, which is that of `origin_ca` or of the origins.
     pub(super) fn origins_tls(
         &mut self,
         mut group: OriginGroup,

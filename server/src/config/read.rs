@@ -1,8 +1,8 @@
 //! Reads a [`Config`] from the text of a file, or the URL of an origin, and from flags.
 //!
 //! Reading continues after an invalid value, so that all errors are reported. The setting keeps its
-//! default, and the configuration is discarded at the end. Only syntax errors end the reading at
-//! once.
+//! default, and the configuration is discarded at the end. Only syntax errors end the reading
+//! immediately.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub enum ConfigSource<'a> {
     Toml {
         /// The file's content.
         text: &'a str,
-        /// Its name.
+        /// The file's name.
         file: &'a str,
     },
     /// No file: one site that serves every host from the origin with this URL.

@@ -148,7 +148,7 @@ impl Reader<'_> {
         Some(name)
     }
 
-    /// Reports a value that occurs already at the offset `first`.
+    /// Reports a value that has already occurred at the offset `first`.
     fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
         let hint = format!("the first use is at {}", self.file.position(first));
         self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));

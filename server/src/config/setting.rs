@@ -121,7 +121,7 @@ pub(crate) struct ValueProblem {
     pub(crate) hint: Option<String>,
 }
 
-/// The type of a setting's value, which is read from a file or a flag.
+/// A type of setting values, which are read from a file or a flag.
 pub(crate) trait Readable: Sized {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem>;
 }

@@ -22,7 +22,7 @@ pub struct Sites {
 
 impl Sites {
     /// Builds the index. If two sites have the same host pattern, the first site wins; but the
-    /// reader has refused such a configuration before.
+    /// reader has already refused such a configuration.
     pub(crate) fn new(mut sites: Vec<Site>) -> Sites {
         for (number, site) in sites.iter_mut().enumerate() {
             site.set_numbers(number as u32);
@@ -101,8 +101,8 @@ impl Sites {
         found
     }
 
-    /// Returns the number of the site's share of the room for arriving responses; `None` if there
-    /// is only one site.
+    /// Returns the number of the share to which the memory of the site's arriving responses is
+    /// charged; `None` if there is only one site.
     pub(crate) fn share_of(&self, number: RouteNumber) -> Option<u16> {
         (self.sites.len() > 1).then_some(number.site as u16)
     }

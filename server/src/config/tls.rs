@@ -46,7 +46,7 @@ pub struct TlsAddresses(pub Vec<SocketAddr>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileList(pub Vec<PathBuf>);
 
-/// The certificates of one or more sites. They are alternatives, of which a client gets one.
+/// The certificates of one or more sites. They are alternatives: each client gets one of them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CertificateSet {
     /// A hash of the names of the files. It stays the same when a certificate is renewed.
@@ -331,8 +331,8 @@ fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
     }
 }
 
-/// Splits the first element of DER from the bytes after it. Returns its tag, its content, and those
-/// bytes.
+/// Splits the first element of DER from the bytes after it. Returns the element's tag, its content,
+/// and the bytes after the element.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;

@@ -1,7 +1,8 @@
 //! Settings that put request fields and cookies into the key.
 //!
-//! They are part of the secondary key, beside the fields that a response has in Vary. So they are
-//! variants of the URL, which a purge of the URL reaches.
+//! These fields and cookies are part of the secondary key, beside the fields that a response lists
+//! in Vary. So responses that differ in them are variants of one URL, and a purge of the URL
+//! reaches all of them.
 
 use forebay_http::fields::FieldId;
 use forebay_http::hop::HOP_BY_HOP;
@@ -35,7 +36,7 @@ impl KeyCookies {
         self.0.is_empty()
     }
 
-    /// Whether an origin may read a cookie as one that is in the key.
+    /// Whether an origin may take a cookie of this name for a cookie that is in the key.
     pub fn may_have(&self, name: &[u8]) -> bool {
         let mut listed = self.0.iter().filter_map(|listed| listed.strip_prefix(COOKIE_PREFIX));
         listed.any(|listed| may_be_named(name, listed, false))
@@ -43,13 +44,13 @@ impl KeyCookies {
 }
 
 impl RouteSettings {
-    /// The names that the settings add to those in Vary.
+    /// Returns the names that the settings add to the names in Vary.
     pub(crate) fn key_names(&self) -> impl Iterator<Item = &[u8]> {
         self.key_fields.0.iter().chain(&self.key_cookies.0).map(|name| &**name)
     }
 
-    /// Whether a response that is stored with these names may answer requests: the names have all
-    /// those of the settings.
+    /// Whether a response that is stored with these names may answer requests: the names must
+    /// include every name that the settings add.
     #[inline]
     pub(crate) fn keys_by(&self, names: &[u8]) -> bool {
         if self.key_fields.0.is_empty() && self.key_cookies.0.is_empty() {

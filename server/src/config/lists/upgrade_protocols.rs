@@ -13,7 +13,7 @@ impl UpgradeProtocols {
         self.0.is_empty()
     }
 
-    /// Whether the list has the protocol, compared without case.
+    /// Whether the list has the protocol, ignoring case.
     pub fn permits(&self, protocol: &[u8]) -> bool {
         self.0.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(protocol))
     }
