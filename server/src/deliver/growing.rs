@@ -1,7 +1,8 @@
 //! Sends a response to the client while it is being stored.
 //!
 //! A slow client does not hold the memory of the growing record. When a flush has to wait for the
-//! client, the parts that are queued for it are copied; it gets later parts from the stored record.
+//! client, the parts that are queued for the client are copied; the client gets later parts from
+//! the stored record.
 
 use std::future::{Future, poll_fn};
 use std::ops::Range;
@@ -244,8 +245,8 @@ pub(super) async fn read_or_flush(
     Ok(poll_fn(|cx| read(cx, reader)).await)
 }
 
-/// Runs a flush. If the flush has to wait, the reader steps aside, so that the store does not hold
-/// bytes for this client.
+/// Runs a flush. If the flush has to wait, the reader steps aside: the store need not keep bytes in
+/// memory only for this client.
 pub(super) async fn flush_aside<T>(reader: &BodyReader, flush: impl Future<Output = T>) -> T {
     let mut flush = pin!(flush);
     if let Some(flushed) = poll_once(flush.as_mut()).await {

@@ -12,7 +12,7 @@ use crate::config::ErrorPage;
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
-/// Everything besides the response on which its head depends.
+/// Everything that the head of a response depends on, except the response itself.
 #[derive(Clone, Copy)]
 pub(super) struct HeadContext<'a> {
     pub(super) form: ResponseForm,
@@ -184,8 +184,8 @@ impl HeadContext<'_> {
     }
 }
 
-/// Writes the field of `hsts`, if the route has one, in place of the origin's. Browsers use the
-/// first such field (RFC 6797 §8.1), so the origin's lines are removed.
+/// If the route has the setting `hsts`, writes its Strict-Transport-Security field in place of the
+/// origin's. Browsers use the first such field (RFC 6797 §8.1), so the origin's lines are removed.
 fn write_hsts(transaction: &Transaction<'_>, text: &mut Vec<u8>, fields_start: usize) {
     const NAME: &[u8] = b"strict-transport-security";
     let route = transaction.found_route().map(|route| route.route);
@@ -221,7 +221,7 @@ fn write_framing(text: &mut Vec<u8>, framing: BodyFraming, form: ResponseForm) -
     }
 }
 
-/// Whether the client understands chunked bodies. HTTP/1.0 has none (RFC 9112 §6.1).
+/// Whether the client understands chunked bodies. HTTP/1.0 has no chunked bodies (RFC 9112 §6.1).
 pub(super) fn can_chunk(form: ResponseForm) -> bool {
     form.version == Version::Http11
 }

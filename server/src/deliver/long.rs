@@ -1,9 +1,9 @@
 //! Sends a long stored body. Each of its fragments is pinned only shortly before it is sent.
 //!
 //! A client may read the body slowly, and the store may need the memory, so only a few fragments
-//! are pinned at a time. If a fragment is missing when its turn comes, it is fetched with the rest
-//! of its unit, and stored again. If that is not possible, the rest of the part is requested from
-//! the origin, and not stored.
+//! are pinned at a time. Missing fragments are fetched in units of `range_unit_bytes`: if a
+//! fragment is missing when its turn comes, its unit is fetched, and stored again. If that is not
+//! possible, the rest of the part is requested from the origin, and not stored.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub(crate) struct LongBodyPart {
     pub(super) part: Range<u64>,
     /// Whether the body is sent in chunks, because its length was unknown at the start.
     pub(super) is_chunked: bool,
-    /// The further parts, if the response has several.
+    /// The parts after this one, if the response has several.
     pub(super) multipart: Option<Box<MultipartBody>>,
 }
 
@@ -117,9 +117,9 @@ struct FragmentGap {
     number: u32,
 }
 
-/// Sends a missing fragment and those that arrive with it. Returns the offset in the body of the
-/// next byte to send, or `None` if the part was sent to its end. `ahead` receives the fetch of the
-/// next unit.
+/// Sends a missing fragment and the fragments that arrive with it. Returns the offset in the body
+/// of the next byte to send, or `None` if the part was sent to its end. `ahead` receives the fetch
+/// of the next unit.
 async fn deliver_missing(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,

@@ -42,7 +42,8 @@ fn is_kept(name: &[u8]) -> bool {
             .any(|kept| name.eq_ignore_ascii_case(kept))
 }
 
-/// As [`queue_origin_error`], for a response that is being stored. The fetch goes on.
+/// Does the same as [`queue_origin_error`] for a response that is being stored. The fetch
+/// continues.
 pub(super) fn queue_growing_error(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -60,7 +61,7 @@ pub(super) fn queue_growing_error(
     Err(response)
 }
 
-/// As [`queue_origin_error`], for a response that is not stored.
+/// Does the same as [`queue_origin_error`] for a response that is not stored.
 pub(super) fn queue_streamed_error<'t>(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,

@@ -79,8 +79,8 @@ impl Relay<'_> {
     }
 
     /// Flushes the queue while the work runs, because the work may have to read from the same
-    /// client. If the work ends first, returns its result at once, because a response that pins a
-    /// record must not wait here; the remaining bytes of the queue are then sent before the
+    /// client. If the work ends first, returns its result immediately, because a response that pins
+    /// a record must not wait here; the remaining bytes of the queue are then sent before the
     /// response.
     async fn flush_beside<T>(
         &mut self,
@@ -102,7 +102,7 @@ impl Relay<'_> {
         self.append(&heads);
     }
 
-    /// Appends interim responses to the queue, except for clients with HTTP/1.0, which has none.
+    /// Appends interim responses to the queue, unless the client uses HTTP/1.0, which has none.
     // RFC: 9110-15.2-1, 9110-15.2-3
     fn append(&mut self, interim: &[ResponseHead]) {
         if self.form.version == Version::Http10 {

@@ -22,7 +22,7 @@ use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
 /// Appends the response, except for a long body, whose selected part is returned. Drops the hit:
-/// the queue has a copy of the body or a handle to it, and fragments are pinned later.
+/// the queue has a copy of the body or a handle to the body, and fragments are pinned later.
 pub(super) fn queue_stored(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,

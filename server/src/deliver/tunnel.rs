@@ -26,7 +26,7 @@ use crate::transaction::Transaction;
 /// lie on the stack.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// Pieces that a direction passes on before other connections have their turn.
+/// Pieces that a direction passes on before other connections get their turn.
 const PIECES_PER_TURN: u32 = 8;
 
 /// Time for the rest of a tunnel once one of its sides has ended.
@@ -46,7 +46,7 @@ pub(super) async fn deliver_tunnel(
     transaction.cache_status.fwd_status = Some(101);
     let client = transaction.client;
     client.flush(queue).await.map_err(DeliverError::Midway)?;
-    // The client's stream has ended, or no longer has requests.
+    // The client's stream has ended, or no longer carries requests.
     transaction.has_unread_body = true;
     let (idle_ms, drain_ms) = {
         let settings = &transaction.config.server;
@@ -67,7 +67,7 @@ pub(super) async fn deliver_tunnel(
     Ok(Delivered { status: 101, body_bytes: down.moved_bytes, keep_alive: false })
 }
 
-/// Appends the 101. No rules run on it, as on other interim responses.
+/// Appends the 101. Header rules do not run on interim responses, so they do not run on the 101.
 // RFC: 9110-15.2.2-1
 fn write_head(text: &mut Vec<u8>, block: &FieldBlock, protocol: &[u8]) {
     write::status_line(text, 101);
@@ -148,7 +148,7 @@ async fn run(
     .await
 }
 
-/// Passes bytes from the client to the origin. Returns whether any moved.
+/// Passes bytes from the client to the origin. Returns whether any bytes moved.
 ///
 /// # Errors
 /// One of the connections has failed.
@@ -200,7 +200,7 @@ fn written(polled: Poll<io::Result<usize>>) -> Poll<Result<usize, ()>> {
     polled.map(|written| written.ok().filter(|count| *count > 0).ok_or(()))
 }
 
-/// A write of a direction.
+/// The next output of one direction.
 enum TunnelOutput<'b> {
     Bytes(&'b [u8]),
     /// The end of the stream.
@@ -208,7 +208,7 @@ enum TunnelOutput<'b> {
 }
 
 impl TunnelDirection {
-    /// Passes bytes on until one of the sides has to wait. Returns whether any moved.
+    /// Passes bytes on until one of the sides has to wait. Returns whether any bytes moved.
     fn pass(
         &mut self,
         cx: &mut Context<'_>,
@@ -244,7 +244,7 @@ impl TunnelDirection {
                 continue;
             }
             has_moved = true;
-            // Most pieces can be written at once, and need no memory.
+            // Most pieces can be written immediately, and need no memory.
             let written = match write(cx, TunnelOutput::Bytes(piece)) {
                 Poll::Ready(count) => count?.min(piece.len()),
                 Poll::Pending => 0,
@@ -252,7 +252,7 @@ impl TunnelDirection {
             self.moved_bytes += written as u64;
             self.pending.extend_from_slice(piece.get(written..).unwrap_or_default());
         }
-        // Other connections have their turn.
+        // This gives other connections their turn.
         cx.waker().wake_by_ref();
         Ok(has_moved)
     }
