@@ -56,7 +56,7 @@ pub(crate) struct SiteFacts {
     pub(crate) path_prefix: String,
     /// Whether this worker could not connect to the origin when it last tried.
     pub(crate) origin_is_down: bool,
-    /// The reason of that failure, in the words of the event.
+    /// The reason for that failure, in the words of the event.
     pub(crate) origin_failure: Option<&'static str>,
 }
 
@@ -167,8 +167,8 @@ pub(crate) struct PurgeFacts {
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) kind: AnswerKind,
-    /// The value of Cache-Status, without members that only the origin's answer decides; `None` if
-    /// the cache would not be used.
+    /// The value of Cache-Status, without members that depend on the origin's answer; `None` if the
+    /// cache would not be used.
     pub(crate) cache_status: Option<String>,
 }
 
@@ -177,7 +177,7 @@ pub(crate) struct Verdict {
 pub(crate) enum AnswerKind {
     /// The request is refused.
     Refused { status: u16, reason: &'static str },
-    /// This server answers without the cache; the text says with which answer.
+    /// This server answers without the cache; the text names the answer.
     Local(&'static str),
     /// A stored response answers, with this status.
     Hit { status: u16 },
@@ -199,7 +199,7 @@ pub(crate) enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// Returns the word for the kind.
+    /// Returns the word that stands for this kind of answer.
     pub(crate) fn word(self) -> &'static str {
         match self {
             AnswerKind::Refused { .. } => "refused",
