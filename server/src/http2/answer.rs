@@ -21,7 +21,7 @@ const OWN_LIMITS: OriginLimits =
 pub(super) struct StreamAnswer {
     stage: AnswerStage,
     head_only: bool,
-    /// The bytes of the body that were offered and have not been granted yet.
+    /// The bytes of the body that the HTTP/2 connection knows of, but may not send yet.
     body: ByteQueue,
     trailers: Option<Vec<u8>>,
 }

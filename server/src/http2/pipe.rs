@@ -51,7 +51,7 @@ impl ByteQueue {
 
     /// Returns a buffer to which new bytes are appended.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        // So each byte is moved at most once for each byte that was taken.
+        // Because of this condition, each byte is moved at most once for each byte that was taken.
         if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
@@ -76,7 +76,8 @@ pub(super) struct SharedState {
     waker: RefCell<Option<Waker>>,
     /// The number of bytes that the responses of all streams hold.
     held_bytes: Cell<usize>,
-    /// The number of held bytes from which a stream may hold only [`STREAM_RESPONSE_BYTES_MIN`].
+    /// If the streams together hold at least this many bytes, a stream may hold only
+    /// [`STREAM_RESPONSE_BYTES_MIN`].
     held_bytes_max: usize,
     /// The result of the connection's TLS handshake; `None` without TLS.
     tls: Option<Rc<TlsInfo>>,
@@ -100,7 +101,7 @@ impl SharedState {
         }
     }
 
-    /// Takes the slot of a stream with news.
+    /// Returns the slot of a stream that has news for the connection, and forgets this news.
     pub(super) fn next(&self) -> Option<u16> {
         self.slots.borrow_mut().pop()
     }
@@ -200,7 +201,7 @@ impl StreamPipe {
         self.taken_bytes.take()
     }
 
-    /// Lets `take` read the response and return how many bytes of it were taken.
+    /// Passes the response to `take`, and removes as many bytes of it as `take` returns.
     pub(super) fn take_response(&self, take: impl FnOnce(&[u8]) -> usize) {
         let count = take(self.response.borrow().bytes());
         self.response.borrow_mut().consume(count);

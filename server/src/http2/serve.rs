@@ -133,7 +133,7 @@ impl<'c> Http2Connection<'c> {
             if is_flushed && (self.error.is_some() || self.connection.is_drained()) {
                 return Poll::Ready(Ok(()));
             }
-            // A full output leaves data that no later event would grant.
+            // If the output is full, there may be data that no later event would grant.
             if !is_flushed || !self.poll_input(cx)? && !is_output_full {
                 return self.poll_wait();
             }
@@ -211,8 +211,8 @@ impl<'c> Http2Connection<'c> {
         }
     }
 
-    /// Appends DATA frames in the order of the streams' priorities. Returns whether it stopped
-    /// because the output is full.
+    /// Appends DATA frames in the order of the streams' priorities. Returns whether the output is
+    /// full, so that some data may be left.
     fn grant(&mut self) -> bool {
         while self.error.is_none() && self.out.len() < OUTPUT_BYTES_MAX {
             let grant = match self.connection.next_data(usize::MAX, &mut self.out) {
@@ -376,8 +376,8 @@ impl Drop for Http2Connection<'_> {
 }
 
 /// Whether the worker may work on one more stream of this client. The streams of all HTTP/2
-/// connections together have the limits that connections have, because each of them takes as much
-/// memory as a connection of HTTP/1.1 while it works on a request.
+/// connections together have the limits that connections have, because a stream takes as much
+/// memory as a connection of HTTP/1.1 while the worker works on a request.
 fn has_room(client: &Client) -> bool {
     let config = client.worker.config();
     let settings = &config.server;
