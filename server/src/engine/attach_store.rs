@@ -19,7 +19,7 @@ use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 #[derive(Clone)]
 pub(super) struct AttachDeadline {
     until_ms: u64,
-    /// Whether some thread has reported that it waits.
+    /// Whether a thread has already reported that it waits.
     is_reported: Arc<AtomicBool>,
 }
 

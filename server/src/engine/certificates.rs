@@ -18,7 +18,7 @@ use crate::events::Event;
 /// The certificate files that differ from those in use.
 #[derive(Debug, Default)]
 pub(super) struct CertificateWatch {
-    /// By the identity of their set.
+    /// The changed files, by the identity of their certificate set.
     changed: RefCell<HashMap<u64, ChangedFiles>>,
     checked_ms: Cell<u64>,
 }

@@ -30,7 +30,7 @@ pub struct MemoryLimit {
 /// # Errors
 /// [`StartError::Memory`]: it does not fit.
 pub(super) fn check_memory(settings: &ServerSettings) -> Result<(), StartError> {
-    // Without this file, the system has no control groups.
+    // If this file does not exist, the system has no control groups.
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let cache_bytes = match settings.cache_dir.path() {
         // The system can write the pages of a file on a disk back and reuse their memory.

@@ -210,7 +210,7 @@ impl Control {
         UpgradeTotals { upgrades: count(Counter::Upgrades), upgrades_failed }
     }
 
-    /// Lets the workers accept connections, including those on their sockets in `further`.
+    /// Lets the workers accept connections. `further` has the additional sockets of each worker.
     pub(super) fn accept(&self, further: Vec<Vec<ListenSocket>>) {
         let mut further = further.into_iter();
         self.workers.each(|worker| {
@@ -278,8 +278,8 @@ impl Control {
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
         sockets.upgrade.name.set_ours(handed_over.is_none());
-        // The socket's name is removed at once, because the next server may need it while this one
-        // finishes its requests.
+        // The socket's name is removed immediately, because the next server may need it while this
+        // one finishes its requests.
         drop(sockets.upgrade.name);
         if handed_over.is_some_and(|handed_over| handed_over.has_admin) {
             admin.abort();

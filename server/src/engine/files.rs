@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::events::Event;
 use crate::limits::ADMIN_CONNECTIONS_MAX;
 
-/// Files of the process as a whole: 17 in a server that has just started, the current and the
-/// replaced access logs, and the files that a reload or an upgrade opens.
+/// Files that the process opens besides those of its workers: 17 in a server that has just started,
+/// the current and the replaced access logs, and the files that a reload or an upgrade opens.
 const PROCESS_FILES: u64 = 32;
 
 /// Files of one worker, not counting connections: seven for its event loop, its listening socket

@@ -8,9 +8,10 @@ use crate::events::Event;
 static LOGGED: Once = Once::new();
 
 /// Gives up the right to gain privileges by executing a program: set-user-ID bits and file
-/// capabilities have no effect in this process and its children. Only the calling thread and
-/// threads that start later give it up, so a program must call this before it starts any thread.
-/// Upgrades still work: a process that takes over is not a child, and the sockets are passed to it.
+/// capabilities have no effect in this process and its children. Only the calling thread and the
+/// threads that it starts later give up the right, so a program must call this before it starts any
+/// thread. Upgrades still work: a process that takes over is not a child, and the sockets are
+/// passed to it.
 pub fn restrict_privileges() {
     // Linux has supported this for all processes since 3.5. If it fails, the server runs with the
     // privilege, which it does not need.

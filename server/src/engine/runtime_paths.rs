@@ -74,8 +74,8 @@ pub(super) struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Binds a socket. If a socket exists at which no server answers, a killed server has left it,
-    /// and it is replaced.
+    /// Binds a socket. If a socket with this path exists but no server answers there, a killed
+    /// server has left the socket behind, and it is replaced.
     pub(super) fn bind(path: PathBuf) -> io::Result<UnixSocket> {
         if UnixStream::connect(&path).is_ok() {
             let message = "another server answers at this socket";
@@ -102,8 +102,8 @@ impl UnixSocket {
     }
 }
 
-/// Binds a socket to which only its owner may connect, from the first moment on. Does so without
-/// changing the umask, which all threads share.
+/// Binds a socket to which only its owner may connect, from the first moment on. Does not change
+/// the umask for this, because all threads share the umask.
 fn bind_private(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     let socket = rustix::net::socket_with(

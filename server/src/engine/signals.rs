@@ -8,11 +8,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Streams of the signals that control the process.
 pub(super) struct Signals {
     pub(super) stop: StopSignals,
-    /// Reload.
+    /// SIGHUP, which reloads the configuration.
     pub(super) hang_up: Signal,
-    /// Reopen the logs.
+    /// SIGUSR1, which reopens the access log.
     pub(super) user_1: Signal,
-    /// Ignored. Operators may send it by habit, because nginx starts an upgrade at this signal.
+    /// SIGUSR2, which is ignored. Operators may send it by habit, because nginx starts an upgrade
+    /// at this signal.
     pub(super) user_2: Signal,
 }
 

@@ -137,7 +137,7 @@ impl StuckWorkers {
     }
 }
 
-/// Formats them as `worker 3 is stuck`; writes nothing if there are none.
+/// Writes which workers are stuck, such as `worker 3 is stuck`; writes nothing if none is.
 impl std::fmt::Display for StuckWorkers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let numbers = self.0.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");

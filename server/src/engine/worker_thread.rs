@@ -45,7 +45,7 @@ pub(crate) enum WorkerCommand {
     CountRules { tell: oneshot::Sender<RuleReport> },
     /// Send the counts of the origins to `tell`.
     CountOrigins { tell: oneshot::Sender<OriginReport> },
-    /// Send an explanation to `tell` of how the request would be answered.
+    /// Send to `tell` how the request would be answered, and why.
     Explain { request: Box<ExplainedRequest>, tell: oneshot::Sender<Explanation> },
     /// Report the requests that the tracer selects; `done` is signalled once the tracer is
     /// attached.
@@ -76,7 +76,8 @@ impl Default for SettingsSlot {
 }
 
 impl SettingsSlot {
-    /// Puts settings into the slot. If they have no configuration, the one in the slot stays.
+    /// Puts settings into the slot. If they have no configuration or no settings for TLS, those
+    /// that are already in the slot stay there.
     pub(crate) fn put(&self, mut new: NewSettings) {
         let mut slot = self.0.lock();
         let mut old = slot.take();
