@@ -3,7 +3,8 @@
 //! A key is `site NUL scheme NUL host NUL path`. The host's labels are reversed, so that a domain
 //! and its subdomains are neighbours in key order: `shop NUL http NUL org.example.www:8080 NUL
 //! /a?b`. The request to the origin has the same normalised host, the same unchanged path and the
-//! same normalised query as the key: nothing is stored under a key that the origin did not see.
+//! same normalised query as the key: no response is stored under the key of a URL that the origin
+//! did not receive.
 
 mod normal;
 mod route;
@@ -104,7 +105,7 @@ fn write_authority(key: &mut Vec<u8>, scheme: Scheme, authority: Authority<'_>) 
     }
 }
 
-/// Writes `www.Example.org` as `org.example.www`, but an address without reversing it.
+/// Writes the host `www.Example.org` as `org.example.www`. An IP address is not reversed.
 fn write_reversed_host(key: &mut Vec<u8>, host: &[u8]) {
     if text::is_address(host) {
         key.extend(host.iter().map(u8::to_ascii_lowercase));

@@ -52,7 +52,8 @@ impl NormalText {
     }
 }
 
-/// Writes the fields in their normal form to `out`. Returns false if they are already in it.
+/// Writes the fields in their normal form to `out`. Returns whether their normal form differs from
+/// `fields`; if it does not, `out` is not meant to be used.
 fn write_fields(
     fields: Fields<'_>,
     settings: &RouteSettings,

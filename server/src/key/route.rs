@@ -30,7 +30,8 @@ pub(crate) enum LocalRequest {
     Purge,
 }
 
-/// Finds the site and the route of a request. `buffer` is memory for the readings of its path.
+/// Finds the site and the route of a request. `buffer` is memory for the paths that an origin may
+/// take the request's path for.
 ///
 /// # Errors
 /// - [`Fault::NoSite`]: no site serves the request's host.
@@ -60,8 +61,9 @@ fn route_of_path<'a>(
     }
 }
 
-/// Returns the route of the normal form of a path. Refuses the request if another reading of the
-/// path has another route and one of the two routes refuses ambiguous paths.
+/// Returns the route of the normal form of a path. An origin may read the path in several ways. If
+/// one of these readings has another route, and one of the two routes refuses ambiguous paths, the
+/// request is refused.
 #[cold]
 fn route_of_readings<'a>(
     site: &'a Site,

@@ -23,10 +23,11 @@ type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
 /// Beginnings of keys after the name of the site: the scheme, and the text that follows it.
 type KeyBeginnings = Vec<(Scheme, Vec<u8>)>;
 
-/// Returns the key prefix of all stored responses of a site, or those of all sites.
+/// Returns the key prefix of all stored responses of `site`; without a site, the empty prefix,
+/// which covers all sites.
 ///
 /// # Errors
-/// A sentence with the reason.
+/// A sentence with the reason, for instance that no site has this name.
 pub(crate) fn site_prefixes(config: &Config, site: Option<&str>) -> KeyPrefixes {
     match site {
         None => Ok(vec![Vec::new()]),
@@ -205,7 +206,7 @@ mod tests {
         prefixes.map(|keys| keys.iter().map(shown).collect())
     }
 
-    /// Adds the same prefixes for `https`, unless the list already has some.
+    /// Adds an `https` prefix for each `http` prefix, unless the list already has `https` prefixes.
     fn both_schemes(prefixes: &[&str]) -> Vec<String> {
         let mut all: Vec<_> = prefixes.iter().map(|prefix| (*prefix).to_owned()).collect();
         if !prefixes.iter().any(|prefix| prefix.contains("|https|")) {
