@@ -309,7 +309,7 @@ pub(crate) const HOST_RETRY_MS: u64 = 1_000;
 /// How long requests wait for a resolution, from its start, before they use stale addresses: half
 /// of the default `origin_connect_ms_max`, so that the rest allows for one lost packet, which is
 /// sent again after a second. RFC 8767 §5 suggests 1.8 s; a resolver with working servers is
-/// faster, even if its first server does not answer at once.
+/// faster, even if its first server does not answer immediately.
 pub(crate) const HOST_WAIT_MS: u64 = 1_500;
 
 /// How long after a failed resolution requests use stale addresses without waiting for the
@@ -390,7 +390,7 @@ pub(crate) const LISTED_AT_ONCE_MAX: usize = 64;
 /// Open admin connections.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
 
-/// Traces that may be open at once. Each has a queue of up to 2.5 MB.
+/// Traces that may be open at the same time. Each has a queue of up to 2.5 MB.
 pub(crate) const TRACERS_MAX: usize = 4;
 
 /// Records in the queue of a trace: some milliseconds of a busy server.

@@ -1,4 +1,4 @@
-//! Errors of a configuration, all reported at once, each with its position.
+//! Errors of a configuration, all reported together, each with its position.
 
 use std::fmt;
 use std::ops::Range;
