@@ -45,7 +45,7 @@ pub(crate) fn group(
     flags: &ConditionFlags,
 ) -> Result<(), Diagnostic> {
     if let Some(operand) = operand {
-        return Err(Diagnostic::error(operand.at, "a group has no operand"));
+        return Err(Diagnostic::error(operand.at, "a group cannot have an operand"));
     }
     match flags.nocase.or(flags.case).or(flags.how.map(|how| how.1)) {
         Some(at) => Err(Diagnostic::error(at, "this flag has no meaning for a group")),
@@ -59,11 +59,11 @@ pub(crate) fn group_end(
     flags: &ConditionFlags,
 ) -> Result<(), Diagnostic> {
     if let Some(operand) = operand {
-        return Err(Diagnostic::error(operand.at, "a group has no operand"));
+        return Err(Diagnostic::error(operand.at, "a group cannot have an operand"));
     }
     match flags.or.or(flags.not).or(flags.last).or(flags.nocase).or(flags.how.map(|how| how.1)) {
         Some(at) => Err(Diagnostic::error(at, "%{GROUP:END} cannot have flags")
-            .hint("put them on the %{GROUP} that begins it")),
+            .hint("put the flags on the %{GROUP} that begins the group")),
         None => Ok(()),
     }
 }
@@ -73,7 +73,7 @@ pub(crate) fn allowed(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Text => "=text, <text, >text, /regex/ or (a,b,c)",
         ValueKind::Number => "=5, <5, >5 or (1,2,3)",
-        ValueKind::Flag => "no operand; [NOT] negates it",
+        ValueKind::Flag => "no operand; [NOT] negates the condition",
         ValueKind::Address => "=address, /regex/, (a,b) or {10.0.0.0/8,192.0.2.1-192.0.2.9}",
     }
 }

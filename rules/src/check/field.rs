@@ -41,7 +41,7 @@ pub(crate) fn unchangeable(id: FieldId) -> Option<(&'static str, &'static str)> 
     Some(match id {
         FieldId::Host => (
             "names the site: it is part of the cache key",
-            "set-destination HOST, in REMAP_PSEUDO_HOOK or READ_REQUEST_HDR_HOOK",
+            "use set-destination HOST, in REMAP_PSEUDO_HOOK or READ_REQUEST_HDR_HOOK",
         ),
         FieldId::ContentLength | FieldId::TransferEncoding | FieldId::Trailer => (
             "says where a message ends: a wrong value would join two messages",

@@ -25,7 +25,7 @@ pub(crate) fn hook(
     scope: RuleScope,
 ) -> Result<(Hook, u8), Diagnostic> {
     if let Some(operand) = operand {
-        let problem = Diagnostic::error(operand.at, "a hook has no operand");
+        let problem = Diagnostic::error(operand.at, "a hook cannot have an operand");
         return Err(match operand.is_comment() {
             true => problem.hint("put the comment on a line of its own"),
             false => problem,

@@ -180,7 +180,7 @@ fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnost
     match matcher {
         Matcher::Text { how: Comparison::Less | Comparison::Greater, .. } => {
             match flags.nocase.or(how) {
-                Some(at) => refuse(at, "texts are ordered by bytes"),
+                Some(at) => refuse(at, "< and > compare texts by their bytes"),
                 None => Ok(()),
             }
         }

@@ -26,7 +26,10 @@ pub(crate) fn number_in(
     if range.contains(&found) {
         return Ok(found);
     }
-    let message = format!("{what} is {} to {}, not {found}", range.start(), range.end());
+    let message = match (range.start(), range.end()) {
+        (only, last) if only == last => format!("{what} is {only}, not {found}"),
+        (first, last) => format!("{what} is from {first} to {last}, not {found}"),
+    };
     Err(Diagnostic::error(word.at, message))
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Unsupport
             "change the rule file and run `forebay reload`",
         )),
         "DBM" => Some((
-            "DBM files are not supported; the original does not read them either",
+            "DBM files are not supported; the plugin header_rewrite does not read them either",
             "use a set: (a,b,c)",
         )),
         "GEO" => Some((

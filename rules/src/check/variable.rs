@@ -195,7 +195,7 @@ fn qualified(
         "STATE-INT8" => Variable::Int8(Lifetime::Transaction, index(qualifier, 3, INT8)?),
         "SESSION-INT8" => Variable::Int8(Lifetime::Session, index(qualifier, 3, INT8)?),
         "STATE-INT16" | "SESSION-INT16" => {
-            number_in(qualifier, 0..=0, "there is only one INT16: its number")?;
+            number_in(qualifier, 0..=0, "the number of the only INT16")?;
             plain(word, name, hook)?
         }
         "HTTP-CNTL" => Variable::Control(control(qualifier)?),

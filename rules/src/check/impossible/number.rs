@@ -11,8 +11,8 @@ pub(super) fn never(subject: &Variable, how: Comparison, with: i64) -> Option<Mi
         _ => with < least || with > most,
     };
     let message = match most {
-        i64::MAX => format!("this never holds: the value is {least} or more"),
-        _ => format!("this never holds: the value is {least} to {most}"),
+        i64::MAX => format!("this never holds: the value is at least {least}"),
+        _ => format!("this never holds: the value is from {least} to {most}"),
     };
     never.then_some((message, String::new()))
 }

@@ -34,7 +34,7 @@ pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<
         _ => {
             // The number 0 may be omitted, because there is only one INT16.
             let word = if arguments.words.len() > 1 {
-                index(arguments, 0, "there is only one INT16: its number")?;
+                index(arguments, 0, "the number of the only INT16")?;
                 arguments.second("a value")?
             } else {
                 arguments.first("a value")?
