@@ -355,7 +355,7 @@ fn damage_is_found_and_sets_the_exit_code() {
     assert_eq!(output.status.code(), Some(0), "the file is as before: {report}");
     file.set(record + 1200, !file.word(record + 1200));
     let said = text_of(&tool("check", &cache_dir(&server), &["--deep"]));
-    assert!(said.starts_with("fault: the checksum is wrong, unit "), "{said}");
+    assert!(said.starts_with("fault: the checksum of a record is wrong, unit "), "{said}");
     assert!(said.ends_with("corrupt\n"), "{said}");
 }
 
@@ -383,7 +383,7 @@ fn an_unreadable_cache_is_told_from_a_corrupt_one() {
     // Offset, bits, whether the checksum is updated, and the message.
     let cases = [
         (0, 1, false, "not usable"),
-        (8, 1 << 4, false, "another version of this program made it"),
+        (8, 1 << 4, false, "another version of this program made the region"),
         (40, 1, false, "checksum"),
         (40, 1, true, "before the last boot of the machine"),
         (version, 1 << 40, true, "version 261"),

@@ -265,7 +265,7 @@ fn attaching_replaces_nothing() {
         words.word(index).store(number, Relaxed);
     }
     let error = OrdRegion::attach(&path).unwrap_err().to_string();
-    assert!(error.contains("not the one that this version makes"), "{error}");
+    assert!(error.contains("differs from the layout that this version makes"), "{error}");
     assert_eq!(Region::open_or_create(&path, &spec).unwrap().seed(), other.seed(), "it is there");
 }
 

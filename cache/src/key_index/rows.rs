@@ -122,7 +122,7 @@ mod loom_tests {
         storing.join().unwrap();
         assert!(
             !is_left,
-            "a sweep took the entry of a record that is being stored for a surplus one"
+            "a sweep mistook the entry of a record that is being stored for a surplus entry"
         );
     }
 

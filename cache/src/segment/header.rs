@@ -89,9 +89,11 @@ impl HeaderError {
     pub(crate) fn text(self) -> &'static str {
         match self {
             HeaderError::NoRoom => "the segment ends before the header",
-            HeaderError::Kind => "the kind is unknown, or that of a filler",
+            HeaderError::Kind => "the kind is unknown, or is the kind of a filler",
             HeaderError::Spare => "reserved bits are set",
-            HeaderError::Sequence => "the sequence is missing or too high, or a filler has one",
+            HeaderError::Sequence => {
+                "the sequence is missing or too high, or a filler has a sequence"
+            }
             HeaderError::Length => "the key is empty, or a filler has content",
             HeaderError::TooLong => "the record exceeds its segment",
         }

@@ -259,7 +259,7 @@ impl BodyHandles {
             self.shared.plan.geometry.segment_of(Location(hit.at().location())),
             Some(segment)
         );
-        assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
+        assert_eq!(pins.row(), self.row.number() as usize, "the pins belong to another row");
         // The pin of `hit` keeps the segment from being freed, so there is nothing to check again.
         let pin = pins.pin(segment as usize, || true);
         let is_pinned = pin.map(|pin| pin.keep()).is_ok();
@@ -405,7 +405,11 @@ impl BodyHandles {
     fn end(&self, pins: &PinRow<Area>, state: HandleState) {
         match state {
             HandleState::Pinned { segment, .. } => {
-                assert_eq!(pins.row(), self.row.number() as usize, "the pins are of another row");
+                assert_eq!(
+                    pins.row(),
+                    self.row.number() as usize,
+                    "the pins belong to another row"
+                );
                 // SAFETY: the pin was kept in `pin_again`, and the slot no longer stands for it.
                 unsafe { pins.unpin(segment as usize) };
                 debug_assert!(self.pinned_count.get() > 0, "each pin of a slot is counted");

@@ -232,7 +232,7 @@ fn write_sizes(store: &Area, plan: &Plan) -> Result<(), OpenError> {
     for (index, size) in sizes {
         let found = store.word(index).load(Relaxed);
         if found != 0 && found != size {
-            return Err(OpenError::damaged("its recorded sizes contradict its plan"));
+            return Err(OpenError::damaged("the recorded sizes contradict the plan of the region"));
         }
         store.word(index).store(size, Relaxed);
     }

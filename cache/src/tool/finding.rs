@@ -176,29 +176,32 @@ impl FindingKind {
 impl fmt::Display for FindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            FindingKind::NoSegment => "a word names a location in no segment",
-            FindingKind::WordState => "a word has an unused state",
-            FindingKind::FreeSegment => "a word names a location in a free segment",
-            FindingKind::DrainedSegment => "a word names a location in a drained segment",
+            FindingKind::NoSegment => "an index word names a location in no segment",
+            FindingKind::WordState => "an index word has an unused state",
+            FindingKind::FreeSegment => "an index word names a location in a free segment",
+            FindingKind::DrainedSegment => "an index word names a location in a drained segment",
             FindingKind::NotFilled => {
-                "a word names a location beyond the filled part of its segment"
+                "an index word names a location beyond the filled part of its segment"
             }
             FindingKind::NoRecord { why } => {
-                return write!(f, "a word names an invalid record: {why}");
+                return write!(f, "an index word names an invalid record: {why}");
             }
-            FindingKind::Checksum => "the checksum is wrong",
+            FindingKind::Checksum => "the checksum of a record is wrong",
             FindingKind::Marks => "the marks of a record have unused bits set",
             FindingKind::OtherKey => {
-                "a word names a record whose key has other buckets or another fingerprint"
+                "an index word names a record whose key has other buckets or another fingerprint"
             }
             FindingKind::SizeClass { found, expected } => {
-                return write!(f, "a word has size class {found}, its record {expected}");
+                return write!(
+                    f,
+                    "an index word has size class {found}, but its record has {expected}"
+                );
             }
             FindingKind::Sequence { sequence } => {
                 return write!(f, "the sequence {sequence} of a record was never assigned");
             }
             FindingKind::Unchecked => {
-                "a word is still unchecked, though its publisher has moved on"
+                "an index word is still unchecked, although its publisher has moved on"
             }
             FindingKind::Duplicate { other_location } => {
                 return write!(f, "the record at unit {other_location} is also live for this key");
@@ -224,7 +227,7 @@ impl fmt::Display for FindingKind {
             FindingKind::Walk { why } => return write!(f, "a scan meets an invalid record: {why}"),
             FindingKind::Pins { count } => return write!(f, "{count} pins have no owner"),
             FindingKind::LiveBytes { counted, named } => {
-                return write!(f, "`live_bytes` is {counted}, but words name {named} bytes");
+                return write!(f, "`live_bytes` is {counted}, but index words name {named} bytes");
             }
             FindingKind::Dead { pins } => {
                 return write!(f, "a participant died with {pins} pins and was not swept yet");

@@ -235,7 +235,9 @@ impl<'a> Allocator<'a> {
         };
         let now = ObjectHeader::of_word(words[0].load(Relaxed)).generation();
         if now != reference.generation() && now != reference.generation().next() {
-            return Err(ObjectReadError::Damaged("an object to be freed is another object"));
+            return Err(ObjectReadError::Damaged(
+                "an object to be freed is not the expected object",
+            ));
         }
         self.raise(reference);
         crate::step!("object.raised");

@@ -83,8 +83,9 @@ impl fmt::Display for OrdConfigError {
             OrdConfigError::TooSmall { minimum_bytes } => {
                 write!(out, "the region is too small; it needs at least {minimum_bytes} bytes")
             }
-            OrdConfigError::TooLarge => out
-                .write_str("the region is too large; its data and hint tables can have 1 TiB each"),
+            OrdConfigError::TooLarge => out.write_str(
+                "the region is too large; data and hint tables are limited to 1 TiB each",
+            ),
             OrdConfigError::OutOfRange { what, max } => {
                 write!(out, "{what} is out of range; the maximum is {max}")
             }

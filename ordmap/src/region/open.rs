@@ -106,7 +106,8 @@ impl OrdRegion {
     pub fn attach(path: &Path) -> Result<OrdRegion, OrdOpenError> {
         let reader = Region::attach_read_only(path).map_err(OrdOpenError::Region)?;
         let words = reader.area(kind::HEAD).filter(|words| words.word_count() >= head::COUNT);
-        let words = words.ok_or(OrdOpenError::Damaged { what: "it has no head area of maps" })?;
+        let words =
+            words.ok_or(OrdOpenError::Damaged { what: "the head area of maps is missing" })?;
         let number = |index| u32::try_from(words.load(index)).unwrap_or(u32::MAX);
         let config = OrdConfig {
             bytes: words.load(head::REGION_BYTES),
@@ -119,7 +120,7 @@ impl OrdRegion {
         // `open_or_create` would replace a region that differs.
         if !is_of_plan(&reader, &config, &RegionPlan::of(&config).map_err(OrdOpenError::Config)?) {
             return Err(OrdOpenError::Damaged {
-                what: "its layout is not the one that this version makes",
+                what: "the layout differs from the layout that this version makes",
             });
         }
         OrdRegion::open_or_create(path, &config)
@@ -391,7 +392,7 @@ fn write_sizes(words: &Area, config: &OrdConfig) -> Result<(), OrdOpenError> {
         let found = words.word(index).load(Relaxed);
         if found != 0 && found != size {
             return Err(OrdOpenError::Damaged {
-                what: "the sizes in its head area contradict its layout",
+                what: "the sizes in the head area contradict the layout of the region",
             });
         }
         words.word(index).store(size, Relaxed);

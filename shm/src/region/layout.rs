@@ -192,19 +192,19 @@ impl Layout {
         let fields = Fields(bytes);
         ensure(
             fields.array(offset::MAGIC)? == MAGIC,
-            "it does not begin with the magic bytes of a region",
+            "the file does not begin with the magic bytes of a region",
         )?;
         let found = fields.u32(offset::LAYOUT_VERSION)?;
         if found != LAYOUT_VERSION {
             return Err(NotUsable::OtherLayout { found });
         }
         let area_count = fields.u32(offset::AREA_COUNT)? as usize;
-        ensure((1..=AREAS_MAX).contains(&area_count), "it has an impossible number of areas")?;
+        ensure((1..=AREAS_MAX).contains(&area_count), "the number of areas is impossible")?;
         let head_bytes = HEADER_BYTES + area_count * AREA_ENTRY_BYTES;
         let head = bytes.get(..head_bytes).ok_or(CUT_OFF)?;
         ensure(
             fields.u64(offset::CHECKSUM)? == checksum(head),
-            "the checksum of its header is wrong",
+            "the checksum of the header is wrong",
         )?;
         let layout = Layout {
             region_bytes: fields.u64(offset::REGION_BYTES)?,
@@ -217,7 +217,7 @@ impl Layout {
         let sizes = (fields.u32(offset::HEADER_BYTES)?, fields.u32(offset::AREA_ENTRY_BYTES)?);
         ensure(
             sizes == (HEADER_BYTES as u32, AREA_ENTRY_BYTES as u32),
-            "its header has another size",
+            "the header has another size",
         )?;
         layout.check(head_bytes as u64)?;
         if layout.region_bytes > file_bytes {
@@ -231,12 +231,9 @@ impl Layout {
     fn check(&self, head_bytes: u64) -> Result<(), NotUsable> {
         let size_is_possible =
             self.region_bytes.is_multiple_of(PAGE_BYTES) && self.region_bytes <= isize::MAX as u64;
-        ensure(size_is_possible, "its header states an impossible size")?;
+        ensure(size_is_possible, "the header states an impossible size")?;
         let max = self.participants_max;
-        ensure(
-            (1..=PARTICIPANTS_MAX).contains(&max),
-            "it has an impossible number of participants",
-        )?;
+        ensure((1..=PARTICIPANTS_MAX).contains(&max), "the number of participants is impossible")?;
         let mut end = head_bytes;
         for area in &self.areas {
             let is_aligned = area.offset.is_multiple_of(PAGE_BYTES)
@@ -245,17 +242,17 @@ impl Layout {
             end = area.offset.checked_add(area.bytes).ok_or(BAD_AREA)?;
             ensure(end <= self.region_bytes, "an area has an impossible size")?;
             let same_kind = self.areas.iter().filter(|other| other.kind == area.kind).count();
-            ensure(same_kind == 1, "it has two areas of one kind")?;
+            ensure(same_kind == 1, "two areas have the same kind")?;
         }
         let rows = self.area(PARTICIPANTS_KIND).map(|rows| (rows.version, rows.bytes));
         ensure(
             rows == Some((PARTICIPANTS_VERSION, rows_bytes(max))),
-            "its area of participants is missing or has another size",
+            "the area of participants is missing or has another size",
         )
     }
 }
 
-const CUT_OFF: NotUsable = NotUsable::Damaged { what: "it is cut off" };
+const CUT_OFF: NotUsable = NotUsable::Damaged { what: "the file is cut off" };
 const BAD_AREA: NotUsable = NotUsable::Damaged { what: "an area has an impossible size" };
 
 fn rows_bytes(participants_max: u32) -> u64 {
@@ -305,7 +302,7 @@ fn decode_barrier(code: u32) -> Result<BarrierCode, NotUsable> {
     match code {
         BARRIER_FENCE => Ok(BarrierCode::Fence),
         BARRIER_MEMBARRIER => Ok(BarrierCode::Membarrier),
-        _ => Err(NotUsable::Damaged { what: "its barrier is unknown" }),
+        _ => Err(NotUsable::Damaged { what: "the kind of barrier is unknown" }),
     }
 }
 

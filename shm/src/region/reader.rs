@@ -30,11 +30,13 @@ impl RegionReader {
         let head = read_head(&file).map_err(io("read the file"))?;
         let unusable = |what| RegionError::at(Some(path), RegionErrorKind::Unusable { what });
         let layout = Layout::decode(&head, file_bytes).map_err(|why| match why {
-            NotUsable::OtherLayout { .. } => unusable("another version of this program made it"),
+            NotUsable::OtherLayout { .. } => {
+                unusable("another version of this program made the region")
+            }
             NotUsable::Damaged { what } => unusable(what),
         })?;
         if layout.boot_id != boot_id() {
-            return Err(unusable("it was made before the last boot of the machine"));
+            return Err(unusable("the region was made before the last boot of the machine"));
         }
         let map = map::Words::of_file_read_only(&file, layout.region_bytes as usize)
             .and_then(|words| words.leave_out_of_dumps().map(|()| Arc::new(words)))

@@ -124,20 +124,20 @@ fn what_cannot_be_used_is_replaced_and_named() {
         (
             "something else",
             Box::new(|head| head[..6].copy_from_slice(b"GIF89a")),
-            damaged("it does not begin with the magic bytes of a region"),
+            damaged("the file does not begin with the magic bytes of a region"),
         ),
-        ("an empty file", Box::new(Vec::clear), damaged("it is cut off")),
-        ("a file cut at half", Box::new(|head| head.truncate(32 << 10)), damaged("it is cut off")),
+        ("an empty file", Box::new(Vec::clear), damaged("the file is cut off")),
+        ("half a file", Box::new(|head| head.truncate(32 << 10)), damaged("the file is cut off")),
         ("a file with holes", Box::new(|_| {}), damaged("it has holes")),
         (
             "one flipped bit",
             Box::new(|head| head[offset::SEED] ^= 1),
-            damaged("the checksum of its header is wrong"),
+            damaged("the checksum of the header is wrong"),
         ),
         (
             "an unknown barrier",
             Box::new(move |head| sealed(&word_at(offset::BARRIER, 9), head)),
-            damaged("its barrier is unknown"),
+            damaged("the kind of barrier is unknown"),
         ),
     ];
     drop(Region::open_or_create(&path, &SPEC).unwrap());

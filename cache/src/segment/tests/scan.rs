@@ -184,6 +184,6 @@ fn a_filler_is_not_a_record() {
     assert_eq!(copied.err(), Some(CopyError::Damaged(damage)));
     assert_eq!(
         damage.to_string(),
-        "invalid record at unit 0: the kind is unknown, or that of a filler"
+        "invalid record at unit 0: the kind is unknown, or is the kind of a filler"
     );
 }

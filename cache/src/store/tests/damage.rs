@@ -330,8 +330,8 @@ fn a_finding_says_where_it_is_and_of_what_key() {
     };
     let (location, segment) = (word as u32, made.segment_of(KEY));
     let expected = format!(
-        "fault: the checksum is wrong, unit {location}, segment {segment}, slot {slot}, \
-         key \"site\\x00http\\x00h\\x00/key\""
+        "fault: the checksum of a record is wrong, unit {location}, segment {segment}, \
+         slot {slot}, key \"site\\x00http\\x00h\\x00/key\""
     );
     assert_eq!(finding.to_string(), expected);
     assert_eq!(finding.key, KEY);
