@@ -257,7 +257,7 @@ impl ServerConnection {
                 ConnectionError::protocol("the preface takes too long to arrive")
             }
             _ => {
-                let reason = "our settings are not acknowledged";
+                let reason = "the client has not acknowledged the server's settings in time";
                 ConnectionError::new(ErrorCode::SettingsTimeout, reason)
             }
         };
