@@ -69,8 +69,8 @@ impl Client {
         let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
         // The server's kernel derives its send buffer from its segment size, and that from the
         // client's.
-        socket.set_tcp_mss(NARROW_SEGMENT_BYTES).expect("a size that is permitted");
-        socket.set_recv_buffer_size(NARROW_BYTES).expect("a size that is permitted");
+        socket.set_tcp_mss(NARROW_SEGMENT_BYTES).expect("the kernel permits this size");
+        socket.set_recv_buffer_size(NARROW_BYTES).expect("the kernel permits this size");
         socket.connect_timeout(&server.into(), PATIENCE).expect("the server listens");
         Client::over(socket.into(), server)
     }

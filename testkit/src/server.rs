@@ -99,7 +99,7 @@ impl ServerBuilder {
     /// Writes a configuration file and passes its path to the server.
     pub fn config(self, text: &str) -> ServerBuilder {
         let path = self.path("forebay.toml");
-        std::fs::write(&path, text).expect("the folder is ours");
+        std::fs::write(&path, text).expect("the temporary folder is writable");
         let path = path.display().to_string();
         self.flag("--config", &path)
     }
@@ -207,7 +207,9 @@ impl Server {
         let output = self.output();
         let mut lines = output.lines();
         let address = lines.find_map(|line| line.strip_prefix("listening on https://"));
-        address.and_then(|address| address.parse().ok()).expect("it listens for TLS")
+        address
+            .and_then(|address| address.parse().ok())
+            .expect("the server printed an address for TLS")
     }
 
     /// The admin interface as the server printed it: a socket's path or an address.
@@ -232,7 +234,7 @@ impl Server {
 
     /// Writes a new configuration file over the old one.
     pub fn write_config(&self, text: &str) {
-        std::fs::write(self.path("forebay.toml"), text).expect("the folder is ours");
+        std::fs::write(self.path("forebay.toml"), text).expect("the temporary folder is writable");
     }
 
     /// Runs a client command of the binary against this server's admin interface.

@@ -91,7 +91,7 @@ impl TestAuthority {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
-            .expect("versions that the provider has");
+            .expect("the provider supports these TLS versions");
         Arc::new(config.with_root_certificates(roots).with_no_client_auth())
     }
 }
@@ -108,10 +108,10 @@ impl IssuedCertificate {
     pub fn write(&self, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
         use std::os::unix::fs::PermissionsExt;
         let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
-        std::fs::write(&cert, &self.cert).expect("the folder is ours");
-        std::fs::write(&key, &self.key).expect("the folder is ours");
+        std::fs::write(&cert, &self.cert).expect("the temporary folder is writable");
+        std::fs::write(&key, &self.key).expect("the temporary folder is writable");
         let mode = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&key, mode).expect("the file is ours");
+        std::fs::set_permissions(&key, mode).expect("this user owns the file");
         (cert, key)
     }
 }
@@ -131,7 +131,7 @@ impl TlsFront {
         let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .expect("the provider has them")
+            .expect("the provider supports the default TLS versions")
             .with_no_client_auth()
             .with_single_cert(vec![chain.expect("PEM")], key.expect("PEM"));
         let config = Arc::new(config.expect("the key is its own"));
