@@ -75,7 +75,7 @@ fn record() -> Command {
             number("processes", "Record at most N processes [default: 1000]")
                 .value_parser(value_parser!(u64).range(1..=1_000_000)),
         )
-        .arg(flag("per-lock", "Tell locks apart that are taken at the same call site"))
+        .arg(flag("per-lock", "Distinguish locks that are taken at the same call site"))
         .arg(flag("off", "Start with recording off; switch it on with `forebay locks on FILE`"))
         .arg(flag("quiet", "Print no report when the program ends"))
         .arg(

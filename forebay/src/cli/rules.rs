@@ -96,7 +96,7 @@ fn explain() -> Command {
         )
         .arg(
             scope()
-                .help("Where the rules are used [default: where they are valid, route if in both]"),
+                .help("Where the rules are used [default: where they are valid; if both, route]"),
         )
         .arg(json())
         .after_help(

@@ -114,7 +114,7 @@ fn tell(args: &ArgMatches, what: &str, value: &Value) {
     let purged = stored_responses(count("purged").unwrap_or(0));
     outln!("{what}{purged} {verb}{bytes}");
     if let Some(fetches @ 1..) = count("fetches") {
-        outln!("{what}{fetches} fetches in progress will not be stored");
+        outln!("{what}the responses of {fetches} fetches in progress will not be stored");
     }
 }
 

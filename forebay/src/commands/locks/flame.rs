@@ -87,7 +87,7 @@ fn nothing(summary: &Summary, control: &ProfileControl) -> String {
         ),
         (_, 0) => {
             let times = counted(usize::try_from(count).unwrap_or(usize::MAX), "time", "times");
-            format!("nothing to draw: a lock was taken {times}, and no thread waited for one")
+            format!("nothing to draw: locks were taken {times}, and no thread waited for a lock")
         }
         (_, failed) => format!(
             "nothing to draw: no thread waited for a lock, and none of {failed} failed try-locks \

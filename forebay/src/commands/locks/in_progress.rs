@@ -18,7 +18,7 @@ pub(super) fn line(reading: &ProfileSnapshot, now_ns: Option<u64>) -> Option<Str
     };
     let Some(now_ns) = now_ns else {
         return Some(format!(
-            "{threads} when the process ended; this is not counted: see `forebay locks now`"
+            "{threads} when the process ended; these waits are not counted: see `forebay locks now`"
         ));
     };
     let seconds = now_ns.saturating_sub(since_ns) as f64 / 1e9;

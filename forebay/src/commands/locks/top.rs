@@ -127,7 +127,7 @@ impl RunSnapshot {
                 };
                 let gone = match self.gone.len() {
                     0 => String::new(),
-                    gone => format!(", {gone} more ended"),
+                    gone => format!(", {gone} more have ended"),
                 };
                 let run = if count == 1 { "runs" } else { "run" };
                 let processes = counted(count, "process", "processes");

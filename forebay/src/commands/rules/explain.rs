@@ -98,7 +98,7 @@ fn print_hook(planned: &PlannedRules, trace: &HookTrace) {
     for (number, info) in all.filter(|(_, info)| info.hook == trace.hook) {
         let place = format!("{}:{}", info.file, info.at.line);
         match trace.rules.iter().find(|rule| rule.number as usize == number) {
-            None => outln!("  {place}: not reached: [L] ended the rules of this file"),
+            None => outln!("  {place}: not reached, because [L] ended the rules of this file"),
             Some(rule) => {
                 outln!("  {place}: {}", if rule.matched { "runs" } else { "does not run" });
                 rule.steps.iter().for_each(|step| print_step(planned, rule, step, width));
