@@ -56,7 +56,7 @@ fn changed_files_are_used_under_open_connections_and_unusable_ones_are_not() {
     eventually("it is refused", || server.stat("tls_certificates_refused_total") == 1.0);
     let errors = server.errors();
     assert!(errors.contains("event=\"certificates_refused\""), "{errors}");
-    assert!(errors.contains("default.key: the key is not that of"), "{errors}");
+    assert!(errors.contains("default.key: the key does not belong to"), "{errors}");
     assert!(is_served(&server, &old) && !is_served(&server, &new), "the old one stays");
 
     // The certificate of the key.

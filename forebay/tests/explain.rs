@@ -209,8 +209,8 @@ fn site_route_key_and_rules_are_those_of_the_request() {
         "request     GET http://WWW.example.TEST:80/old?q=1\n",
         "site        shop, origin 127.0.0.1:",
         "route       /\n",
-        "rules       they change the URL to http://www.example.test",
-        "they change fields of the request\n",
+        "rules       the rules change the URL to http://www.example.test",
+        "the rules change fields of the request\n",
         "key         http://www.example.test/new?q=1 in site shop\n",
     ] {
         assert!(text.to_lowercase().contains(&line.to_lowercase()), "no {line:?} in\n{text}");
@@ -244,7 +244,7 @@ fn the_normal_form_of_a_request_is_named() {
         "http://example.test/list?a=1&b=2 in site shop\n",
         "the query is in its normal form (sort_query, keep_query, drop_query)\n",
         "some cookies are left out (keep_cookies)\n",
-        "Accept-Language has the best of the route's languages (languages)\n",
+        "Accept-Language is reduced to the best of the route's languages (languages)\n",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
     }
@@ -260,7 +260,7 @@ fn a_purge_shows_until_the_response_is_stored_again() {
     for (arguments, purge, outcome) in [
         (
             &["http://example.test/"][..],
-            "the last one that may cover the key was of this URL",
+            "the last purge that may cover this key was of this URL",
             "miss",
         ),
         (
@@ -361,7 +361,7 @@ fn a_request_that_cannot_be_explained_is_named() {
         (&["example.test/"][..], "example.test/: a URL begins with http://"),
         (&["ftp://example.test/"], "ftp://example.test/: a URL begins with http://"),
         (&["http://exa mple.test/"], "the URL's host or port is malformed"),
-        (&["http://example.test/a b"], "the URL's path has bytes that a request can't have"),
+        (&["http://example.test/a b"], "the URL's path has bytes that a request cannot have"),
         (&["http://example.test/", "-H", "Accept"], "--header: write NAME: VALUE, not \"Accept\""),
         (&["http://example.test/", "-H", "A: b", "-H", ": c"], "--header: write NAME: VALUE"),
         (&["http://example.test/", "--method", "G T"], "--method: this is not a valid HTTP method"),
@@ -374,7 +374,7 @@ fn a_request_that_cannot_be_explained_is_named() {
     }
     let output = explain(&server, "http://elsewhere.org/", &[]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("none serves this host"), "{text}");
+    assert!(text.contains("no site serves this host"), "{text}");
     assert!(text.contains("shop: *.test"), "{text}");
     assert!(text.contains("verdict     refused: 421, this server does not serve"), "{text}");
 }

@@ -94,7 +94,8 @@ fn an_origin_that_refuses_connections_costs_no_request() {
     assert_eq!(posted.expect("whole").status, 200);
     assert!(server.stat("origin_failovers_total") >= 1.0);
     assert!(server.stat("origin_ejections_total") >= 1.0);
-    let down = format!("{address}: no address of the origin accepted a connection; for");
+    let down =
+        format!("{address}: no address of the origin accepted a connection; the origin gets no");
     eventually("the event names origin and reason", || server.errors().contains(&down));
     let cause = format!("({address}: Connection refused (os error 111))");
     assert!(server.errors().contains(&cause), "{}", server.errors());

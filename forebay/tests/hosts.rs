@@ -79,7 +79,7 @@ fn an_unknown_name_is_reported_and_remembered() {
     });
     let line = |name: &str| server.errors().lines().any(|line| line.contains(name));
     eventually("the log has the failure", || {
-        line("origin_unresolved") && line("it has no addresses")
+        line("origin_unresolved") && line("no addresses are known")
     });
     assert_eq!(server.stat("origin_stale_addresses_total"), 0.0);
 }

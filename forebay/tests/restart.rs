@@ -127,7 +127,7 @@ fn filled(builder: &ServerBuilder) -> (Server, usize) {
 /// as many hits as before.
 fn assert_is_warm(server: &Server, origin: &Origin, hit_count: usize) {
     eventually("the log says that the store was found", || {
-        server.errors().contains("found, with its content")
+        server.errors().contains("the cache was found with its content")
     });
     let asked = origin.request_count();
     for number in [100, 150, 3, 4, 11, PAGES - 1] {
@@ -291,16 +291,16 @@ fn a_second_server_is_refused_and_the_first_goes_on() {
 type Foreign = (&'static str, fn(&mut Vec<u8>), &'static str, bool);
 
 const FOREIGN: [Foreign; 5] = [
-    ("a flipped bit in the header", |file| file[50] ^= 1, "it is damaged", true),
-    ("no region at all", |file| file.fill(b'x'), "it is damaged", true),
-    ("a file that is cut off", |file| file.truncate(1 << 20), "it is damaged", true),
+    ("a flipped bit in the header", |file| file[50] ^= 1, "the cache is damaged", true),
+    ("no region at all", |file| file.fill(b'x'), "the cache is damaged", true),
+    ("a file that is cut off", |file| file.truncate(1 << 20), "the cache is damaged", true),
     (
         "another layout version",
         |file| {
             file[8..12].copy_from_slice(&2u32.to_le_bytes());
             sign(file);
         },
-        "it has layout version 2",
+        "the cache has layout version 2,",
         false,
     ),
     (

@@ -250,7 +250,7 @@ fn a_reload_replaces_a_certificate_under_open_connections() {
     std::fs::copy(folder.join("wrong.key"), folder.join("exact.key")).expect("the folder is ours");
     server.signal(Signal::HUP);
     eventually("it is refused", || server.stat("reloads_refused_total") == 1.0);
-    assert!(server.errors().contains("the key is not that of"), "{}", server.errors());
+    assert!(server.errors().contains("the key does not belong to"), "{}", server.errors());
     connect(&server, "exact.org", &config).get("exact.org", "/").expect("the old one stays");
     other.issue(&["exact.org", "exact.test"]).write(&folder, "exact");
     server.signal(Signal::HUP);
@@ -430,9 +430,19 @@ fn unusable_files_are_named_with_their_settings() {
     assert_eq!(check(DEFAULT, EXACT), (true, String::new()));
     for (tls, exact, valid, parts) in [
         (DEFAULT, own("none.pem", "exact.key"), false, &["f.toml:8:12", "none.pem", "No such"][..]),
-        (DEFAULT, own("empty.pem", "exact.key"), false, &["f.toml:8:12", "no certificate in it"]),
-        (DEFAULT, own("exact.pem", "empty.pem"), false, &["f.toml:9:11", "no private key in it"]),
-        (DEFAULT, own("exact.pem", "stranger.key"), false, &["f.toml:9:11", "not that of"]),
+        (
+            DEFAULT,
+            own("empty.pem", "exact.key"),
+            false,
+            &["f.toml:8:12", "contains no certificate"],
+        ),
+        (
+            DEFAULT,
+            own("exact.pem", "empty.pem"),
+            false,
+            &["f.toml:9:11", "contains no private key"],
+        ),
+        (DEFAULT, own("exact.pem", "stranger.key"), false, &["f.toml:9:11", "does not belong to"]),
         (DEFAULT, "tls_cert = 'exact.pem'".into(), false, &["f.toml:8:12", "needs `tls_key`"]),
         (DEFAULT, "tls_key = 'exact.key'".into(), false, &["f.toml:8:11", "needs `tls_cert`"]),
         ("", EXACT.into(), false, &["f.toml:1:14", "\"other\" has no certificate"]),

@@ -206,8 +206,8 @@ fn a_new_process_that_cannot_take_over_leaves_the_old_one_serving() {
         ("--cache-size", "1KiB", "cache_size", false),
         ("--listen", &other_ip, "this server listens on", true),
         ("--listen", "127.0.0.1:0", "must have the port", false),
-        ("--cache-dir", &elsewhere, "another `cache_dir`", true),
-        ("--cache-dir", "none", "another `cache_dir`", true),
+        ("--cache-dir", &elsewhere, "the `cache_dir` of this server differs", true),
+        ("--cache-dir", "none", "the `cache_dir` of this server differs", true),
         ("--admin", &in_use, "cannot listen for admin requests", true),
         ("--access-log", &no_folder, "cannot open the access log", true),
     ];

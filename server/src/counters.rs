@@ -142,7 +142,7 @@ counters! {
     TlsCertificatesReplaced, Counter, "tls_certificates_replaced_total",
         "Sets of certificates that were replaced because their files had changed.";
     TlsCertificatesRefused, Counter, "tls_certificates_refused_total",
-        "Changes of certificate files that cannot be used; the old certificates stay in use.";
+        "Times that changed certificate files could not be used; the old ones stayed in use.";
     HttpsRedirects, Counter, "https_redirects_total",
         "Requests without TLS that were redirected to `https` (`https_redirect_port`).";
     HeadTimeouts, Counter, "head_timeouts_total",
@@ -221,11 +221,11 @@ counters! {
     Bypasses, Counter, "bypasses_total",
         "Requests that bypass the cache because of their method, body, route or a directive.";
     ForwardedNotModified, Counter, "forwarded_not_modified_total",
-        "Answers of an origin that the client got as a 304 because its copy was current.";
+        "Answers of an origin sent to the client as a 304, because the client's copy was current.";
     Collapsed, Counter, "collapsed_total",
         "Requests answered from the fetch of another request.";
     CollapseFailures, Counter, "collapse_failures_total",
-        "Requests that failed because fetches of other requests, for which they waited, failed.";
+        "Requests that waited for the fetches of other requests, and failed with these fetches.";
     HitsForMiss, Counter, "hits_for_miss_total",
         "Requests that were not collapsed, because less than `hit_for_miss_ms` earlier a response \
             for their key could not be stored.";
@@ -269,7 +269,7 @@ counters! {
     Purged, Counter, "purged_total",
         "Stored responses that an operator purged: removed, or marked to be validated.";
     PurgeRequests, Counter, "purge_requests_total",
-        "PURGE requests from clients that may send them.";
+        "PURGE requests from clients that are allowed to send them.";
     PurgesBusy, Counter, "purges_busy_total",
         "Purges (including invalidations) that gave up because other purges took too long or \
          filled the queue.";
@@ -287,7 +287,7 @@ counters! {
     OriginRetries, Counter, "origin_retries_total",
         "Requests sent again to the same origin because their connection was dead.";
     OriginFailovers, Counter, "origin_failovers_total",
-        "Requests sent on to another origin of their site because one failed.";
+        "Requests sent to another origin of their site because an origin failed.";
     OriginRetriesRefused, Counter, "origin_retries_refused_total",
         "Requests not sent again because of `origin_retry_percent`.";
     OriginEjections, Counter, "origin_ejections_total",
@@ -313,7 +313,7 @@ counters! {
     OriginTimeouts, Counter, "origin_timeouts_total",
         "Origin answers that did not begin or continue in time.";
     OriginBadAnswers, Counter, "origin_bad_answers_total",
-        "Origin answers refused: malformed, framed twice, truncated or too long.";
+        "Origin answers refused: malformed, ambiguous in length, truncated or too long.";
     OriginBusy, Counter, "origin_busy_total",
         "Requests answered with 503 because no connection to the origin became free in time.";
     GaveWay, Counter, "gave_way_total",
@@ -347,7 +347,7 @@ counters! {
     LogLinesFailed, Counter, "log_lines_failed_total",
         "Access-log lines that could not be written, usually because a disk was full.";
     EventsLost, Counter, "events_lost_total",
-        "Events whose line could not be written to standard error, or not in time.";
+        "Events whose line could not be written to standard error in time.";
     AdminCrowded, Counter, "admin_crowded_total",
         "Admin connections that were closed, or refused, because too many were open.";
     Traces, Counter, "traces_total",
@@ -357,7 +357,7 @@ counters! {
     TracesRefused, Counter, "traces_refused_total",
         "Traces of requests that were refused because too many were open.";
     TraceRequestsLost, Counter, "trace_requests_lost_total",
-        "Requests that a trace does not show because it was not read in time.";
+        "Requests that a trace does not show because the trace was not read in time.";
     LockProfileFailed, Counter, "lock_profile_failed_total",
         "1 if the lock profile could not be created, so that the server runs without one; \
             otherwise 0.";

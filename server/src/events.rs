@@ -67,10 +67,10 @@ events! {
     HandedOver, info, "handed_over", "another process serves now; finishing requests in flight";
     TookOver, info, "took_over", "took over from the running server";
     UpgradeFailed, error, "upgrade_failed", "another process did not take over; still serving";
-    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but could not name a file";
+    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but could not give a file its name";
     UpgradeWaits, info, "upgrade_waits", "waiting until an earlier process has left the cache";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
-    FewFiles, warn, "few_files", "the process may open too few files for the settings";
+    FewFiles, warn, "few_files", "the process is allowed to open too few files for its settings";
     WorkerStuck, error, "worker_stuck", "a worker is stuck: its event loop does not turn";
     WorkerRecovered, info, "worker_recovered", "a worker that was stuck runs again";
     NotPinned, warn, "not_pinned", "cannot pin a worker to its processor";
@@ -78,7 +78,7 @@ events! {
     ConnectionRefused, warn, "connection_refused", "closed a connection: a limit is reached";
     TlsRefused, debug, "tls_refused", "a TLS handshake failed";
     TlsFiles, warn, "tls_files", "a file for TLS needs attention";
-    CertificatesReplaced, info, "certificates_replaced", "uses changed certificate files";
+    CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
     TlsFailed, error, "tls_failed", "cannot renew the settings for TLS; the old ones stay";
     RequestRefused, debug, "request_refused", "refused a request, or its client broke it off";
@@ -99,7 +99,7 @@ events! {
     LogFailed, error, "log_failed", "cannot write the access log";
     LogReopened, info, "log_reopened", "opened the access log again";
     SignalIgnored, info, "signal_ignored", "ignored a signal";
-    PurgeBusy, error, "purge_busy", "a purge did not begin in time: nothing was purged";
+    PurgeBusy, error, "purge_busy", "a purge gave up because it waited too long for another purge";
     PurgeFailed, error, "purge_failed", "a purge failed, or stopped before its end";
     StoreUnswept, error, "store_unswept", "cannot tell which processes still use the cache";
     RunsAsRoot, warn, "runs_as_root", "the server runs as root";

@@ -187,16 +187,18 @@ impl Fault {
             Fault::ClientGone => "the client closed the connection",
             Fault::NoSite => "this server does not serve the requested host",
             Fault::OtherCertificates => {
-                "another certificate serves the requested host; open a connection for it"
+                "another certificate serves the requested host; open a new connection for this host"
             }
             Fault::Loop => "request loop: the origin forwards back to this server",
-            Fault::PurgeForbidden => "this address may not purge here",
+            Fault::PurgeForbidden => "this address is not allowed to purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
             Fault::PurgeElsewhere => {
                 "nothing was purged: a process with another cache is taking over; try again"
             }
-            Fault::PurgeBusy => "other purges did not finish in time; try again",
+            Fault::PurgeBusy => {
+                "the purge did not complete, because other purges did not finish in time; try again"
+            }
             Fault::OnlyIfCached => "no usable response is stored, and only-if-cached was requested",
             Fault::HitCut => "the cache reclaimed this response while it was being sent",
             Fault::GaveWay => {
@@ -205,7 +207,7 @@ impl Fault {
             Fault::Rules => "the header rules of this server made an invalid message",
             Fault::Internal => "an internal error of this server ended the request",
             Fault::OriginBusy => "all permitted connections to the origin are in use",
-            Fault::TunnelsFull => "this server has as many tunnels as it may; try again later",
+            Fault::TunnelsFull => "this server has reached its limit of tunnels; try again later",
             Fault::OriginName => "the origin's name has no address",
             Fault::OriginConnect => "no address of the origin accepted a connection",
             Fault::OriginConnectTimeout => "the origin did not accept a connection in time",

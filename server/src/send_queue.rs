@@ -110,7 +110,7 @@ impl SendQueue {
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.assign_text();
         let is_inside = mark.pieces <= self.pieces.len() && mark.text <= self.text.len();
-        assert!(is_inside, "a queue is truncated only to a mark of which no later byte was sent");
+        assert!(is_inside, "a queue is truncated only to a mark after which no byte was sent");
         self.pieces.truncate(mark.pieces);
         self.lent_count = self.pieces.iter().filter(|piece| piece.is_lent()).count();
         self.text.truncate(mark.text);

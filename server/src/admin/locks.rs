@@ -38,10 +38,16 @@ fn change(profile: &Profile, query: Option<&str>) -> Result<(), QueryError> {
         return Err(QueryError::new("on", "give one of on, off and reset"));
     }
     if sample.is_some_and(|sample| !on || !(1..=SAMPLE_MAX).contains(&sample)) {
-        return Err(QueryError::new("sample", "give sample with on, from 1 to 1000000000"));
+        return Err(QueryError::new(
+            "sample",
+            "give sample only together with on, as a number from 1 to 1000000000",
+        ));
     }
     if stacks.is_some_and(|stacks| !on || stacks > SAMPLE_MAX) {
-        return Err(QueryError::new("stacks", "give stacks with on, 0 to 1000000000"));
+        return Err(QueryError::new(
+            "stacks",
+            "give stacks only together with on, as a number from 0 to 1000000000",
+        ));
     }
     if stacks.is_some_and(|stacks| stacks > 0) && profile.plan().stacks == StackPlan::NONE {
         return Err(QueryError::new(
@@ -78,6 +84,7 @@ fn there(control: &Control) -> Option<&'static Profile> {
 }
 
 fn nothing(control: &Control) -> AdminResponse {
-    let why = control.lock_profile_fault().unwrap_or("raise lock_profile_size and restart");
+    let why =
+        control.lock_profile_fault().unwrap_or("raise lock_profile_size and restart the server");
     plain(StatusCode::NOT_FOUND, format!("no lock profile: {why}\n"))
 }

@@ -184,11 +184,11 @@ numbers! {
     counter "site_origin_bad_answers_total" bad_answers
         "Attempts for which the head of the answer was malformed or cut off.";
     counter "site_origin_ejections_total" ejections
-        "Times that the origin was left out.";
+        "Times that the origin failed and got no requests from a worker for a while.";
     gauge "site_origin_exchanges" exchanges
         "Exchanges with the origin that are in progress, for all sites together.";
     gauge "site_origin_ejected_workers" ejected
-        "Workers that send the origin no requests now.";
+        "Workers that currently send no requests to the origin.";
 }
 
 numbers! {
@@ -231,7 +231,7 @@ numbers! {
     gauge "cache_index_places" index_word_count
         "Largest number of responses, or parts of long responses, that the index can hold.";
     gauge "cache_flights" flight_count
-        "Fetches that other requests can follow.";
+        "Fetches in progress whose response other requests can share.";
     counter "cache_inserted_total" inserted
         "Responses inserted into the cache.";
     counter "cache_evicted_total" evicted
@@ -254,13 +254,14 @@ numbers! {
     counter "cache_not_stored_total" not_stored
         "Complete responses not stored because there was no room, or because of a purge.";
     counter "cache_outgrown_total" outgrown
-        "Bodies that grew too large while they arrived.";
+        "Bodies that became too large to store while they arrived.";
     counter "cache_readers_cut_total" readers_cut
         "Clients cut off because they fell too far behind an arriving response.";
     counter "cache_copied_out_total" copied_out
-        "Pieces of responses copied for slow clients so that their segment could be reclaimed.";
+        "Pieces of responses copied for slow clients, so that a segment could be reclaimed.";
     counter "cache_lent_lost_total" bodies_revoked
-        "Pieces that could not be copied for lack of memory; their connections were reset.";
+        "Pieces for slow clients that could not be copied for lack of memory; the connections of \
+         these clients were reset.";
     counter "cache_segments_repaired_total" repaired
         "Segments checked after the process that was writing to them died.";
     counter "cache_dropped_damaged_total" dropped_damaged

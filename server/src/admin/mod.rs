@@ -61,8 +61,10 @@ fn admit(
 ) -> Option<OpenConnection> {
     let (admitted, effect) = match open.admit() {
         Admission::Free(connection) => return Some(connection),
-        Admission::Displaced(connection) => (Some(connection), "closed the longest idle one"),
-        Admission::Full => (None, "refused a new one, because none is idle"),
+        Admission::Displaced(connection) => {
+            (Some(connection), "closed the connection that had been idle longest")
+        }
+        Admission::Full => (None, "refused a new connection, because none is idle"),
     };
     control.count(Counter::AdminCrowded, 1);
     if Event::AdminFull.is_wanted() && events.take() {

@@ -43,7 +43,7 @@ pub(super) async fn purge(
             PurgeOptions { is_soft: query.is_set("soft")?, is_dry_run: query.is_set("dry-run")? };
         let selections = match query.selects() {
             true if !request.body().is_end_stream() => {
-                let text = "cannot be combined with a URL in the body";
+                let text = "a request with a URL in its body cannot have these parameters";
                 return Err(QueryError::new("host, prefix or tag", text));
             }
             true => Some(control.with_config(|config| query.selections(config))?),

@@ -49,7 +49,8 @@ impl AdminQuery {
         for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let Some(name) = known.iter().find(|known| **known == name) else {
-                let text = format!("no such parameter; known: {}", known.join(", "));
+                let text =
+                    format!("there is no such parameter; the parameters are {}", known.join(", "));
                 return Err(QueryError::new(name, text));
             };
             let Some(value) = decode(value) else {
@@ -97,7 +98,7 @@ impl AdminQuery {
             (Some(_), Some(_)) => {
                 return Err(QueryError::new(
                     "host",
-                    "a prefix contains its host; give host or prefix",
+                    "a prefix already contains a host; give either host or prefix",
                 ));
             }
             (Some(host), None) => {
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!((query.is_set("soft"), query.number("limit")), (Ok(true), Ok(Some(7))));
         assert!(query.selects() && !parse("soft=1").expect("it is right").selects());
         for (query, argument, part) in [
-            ("tags=a", "tags", "known: host, prefix"),
+            ("tags=a", "tags", "the parameters are host, prefix"),
             ("Tag=a", "Tag", "no such"),
             ("tag=a&tag=b", "tag", "once"),
             ("tag=%", "tag", "percent"),

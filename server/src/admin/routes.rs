@@ -54,7 +54,7 @@ pub(super) async fn answer(
         ) => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
         (_, "/locks") => not_allowed("GET, POST"),
-        _ => plain(StatusCode::NOT_FOUND, "no such path; GET / lists all of them\n"),
+        _ => plain(StatusCode::NOT_FOUND, "no such path; GET / lists all paths\n"),
     }
 }
 

@@ -77,7 +77,8 @@ impl TraceQuery {
         let (host, path) = (query.text("host"), query.text("path"));
         let filter = match query.text("prefix") {
             Some(_) if host.is_some() || path.is_some() => {
-                let text = "a prefix contains host and path; give a prefix, or host and path";
+                let text = "a prefix already contains host and path; give either a prefix, or host \
+                            and path";
                 return Err(QueryError::new("prefix", text));
             }
             Some(url) => TraceFilter::of_url(url),
@@ -193,7 +194,7 @@ impl Drop for TraceStream {
         self.place = None;
         self.control.show_open_traces();
         let (sent, lost) = (self.sent_count, self.lost_count);
-        Event::TraceEnded.log(&format_args!("{sent} requests were sent, {lost} were lost"));
+        Event::TraceEnded.log(&format_args!("{sent} requests were shown, {lost} were not"));
     }
 }
 
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(query, TraceQuery { filter, limit: u64::MAX, is_json: false });
         for (query, argument, part) in [
             ("prefix=a.org", "prefix", "http://"),
-            ("prefix=http://a.org&host=a.org", "prefix", "give a prefix, or"),
+            ("prefix=http://a.org&host=a.org", "prefix", "give either a prefix, or"),
             ("host=a+b", "host", "HOST:PORT"),
             ("path=x", "path", "begins with /"),
             ("limit=x", "limit", "whole number"),

@@ -71,7 +71,7 @@ fn read_page(text: &str) -> Result<ErrorPage, String> {
     }
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let lines = TYPES.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
-    let (_, lines) = lines.ok_or("the name of a page ends in .html, .json or .txt")?;
+    let (_, lines) = lines.ok_or("the name of the file must end in .html, .json or .txt")?;
     let failed = |error| format!("the file cannot be read: {error}");
     // Opening a pipe would block until the pipe has a writer.
     if !path.metadata().map_err(failed)?.is_file() {

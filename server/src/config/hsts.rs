@@ -43,7 +43,9 @@ impl Readable for StrictTransportSecurity {
         }
         if !seen.contains(&"max-age") {
             let problem = setting.problem("has no `max-age`");
-            return Err(problem.hint("browsers ignore the field without it"));
+            return Err(
+                problem.hint("add max-age=SECONDS; browsers ignore the field without max-age")
+            );
         }
         Ok(StrictTransportSecurity(Some(value.join("; ").into())))
     }

@@ -60,7 +60,7 @@ impl Network {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
         };
-        let not_an_address = || "write an IP address without brackets and port".to_owned();
+        let not_an_address = || "write an IP address without brackets or a port".to_owned();
         let address: IpAddr = address.parse().map_err(|_| not_an_address())?;
         let bits_max: u8 = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
@@ -214,7 +214,7 @@ impl NamePatterns {
                 None => (text, false),
             };
             if name.contains('*') {
-                return Err(problem.hint("a * can only be the end of a name"));
+                return Err(problem.hint("a * is allowed only at the end of a name"));
             }
             match is_name(name) {
                 true => Ok(NamePattern { text: name.into(), is_prefix }),
@@ -311,9 +311,10 @@ impl Readable for TargetList {
             match FieldId::of(text.as_bytes()) {
                 FieldId::Other | FieldId::CdnCacheControl => {}
                 FieldId::CacheControl => {
-                    return Err(problem.hint("Cache-Control applies if no field of the list does"));
+                    return Err(problem
+                        .hint("leave Cache-Control out; it applies if no field of the list does"));
                 }
-                _ => return Err(problem.hint("this field has another meaning")),
+                _ => return Err(problem.hint("this field cannot contain cache directives")),
             }
         }
         Ok(TargetList::new(texts))

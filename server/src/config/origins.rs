@@ -88,7 +88,7 @@ impl Readable for Balance {
 fn refusal(members: &[OriginMember], member: &OriginMember) -> Option<ValueProblem> {
     let authority = &member.address.authority;
     if members.iter().any(|other| other.address.authority == *authority) {
-        let hint = "give it a larger `weight` instead";
+        let hint = "give this origin a larger `weight` instead";
         let problem = ORIGIN.problem(format_args!("repeats {authority:?}"));
         return Some(problem.hint(hint));
     }

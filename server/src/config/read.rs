@@ -113,7 +113,7 @@ fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (ProblemSpan,
     let before = file.line_before(span.start);
     let is_value = before.contains('=') && !before.trim_end().ends_with('"');
     let problem = match is_value {
-        true => problem.hint("put text in double quotes, also a number with a unit: \"64KiB\""),
+        true => problem.hint("put text in double quotes, and also a number with a unit: \"64KiB\""),
         false => problem,
     };
     (ProblemSpan::Span(span), problem)
@@ -348,7 +348,7 @@ fn cache_problem(
         CacheError::BudgetTooLarge { maximum_bytes } => {
             let most = kind_of("cache_size").show(maximum_bytes);
             ValueProblem::new("`cache_size` is too large")
-                .hint(format!("set it to {most:?} or less"))
+                .hint(format!("set `cache_size` to {most:?} or less"))
         }
         other => ValueProblem::new(format!("the cache's settings are invalid: {other}")),
     };

@@ -178,7 +178,7 @@ impl Route {
         let decoded = decode_prefix(path_prefix.as_bytes());
         Route {
             path_prefix: path_prefix.to_owned(),
-            decoded_prefix: decoded.expect("the reader refuses prefixes with several readings"),
+            decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
             settings,
             number: RouteNumber::default(),
             rule_set: 0,
@@ -257,7 +257,7 @@ fn check_host(host: &str) -> Result<(), String> {
         return Err("write the ASCII form of the name, which begins with xn--".to_owned());
     }
     if host.contains("://") || host.contains('/') {
-        return Err("write only the host name, without scheme and path".to_owned());
+        return Err("write only the host name, without a scheme or a path".to_owned());
     }
     if host.contains(':') {
         return Err("write only the host name, without port: the site is served on every port; \
@@ -346,7 +346,7 @@ pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String
         return Err(refused.hint(format!("write \"/{text}\"")));
     }
     if text.contains(['*', '?', '#']) {
-        return Err(refused.hint("write the beginning of a path, without patterns and query"));
+        return Err(refused.hint("write the beginning of a path, without patterns or a query"));
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(refused.hint("write the path percent-encoded, as it appears in a request"));

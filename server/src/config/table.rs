@@ -103,7 +103,7 @@ settings! {
         doc: "Address and port that clients connect to.",
         kind: SettingKind::Text { hint: "IP:PORT", expected: "an IP address and a port" },
         reloads: false,
-        reason: "A server that is only being tried out is not open to the network.",
+        reason: "A server that is only being tried out must not be open to the network.",
     }
     listen_tls: TlsAddresses = "" {
         doc: "Addresses and ports for clients with TLS; see [tls.md](tls.md). Every site needs a \
@@ -173,7 +173,7 @@ settings! {
             variable is not set.",
         kind: SettingKind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
-        reason: "It is created with mode 0700 and must belong to the user.",
+        reason: "The directory is created with mode 0700 and must belong to the server's user.",
     }
     workers: usize = "0" {
         doc: "Number of workers: threads that serve, each pinned to a processor; 0: one worker for \
@@ -196,7 +196,7 @@ settings! {
             ends with the process. A second server on the same directory is refused.",
         kind: SettingKind::Text { hint: "DIR", expected: "none or a directory" },
         reloads: false,
-        reason: "It is created with mode 0700 and must belong to the user.",
+        reason: "The directory is created with mode 0700 and must belong to the server's user.",
     }
     cache_record_bytes: u32 = "1KiB" {
         doc: "Expected mean size of a stored response, including its key and head.",
@@ -381,7 +381,7 @@ settings! {
             enough, the client gets 504.",
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
-        reason: "Longer than slow pages take, shorter than people wait.",
+        reason: "Most slow pages take less time than this, and few people wait for longer.",
     }
     origin_idle_ms_max: u32 = "30s" {
         doc: "Longest pause within the body of the origin's response; after a longer pause the \
@@ -432,7 +432,8 @@ settings! {
             behind one address.",
     }
     tunnel_idle_ms_max: u32 = "10m" {
-        doc: "Longest time without a byte in either direction of a tunnel; then it is closed.",
+        doc: "Longest time without a byte in either direction of a tunnel; then the tunnel is \
+            closed.",
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "A client that has vanished never closes its tunnel. Applications that stay \
@@ -785,7 +786,7 @@ settings! {
             lags behind this rate by more than ten seconds of waiting passes through. 0: no limit.",
         kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
-        reason: "A body that arrives holds memory that other responses need to be stored.",
+        reason: "An arriving body holds memory in which other responses could be stored.",
     }
     fill_ms_max: u32 = "10m" {
         doc: "Longest time that a body may take to arrive from the origin if it is to be stored.",
@@ -900,7 +901,7 @@ settings! {
                 or .txt, such as [\"502=/etc/forebay/502.html\"]",
         },
         reloads: true,
-        reason: "The text of a fault is for operators; users of a site expect its own page.",
+        reason: "The text of a fault is for operators; users of a site expect a page of the site.",
     }
     origin_error_pages: ErrorPages = "" {
         doc: "Files with the bodies that clients get in place of the origin's error responses, by \
@@ -1033,7 +1034,7 @@ pub(crate) const NAME: Setting = Setting {
     reloads: true,
     doc: "Name of the site in logs and in the cache; after a change of the name, the cache has no \
         responses for the site.",
-    reason: "It is part of the key of each stored response.",
+    reason: "The name is part of the key of each stored response.",
 };
 
 /// The setting `names` of a site.
@@ -1087,7 +1088,7 @@ pub(crate) const WEIGHT: Setting = Setting {
     scope: SettingScope::Site,
     reloads: true,
     doc: "The origin's share of the requests, relative to the other origins.",
-    reason: "To give an origin no requests, leave it out.",
+    reason: "To give an origin no requests, leave the origin out.",
 };
 
 /// The setting `backup` of an origin.
@@ -1098,7 +1099,7 @@ pub(crate) const BACKUP: Setting = Setting {
     scope: SettingScope::Site,
     reloads: true,
     doc: "Whether the origin gets requests only while no other origin can take them.",
-    reason: "A spare may be slow or far away.",
+    reason: "A spare origin may be slow or far away.",
 };
 
 /// The setting `path_prefix` of a route.

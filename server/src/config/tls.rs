@@ -122,7 +122,7 @@ impl Readable for FileList {
             return Err(setting.problem(format_args!("has more than {CERTIFICATES_MAX} files")));
         }
         if texts.iter().any(|text| text.is_empty()) {
-            return Err(setting.problem("has an empty name"));
+            return Err(setting.problem("contains an empty file name"));
         }
         Ok(FileList(texts.into_iter().map(PathBuf::from).collect()))
     }
@@ -163,7 +163,7 @@ impl Reader<'_> {
             (Some(cert_at), Some(key_at)) => (cert_at, key_at),
         };
         if certs.len() != keys.len() {
-            let text = format!("{} certificates have {} keys", certs.len(), keys.len());
+            let text = format!("{} certificates are named, but {} keys", certs.len(), keys.len());
             let problem = ValueProblem::new(text).hint("name one key for each certificate");
             self.problem(key_at, problem);
             return None;
@@ -229,7 +229,7 @@ pub(super) fn read_chain(
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let chain = chain.map_err(|error| unusable(path, error))?;
     let Some(first) = chain.first() else {
-        return Err(unusable(path, "there is no certificate in it")
+        return Err(unusable(path, "the file contains no certificate")
             .hint("a PEM file has a line -----BEGIN CERTIFICATE-----"));
     };
     let now = clock::unix_seconds();
@@ -265,7 +265,7 @@ pub(super) fn read_key(
             match is_encrypted {
                 true => unusable(path, "the private key is encrypted")
                     .hint("decrypt it with `openssl pkey`"),
-                false => unusable(path, "there is no private key in it")
+                false => unusable(path, "the file contains no private key")
                     .hint("a PEM file has a line -----BEGIN PRIVATE KEY-----"),
             }
         }
@@ -283,9 +283,10 @@ pub(super) fn check_pair(
     let provider = aws_lc_rs::default_provider();
     let pair = CertifiedKey::from_der(chain.to_vec(), key.clone_key(), &provider);
     pair.map(drop).map_err(|error| match error {
-        TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-            unusable(key_path, format_args!("the key is not that of {}", cert_path.display()))
-        }
+        TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable(
+            key_path,
+            format_args!("the key does not belong to the certificate in {}", cert_path.display()),
+        ),
         TlsError::InvalidCertificate(error) => {
             unusable(cert_path, format_args!("the certificate is malformed: {error:?}"))
         }
@@ -305,7 +306,7 @@ fn read_pem(path: &Path) -> Result<(Vec<u8>, Metadata), ValueProblem> {
     let mut text = Vec::new();
     file.take(CERTIFICATE_BYTES_MAX as u64 + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() > CERTIFICATE_BYTES_MAX {
-        let why = format!("it is larger than {CERTIFICATE_BYTES_MAX} bytes");
+        let why = format!("the file is larger than {CERTIFICATE_BYTES_MAX} bytes");
         return Err(unusable(path, why));
     }
     Ok((text, metadata))

@@ -202,7 +202,7 @@ impl Readable for AccessLog {
             "-" => Ok(AccessLog::Stdout),
             text @ ("on" | "true" | "false" | "stdout" | "stderr") => Err(setting
                 .problem(format_args!("cannot be {text:?}"))
-                .hint("for a file of that name write \"./\" in front")),
+                .hint("for a file of this name, write \"./\" in front")),
             path => Ok(AccessLog::File(path.into())),
         }
     }

@@ -376,7 +376,8 @@ impl Control {
         self.count(Counter::EventsLost, losses.new);
         if losses.to_report > 0 {
             let lost = losses.to_report;
-            Event::EventsLost.log(&format_args!("{lost} events since the last such line"));
+            Event::EventsLost
+                .log(&format_args!("{lost} events were lost since the last line of this kind"));
         }
     }
 

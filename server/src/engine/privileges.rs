@@ -22,7 +22,8 @@ pub fn restrict_privileges() {
 pub(super) fn warn_of_root() {
     LOGGED.call_once(|| {
         if rustix::process::geteuid().is_root() {
-            Event::RunsAsRoot.log(&"use a user of its own, with CAP_NET_BIND_SERVICE if needed");
+            Event::RunsAsRoot
+                .log(&"use a separate user, with CAP_NET_BIND_SERVICE for ports below 1024");
         }
     });
 }

@@ -38,7 +38,7 @@ impl fmt::Display for ReloadError {
         match self {
             ReloadError::Config(errors) => errors.fmt(f),
             ReloadError::NeedsRestart(names) => {
-                write!(f, "needs a restart to change: {}", names.join(", "))
+                write!(f, "these settings change only with a restart: {}", names.join(", "))
             }
             ReloadError::Tls(why) => write!(f, "cannot use TLS: {why}"),
             ReloadError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
@@ -66,9 +66,10 @@ impl Control {
         self.hosts.retain(&self.config.borrow().sites);
         self.count(Counter::Reloads, 1);
         match stuck.is_empty() {
-            true => Event::Reloaded.log(&"every worker uses it"),
+            true => Event::Reloaded.log(&"every worker uses the new configuration"),
             false => {
-                Event::Reloaded.log(&format_args!("{stuck}; the other workers use it"));
+                Event::Reloaded
+                    .log(&format_args!("{stuck}; the other workers use the new configuration"));
             }
         }
         Ok(stuck)
@@ -160,7 +161,9 @@ impl Control {
                 Event::LogReopened.log(&"SIGUSR1");
             }
             Err(error) => {
-                Event::LogFailed.log(&format_args!("the old file stays in use: {error}"));
+                Event::LogFailed.log(&format_args!(
+                    "the log cannot be opened again, so the old file stays in use: {error}"
+                ));
             }
         }
     }

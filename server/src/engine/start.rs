@@ -374,7 +374,7 @@ impl PreparedServer {
         }
         control.count(Counter::Upgrades, totals.upgrades + 1);
         control.count(Counter::UpgradesFailed, totals.upgrades_failed);
-        Event::TookOver.log(&format_args!("{} times since the first start", totals.upgrades + 1));
+        Event::TookOver.log(&format_args!("upgrade {} since the first start", totals.upgrades + 1));
         running
     }
 }
@@ -448,22 +448,28 @@ impl Running {
 fn tell_opened(opened: &Opened) {
     let why = match opened {
         Opened::Created => return Event::CacheOpened.log(&"created empty"),
-        Opened::Attached => return Event::CacheOpened.log(&"found, with its content"),
+        Opened::Attached => return Event::CacheOpened.log(&"the cache was found with its content"),
         Opened::Replaced { why } => why,
     };
     match why {
-        ReplacedWhy::OtherBoot => Event::CacheReplaced.log(&"it was created before the last boot"),
+        ReplacedWhy::OtherBoot => {
+            Event::CacheReplaced.log(&"the cache was created before the last boot")
+        }
         ReplacedWhy::OtherLayout { found } => {
-            Event::CacheReplaced.log(&format_args!("it has layout version {found}"));
+            Event::CacheReplaced.log(&format_args!(
+                "the cache has layout version {found}, which this program cannot read"
+            ));
         }
         ReplacedWhy::OtherPlan => {
-            Event::CacheReplaced.log(&"it was created for another size or number of workers");
+            Event::CacheReplaced
+                .log(&"the cache was created for another size or number of workers");
         }
         ReplacedWhy::Damaged { what, kept } => Event::CacheReplaced.log(&format_args!(
-            "it is damaged ({what}); {}",
-            kept.as_ref().map_or("removed, because there was no room for it".to_owned(), |path| {
-                format!("kept as {}", path.display())
-            })
+            "the cache is damaged ({what}); {}",
+            kept.as_ref().map_or(
+                "the old file was removed, because there was no room for it".to_owned(),
+                |path| format!("the old file was kept as {}", path.display())
+            )
         )),
     }
 }

@@ -340,7 +340,7 @@ fn key_facts(key: &[u8], literal: &Request<'_>, request: &Request<'_>) -> Option
         (has_changed(FieldId::Cookie), "some cookies are left out (keep_cookies)"),
         (
             has_changed(FieldId::AcceptLanguage),
-            "Accept-Language has the best of the route's languages (languages)",
+            "Accept-Language is reduced to the best of the route's languages (languages)",
         ),
     ];
     let changes = changes.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text);

@@ -33,7 +33,9 @@ pub(super) fn lifetime_facts(
         present,
         sum: match shorter_s {
             None | Some(0) => sum,
-            Some(shorter_s) => format!("{sum}, less {shorter_s} s by freshness_jitter_percent"),
+            Some(shorter_s) => {
+                format!("{sum}, less {shorter_s} s because of freshness_jitter_percent")
+            }
         },
         is_present: shorter_s.is_some_and(|shorter_s| shorter_s <= jitter_s_max),
     }

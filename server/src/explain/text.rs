@@ -56,17 +56,19 @@ impl Explanation {
             lines.add("route", &site.path_prefix);
         }
         if !self.steps.other_sites.is_empty() {
-            lines.add("sites", "none serves this host");
+            lines.add("sites", "no site serves this host");
             self.steps.other_sites.iter().for_each(|site| lines.add("", site));
         }
         let rules = &self.steps.rules;
         match (rules.ran, &rules.url) {
             (false, _) => lines.add("rules", "no rules run before the lookup"),
-            (true, Some(url)) => lines.add("rules", format_args!("they change the URL to {url}")),
-            (true, None) => lines.add("rules", "they do not change the URL"),
+            (true, Some(url)) => {
+                lines.add("rules", format_args!("the rules change the URL to {url}"))
+            }
+            (true, None) => lines.add("rules", "the rules do not change the URL"),
         }
         if rules.changes_fields {
-            lines.add("", "they change fields of the request");
+            lines.add("", "the rules change fields of the request");
         }
         if let Some(key) = &self.steps.key {
             lines.add("key", format_args!("{} in site {}", key.key.url, key.key.site));
@@ -105,7 +107,7 @@ fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
     }
     if let Some(purge) = &stored.purge {
         let covered = &purge.covered;
-        lines.add("purge", format_args!("the last one that may cover the key was of {covered}"));
+        lines.add("purge", format_args!("the last purge that may cover this key was of {covered}"));
         if purge.later > 0 {
             lines.add("", format_args!("purges of other keys since: {}", purge.later));
         }
@@ -133,7 +135,7 @@ fn write_variants(lines: &mut Lines, vary: &VaryFacts) {
         let differing = vary.differing(variant);
         let text = match differing.is_empty() {
             true if variant.is_selected => "selected".to_owned(),
-            true => "matches, but a later one is selected".to_owned(),
+            true => "matches, but a later variant is selected".to_owned(),
             false => format!("differs in {}", differing.join(", ")),
         };
         lines.add("", format_args!("stored: {} ({text})", values(&variant.values)));
@@ -148,7 +150,10 @@ fn write_freshness(lines: &mut Lines, selected: &ResponseFacts) {
         false => {
             let text = "calculated with other settings when the response was stored or validated";
             lines.add("lifetime", format_args!("{} s: {text}", meta.lifetime_s));
-            lines.add("", format_args!("now it would be {} s: {sum} ({section})", present.seconds));
+            lines.add(
+                "",
+                format_args!("now the lifetime would be {} s: {sum} ({section})", present.seconds),
+            );
         }
     }
     let (age, initial) = (selected.age_s, meta.initial_age_s);
@@ -167,7 +172,10 @@ fn write_freshness(lines: &mut Lines, selected: &ResponseFacts) {
         lines.add("", "a soft purge or a HEAD has made the response stale before its time");
     }
     if !selected.meta.can_validate() {
-        lines.add("", "the origin cannot confirm it: it has no ETag and no Last-Modified");
+        lines.add(
+            "",
+            "the origin cannot confirm the response, which has no ETag and no Last-Modified",
+        );
     }
 }
 
@@ -221,9 +229,12 @@ impl Display for AnswerKind {
                 out.write_str("the origin is asked; the answer is stored if its fields allow it")
             }
             AnswerKind::FetchPart => out.write_str(
-                "the origin is asked for the missing part; it is stored if its fields allow it",
+                "the origin is asked for the missing part, which is stored if the answer's fields \
+                 allow it",
             ),
-            AnswerKind::Follow => out.write_str("another request is fetching it; this one waits"),
+            AnswerKind::Follow => {
+                out.write_str("another request is fetching the response; this request waits")
+            }
             AnswerKind::Declined { left_ms } => write!(
                 out,
                 "the origin is asked for this request alone, because an answer was not stored; \

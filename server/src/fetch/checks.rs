@@ -146,7 +146,10 @@ impl CheckRun {
         if is_new {
             self.worker.count(Counter::OriginEjections);
             self.worker.origins.group(site).counts(origin).note_ejected();
-            let detail = format_args!("{}: {failure}; until a check passes", origin.authority);
+            let detail = format_args!(
+                "{}: {failure}; the origin gets no requests until a check passes",
+                origin.authority
+            );
             self.worker.event(Event::OriginDown, &detail);
         }
     }

@@ -152,7 +152,10 @@ impl<'a> Exchange<'a> {
         if let Some(for_ms) = ejected {
             self.worker().count(Counter::OriginEjections);
             counts.note_ejected();
-            let detail = format_args!("{authority}: {}; for {for_ms} ms", fault.reason());
+            let detail = format_args!(
+                "{authority}: {}; the origin gets no requests for {for_ms} ms",
+                fault.reason()
+            );
             self.worker().event(Event::OriginDown, &detail);
         }
     }

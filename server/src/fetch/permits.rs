@@ -100,7 +100,7 @@ impl PermitState {
             share.held += 1;
             share.waiting.pop_first()
         });
-        let (_, request) = request.expect("a network with a rank has a request that waits");
+        let (_, request) = request.expect("a network with a rank has a waiting request");
         Some((network, request))
     }
 }
@@ -140,7 +140,7 @@ impl Permits {
             (arrival, granted)
         };
         let waiting = WaitingRequest { permits: self, network, arrival };
-        let permit = granted.await.expect("a request that waits is dropped by itself alone");
+        let permit = granted.await.expect("only a waiting request drops itself");
         drop(waiting);
         permit
     }

@@ -130,7 +130,9 @@ fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<Respon
         http::Version::HTTP_10 => Version::Http10,
         http::Version::HTTP_11 => Version::Http11,
         _ => {
-            return Err(Fault::OriginAnswer("the origin answers in another version of HTTP"));
+            return Err(Fault::OriginAnswer(
+                "the origin answers in a version of HTTP other than 1.0 and 1.1",
+            ));
         }
     };
     let lines = lines(response.headers());

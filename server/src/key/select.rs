@@ -128,7 +128,7 @@ pub(crate) fn site_prefix(name: &str) -> Vec<u8> {
 }
 
 fn named<'c>(config: &'c Config, name: &str) -> Result<&'c Site, &'static str> {
-    config.sites.iter().find(|site| site.name == name).ok_or("there is no site of this name")
+    config.sites.iter().find(|site| site.name == name).ok_or("there is no site with this name")
 }
 
 /// Returns the site with the given name, or else all sites that can have keys of these hosts.
@@ -274,7 +274,7 @@ mod tests {
             url_prefixes(&config, b"http://a.org/", Some("c")),
             site_prefixes(&config, Some("c")),
         ] {
-            assert_eq!(prefixes, Err("there is no site of this name"));
+            assert_eq!(prefixes, Err("there is no site with this name"));
         }
     }
 

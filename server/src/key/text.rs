@@ -39,9 +39,9 @@ impl fmt::Display for DamagedKey<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.and_then(KeyText::of) {
             Some(KeyText { site, url }) => write!(out, "site {site}, {url}"),
-            None => {
-                out.write_str("of an unknown URL: its key is damaged or it is a part of a body")
-            }
+            None => out.write_str(
+                "URL unknown: the record's key is damaged, or the record is a part of a body",
+            ),
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn split_url(url: &[u8]) -> Result<SplitUrl<'_>, &'static str> {
     let path_query = match path_query {
         b"" => b"/",
         path if is_path_query(path) => path,
-        _ => return Err("the URL's path has bytes that a request can't have"),
+        _ => return Err("the URL's path has bytes that a request cannot have"),
     };
     Ok(SplitUrl { scheme, authority, path_query })
 }

@@ -69,7 +69,7 @@ impl Readable for KeyFields {
             let id = FieldId::of(name.as_bytes());
             match HeaderName::try_from(name) {
                 Err(_) => Err("write the name of a field"),
-                Ok(_) if id == FieldId::Host => Err("the host is in each key"),
+                Ok(_) if id == FieldId::Host => Err("leave Host out; every key contains the host"),
                 Ok(_) if [CONDITIONS, REWRITTEN, HOP_BY_HOP].iter().any(|set| set.contains(id)) => {
                     Err("the origin does not get this field as the client sends it")
                 }

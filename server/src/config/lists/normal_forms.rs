@@ -44,7 +44,7 @@ impl Readable for ParameterNames {
         let named: Vec<_> = texts.into_iter().filter(|text| *text != "*").collect();
         if is_all && !named.is_empty() {
             return Err(setting
-                .problem("has more elements beside \"*\"")
+                .problem("has other elements besides \"*\"")
                 .hint("\"*\" covers all names; leave the others out"));
         }
         Ok(ParameterNames { names: NamePatterns::of(named, setting, is_name)?, is_all })

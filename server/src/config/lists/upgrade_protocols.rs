@@ -45,7 +45,9 @@ impl Readable for UpgradeProtocols {
                 return Err(problem().hint("write \"websocket\""));
             }
             if !is_token(protocol) || !is_token(version) {
-                return Err(problem().hint("write the name of a protocol, as in Upgrade"));
+                return Err(
+                    problem().hint("write a protocol as in the field Upgrade, such as websocket")
+                );
             }
             if protocols.iter().any(|earlier| **earlier == *name) {
                 return Err(problem().hint("the protocol is already in the list"));

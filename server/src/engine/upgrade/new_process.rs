@@ -76,7 +76,9 @@ impl fmt::Display for UpgradeError {
             UpgradeError::NotOurUser(path) => {
                 write!(f, "the server at {} runs as another user", path.display())
             }
-            UpgradeError::Refused(why) => write!(f, "the running server refuses: {why}"),
+            UpgradeError::Refused(why) => {
+                write!(f, "the running server refuses the upgrade: {why}")
+            }
             UpgradeError::Gone => f.write_str("the running server ended before it handed over"),
             UpgradeError::TimedOut => f.write_str(
                 "the running server does not answer in time; another upgrade may be in progress",

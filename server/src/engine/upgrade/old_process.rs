@@ -58,7 +58,7 @@ impl fmt::Display for HandoverError {
         match self {
             HandoverError::Nothing => f.write_str("the connecting process sent no message"),
             HandoverError::Refused(why) => f.write_str(why),
-            HandoverError::Declined(why) => write!(f, "the new process: {why}"),
+            HandoverError::Declined(why) => write!(f, "the new process gave up: {why}"),
             HandoverError::Gone => f.write_str("the new process ended before it was ready"),
             HandoverError::Garbled => f.write_str("the connecting process is not a Forebay server"),
             HandoverError::Io(error) => error.fmt(f),
@@ -228,7 +228,8 @@ fn objection(hello: &Hello, address: SocketAddr, cache_dir: OwnCacheDir) -> Opti
         (CacheDirId::Is(_) | CacheDirId::Absent, OwnCacheDir::Deleted) => true,
         _ => false,
     };
-    (!is_same).then(|| "this server has another `cache_dir`".to_owned())
+    (!is_same)
+        .then(|| "the `cache_dir` of this server differs from that of the new process".to_owned())
 }
 
 async fn offer(

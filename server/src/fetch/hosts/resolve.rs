@@ -135,8 +135,8 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
         let authority = &origin.authority;
         let step = own.hosts.step(authority, terms, clock::monotonic_ms());
         let what_now = match step {
-            Step::Use { .. } => "its last addresses stay in use",
-            _ => "it has no addresses",
+            Step::Use { .. } => "the last known addresses stay in use",
+            _ => "no addresses are known",
         };
         own.event(Event::OriginUnresolved, &format_args!("{authority}: {error}; {what_now}"));
     });
@@ -173,7 +173,7 @@ async fn resolve_on_a_thread(
 pub(in crate::fetch) fn note_failed(worker: &Worker, origin: &OriginAddress, address: SocketAddr) {
     worker.count(Counter::OriginAddressErrors);
     if worker.hosts.put_last(&origin.authority, address, clock::monotonic_ms()) {
-        let detail = format_args!("{}: {address} is tried last", origin.authority);
+        let detail = format_args!("{}: from now on {address} is tried last", origin.authority);
         worker.event(Event::OriginAddressFailed, &detail);
     }
 }
