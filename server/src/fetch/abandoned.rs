@@ -15,8 +15,8 @@ use crate::accept::ClientNetwork;
 use crate::counters::Counter;
 use crate::worker::Worker;
 
-/// The abandoned fetches of one worker, by the network of the client that started each. The oldest
-/// is first.
+/// The abandoned fetches of one worker, grouped by the network of the client that started them. In
+/// each group the oldest fetch is first.
 #[derive(Debug, Default)]
 pub(crate) struct AbandonedFetches {
     by_network: RefCell<HashMap<ClientNetwork, VecDeque<Rc<WatchedFetch>>>>,
@@ -42,7 +42,7 @@ impl WatchedFetch {
 
 impl AbandonedFetches {
     /// Adds a fetch. If its network then has more than `count_max` abandoned fetches, stops the
-    /// oldest. Fetches whose clients were served without the body are the last to be stopped.
+    /// oldest. Fetches that have answered a client which needed no body are the last to be stopped.
     fn add(&self, fetch: &Rc<WatchedFetch>, count_max: usize) {
         let mut by_network = self.by_network.borrow_mut();
         let listed = by_network.entry(fetch.network).or_default();
@@ -52,7 +52,7 @@ impl AbandonedFetches {
             let index = listed.iter().position(|fetch| !fetch.followers.was_served());
             let Some(oldest) = listed.remove(index.unwrap_or(0)) else { break };
             oldest.is_listed.set(false);
-            // If clients have joined the fetch since, it continues, and is watched again.
+            // If clients have joined the fetch in the meantime, it continues and is watched again.
             oldest.is_stopped.set(oldest.followers.withdraw());
             oldest.wake();
         }
@@ -84,8 +84,8 @@ pin_project! {
     }
 }
 
-/// Runs `fetch`, which owns the leader of `followers`, to its end. Stops it early if all its
-/// clients have left and their network has then abandoned too many later fetches.
+/// Runs `fetch`, which owns the leader of `followers`, to its end. Stops the fetch early if all of
+/// its clients have left, and their network has since abandoned too many other fetches.
 pub(super) fn run_while_wanted<F: Future<Output = ()>>(
     worker: Rc<Worker>,
     network: ClientNetwork,

@@ -41,7 +41,7 @@ pub(crate) struct OriginAnswer {
 }
 
 impl OriginAnswer {
-    /// Returns the time at which the response was received, and the response's age at that time.
+    /// Returns the time at which the response was received, and how old the response was then.
     pub(super) fn timing(&self) -> ResponseTiming {
         ResponseTiming::new(self.head.block.fields(), self.request_time, self.response_time)
     }
@@ -68,9 +68,9 @@ pub(crate) struct OriginBody {
     /// The connection and its permit, which return to the pool at the end of the body.
     pub(super) permit: Option<ConnectionPermit>,
     pub(super) idle_ms_max: u64,
-    /// Whether to report a fault if more bytes follow the body.
+    /// Whether bytes beyond the end of the body are reported as a fault.
     pub(super) refuses_excess: bool,
-    /// The number of bytes that are still passed on before the body is cut.
+    /// The number of bytes that may still be passed on; the rest of the body is cut off.
     pub(super) left_bytes: u64,
 }
 
@@ -84,15 +84,15 @@ pub(super) struct ConnectionPermit {
 }
 
 /// The pool that issued the permit of a response body, and the client network that holds the
-/// permit; `None` at the end of the body.
+/// permit. `None` once the body has ended.
 pub(crate) struct PermittedBy(Option<(Rc<OriginPool>, ClientNetwork)>);
 
 impl PermittedBy {
     /// Runs `work`, which waits for a client. `moved` returns the number of bytes that the client
-    /// has taken.
+    /// has taken so far.
     ///
     /// # Errors
-    /// The client took few bytes for some time, and another request waited for the permit.
+    /// The client was slow for some time, and another request waited for the permit.
     pub(crate) async fn holding<T>(
         &self,
         work: impl Future<Output = T>,
@@ -107,7 +107,7 @@ impl PermittedBy {
     /// Runs `sending`, which writes to a client.
     ///
     /// # Errors
-    /// The errors of `sending`, or [`Fault::GaveWay`]: the client took no bytes for some time, and
+    /// The errors of `sending`, or [`Fault::GaveWay`] if the client was slow for some time, and
     /// another request waited for the permit.
     pub(crate) async fn sending<T>(
         &self,
@@ -120,8 +120,8 @@ impl PermittedBy {
 }
 
 impl OriginBody {
-    /// Returns the pool that issued the body's permit, and the network that holds it; neither at
-    /// the end of the body.
+    /// Returns the pool that issued the body's permit, and the network that holds the permit. Both
+    /// are absent once the body has ended.
     pub(crate) fn permitted_by(&self) -> PermittedBy {
         let permit = self.permit.as_ref();
         PermittedBy(permit.map(|permit| (Rc::clone(&permit.pool), permit.exchange.network())))
@@ -135,9 +135,9 @@ impl OriginBody {
     /// Returns the next piece.
     ///
     /// # Errors
-    /// The origin stopped sending, closed the connection too early, or sent invalid framing; or it
-    /// sent more than it announced, and the settings refuse that. In each case the earlier pieces
-    /// are not a whole body.
+    /// The origin stopped sending, closed the connection too early or sent invalid framing, or it
+    /// sent more than it announced and the settings refuse that. In each case the pieces that were
+    /// returned earlier are not a whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
@@ -199,9 +199,9 @@ impl OriginBody {
 
     fn end(&mut self, trailers: Option<FieldBlock>) -> Result<OriginPart, Fault> {
         if let Some(permit) = self.permit.take() {
-            // The task that drives the connection reads past the end of this body before the end
-            // is returned here, so it has already seen further bytes of the same read. The pool
-            // refuses a connection with such bytes.
+            // Before hyper returns the end of this body here, its connection task has read past
+            // that end, so it has already seen any further bytes of the same read. The pool refuses
+            // a connection with such bytes.
             if self.refuses_excess && permit.connection.link.unasked() {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }

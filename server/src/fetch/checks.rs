@@ -1,5 +1,5 @@
-//! Active health checks: each worker asks the origins of a site from time to time, and leaves an
-//! origin out that fails, as after failures of requests.
+//! Active health checks: each worker periodically sends a request to every origin of a site. An
+//! origin whose checks fail is ejected, as it is after failed requests.
 
 use std::fmt;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::limits::HEALTH_CHECKS_MAX;
 use crate::worker::Worker;
 
-/// Starts the checks that are due. A check that finds too many others in progress is late.
+/// Starts the checks that are due. If too many checks are in progress, those of a site start later.
 pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
     if worker.draining() {
         return;
@@ -93,7 +93,7 @@ impl CheckRun {
         }
     }
 
-    /// Sends the request of the check on a connection of its own.
+    /// Sends the request of the check on a new connection, and compares the status of the response.
     async fn ask(&self, origin: &OriginAddress, check: &HealthCheck) -> Result<(), CheckFailure> {
         let connected = connect(&self.worker, origin, (&self.config.server, false)).await;
         let mut connection =
@@ -140,7 +140,7 @@ impl CheckRun {
             return;
         }
         let (now_ms, out_ms) = (clock::monotonic_ms(), check.interval_ms + check.timeout_ms);
-        // A second more, because checks start once a second.
+        // One second is added, because due checks are started only once a second.
         let is_new =
             health.ejection.note_check_failed(now_ms, unreachable.is_some(), out_ms + 1000);
         if is_new {

@@ -29,9 +29,9 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
-    /// Returns the index of the chosen origin; `None` if all have been tried. A backup is chosen
-    /// only if no other origin is available. If all origins are ejected, returns the one whose
-    /// ejection ends first.
+    /// Returns the index of the chosen origin; `None` if all origins have been tried. A backup is
+    /// chosen only if no other origin is available. If all origins are ejected, returns the origin
+    /// whose ejection ends first.
     pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
         let usable = |is_backup| {
             let takes = move |candidate: &Candidate| {
@@ -69,8 +69,8 @@ impl Chooser {
     }
 }
 
-/// Returns the origin whose turn it is. The multiples of the golden ratio divide a circle so evenly
-/// that each origin gets its share of any few turns.
+/// Returns the origin whose turn it is. The multiples of the golden ratio divide a circle evenly,
+/// so each origin gets its share of the turns even over a few turns.
 fn in_turn(candidates: &[Candidate], tier: &[usize], turn: u64) -> Option<usize> {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let total: u64 = tier.iter().map(|index| candidates[*index].weight).sum();
@@ -89,20 +89,21 @@ fn in_turn(candidates: &[Candidate], tier: &[usize], turn: u64) -> Option<usize>
 /// score does not depend on the other origins, so if one fails, only its own URLs move.
 fn score(candidate: Candidate, url_hash: u64) -> f64 {
     let hash = mixed(candidate.hash ^ url_hash);
-    // 53 bits, all of which a float can hold; never 0.
+    // The 53 upper bits, which a float holds exactly. The half that is added keeps the share above
+    // 0.
     let share = ((hash >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     -share.ln() / candidate.weight as f64
 }
 
-/// Mixes all bits (the finaliser of SplitMix64).
+/// Mixes all bits of `value` (the finaliser of SplitMix64).
 fn mixed(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     value ^ (value >> 31)
 }
 
-/// Returns a hash of the concatenated parts (FNV-1a, mixed). It is the same in all workers and
-/// servers.
+/// Returns a hash of the concatenated parts (FNV-1a, then mixed). All workers and all servers
+/// compute the same hash.
 pub(super) fn hash_of<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let bytes = parts.into_iter().flatten();
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);

@@ -18,7 +18,7 @@ pub(super) fn is_evaluated(reason: ForwardReason) -> bool {
     !matches!(reason, ForwardReason::Bypass | ForwardReason::Method)
 }
 
-/// Turns a response into a 304 if the client's preconditions say that it has the response already.
+/// Turns the response into a 304 if the client's preconditions say that the client already has it.
 pub(super) fn evaluate<'t>(
     transaction: &Transaction<'t>,
     response: Box<StreamedResponse<'t>>,

@@ -43,7 +43,8 @@ pub(super) struct Connection {
     pub(super) link: Rc<Link>,
     /// The addresses of both ends, if the system knows them.
     pub(super) ends: Option<OriginEnds>,
-    /// Gives the bare connection once it has switched to another protocol, if that is possible.
+    /// Receives the bare connection once it has switched to another protocol; `None` if this
+    /// connection cannot switch.
     pub(super) switched: Option<oneshot::Receiver<OriginTunnel>>,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Connection {
 #[derive(Debug)]
 pub(super) struct ConnectFailure {
     pub(super) fault: Fault,
-    /// The last address that was tried, and the system's error with its number.
+    /// The last address that was tried, and the system's error with its error number.
     pub(super) cause: Option<String>,
 }
 
@@ -61,8 +62,8 @@ impl From<Fault> for ConnectFailure {
     }
 }
 
-/// Opens a connection to `origin`. If `is_switchable`, it takes one request only, and may switch to
-/// another protocol.
+/// Opens a connection to `origin`. If `is_switchable`, the connection takes only one request, and
+/// may switch to another protocol.
 ///
 /// # Errors
 /// The name has no address, no address accepts the connection, or connecting takes too long.
@@ -90,8 +91,8 @@ pub(super) async fn connect(
     Ok(Connection { sender, link, ends, switched })
 }
 
-/// Tries the origin's addresses one after the other. Each gets a share of the remaining time, so
-/// that an address that does not answer leaves time for the next one.
+/// Tries the origin's addresses one after the other. Each address gets a share of the remaining
+/// time, so that an address that does not answer leaves time for the next address.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -147,8 +148,9 @@ async fn secure(
 
 type HttpConnection = http1::Connection<TokioIo<Box<dyn OriginIo>>, OutboundBody>;
 
-/// Starts a task that drives the connection until it ends or has switched to another protocol. Then
-/// the receiver gets the bare connection; without a switch nothing waits for it, and it is closed.
+/// Starts a task that drives the connection until it ends or has switched to another protocol.
+/// After a switch the receiver gets the bare connection; if the receiver is gone, the connection is
+/// closed.
 fn drive_until_switched(
     worker: &Rc<Worker>,
     connection: HttpConnection,

@@ -3,18 +3,18 @@
 
 use std::cell::Cell;
 
-/// Failures in a row after which an origin is ejected. A single failure may be the fault of the
-/// request.
+/// The number of failures in a row after which an origin is ejected. A single failure may be the
+/// fault of the request.
 const EJECT_FAILURES: u32 = 3;
 
-/// The first time for which an origin is ejected; it doubles with each further ejection.
+/// The length of the first ejection of an origin; it doubles with each further ejection.
 const EJECT_MS: u64 = 1_000;
 
-/// The longest ejection, so that a repaired origin is back within half a minute.
+/// The longest ejection, so that a repaired origin gets requests again within half a minute.
 const EJECT_MS_MAX: u64 = 30_000;
 
-/// The time in which the share of an origin grows to its full weight after an ejection: its caches
-/// are cold.
+/// The time in which the share of an origin grows to its full weight after an ejection. It grows
+/// slowly because the caches of the origin are cold.
 const SLOW_START_MS: u64 = 10_000;
 
 /// The recent failures of an origin, and the time until which it gets no requests. Times are
@@ -22,7 +22,7 @@ const SLOW_START_MS: u64 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Ejection {
     failures: Cell<u32>,
-    /// The number of ejections since the origin last answered for some time.
+    /// The number of ejections since the origin last stayed available for [`SLOW_START_MS`].
     count: Cell<u32>,
     until_ms: Cell<u64>,
     is_back: Cell<bool>,
@@ -55,9 +55,9 @@ impl Ejection {
         Some(for_ms)
     }
 
-    /// Records a failed health check. If it is one of several in a row, or the origin is
-    /// unreachable, the origin is ejected for `for_ms`, which is until after the next check.
-    /// Returns whether the origin was not ejected before.
+    /// Records a failed health check. If several checks in a row have failed, or the origin is
+    /// unreachable, the origin is ejected for `for_ms`, a time that lasts until after the next
+    /// check. Returns whether this check has ejected an origin that was not ejected before.
     pub(super) fn note_check_failed(&self, now_ms: u64, is_unreachable: bool, for_ms: u64) -> bool {
         let failed = self.failed_checks.get().saturating_add(1);
         self.failed_checks.set(failed);
@@ -71,8 +71,9 @@ impl Ejection {
         is_new
     }
 
-    /// Records a health check that passed. If failed checks kept the origin ejected, this ends, and
-    /// the share of the origin grows. Returns whether it did.
+    /// Records a health check that passed. If failed checks kept the origin ejected, ends the
+    /// ejection, after which the share of the origin grows. Returns whether this call has brought
+    /// the origin back.
     pub(super) fn note_check_passed(&self, now_ms: u64) -> bool {
         self.failed_checks.set(0);
         if !self.is_check_out.replace(false) {
@@ -87,7 +88,8 @@ impl Ejection {
     pub(super) fn note_answered(&self, now_ms: u64) -> bool {
         self.failures.set(0);
         let until_ms = self.until_ms.get();
-        // An answer to a request from before the ejection says nothing.
+        // An answer to a request that was sent before the ejection says nothing about the origin
+        // now.
         if until_ms == 0 || until_ms > now_ms {
             return false;
         }
@@ -98,8 +100,8 @@ impl Ejection {
         !self.is_back.replace(true)
     }
 
-    /// Returns the current share of `weight`, in thousandths, so that it is never zero. After an
-    /// ejection it grows from a tenth to the whole weight.
+    /// Returns the current share of an origin with this weight, in thousandths, so that the share
+    /// is never zero. After an ejection it grows from a tenth of the weight to the whole weight.
     pub(super) fn ramped(&self, weight: u32, now_ms: u64) -> u64 {
         let full = u64::from(weight) * 1000;
         let until_ms = self.until_ms.get();

@@ -40,16 +40,17 @@ pub(super) struct Exchange<'a> {
     /// The network of the client that sent the request.
     network: ClientNetwork,
     interim: &'a InterimQueue,
-    /// The leader of the collapsed fetch that needs the exchange; `None` if no fetch does.
+    /// The leader of the collapsed fetch that needs the exchange; `None` for an exchange that
+    /// belongs to no collapsed fetch.
     leader: Option<&'a Leader>,
     pub(super) trace: &'a Trace,
-    /// Whether the same origin has got the request twice.
+    /// Whether the request has already been sent a second time to one of the origins.
     pub(super) is_repeated: Cell<bool>,
 }
 
 impl<'a> Exchange<'a> {
-    /// Creates an exchange for a routed request of a client of `network`. Its interim responses
-    /// (1xx) go to `interim`, and its steps to `trace`.
+    /// Creates the exchange of a routed request from a client in `network`. Interim responses (1xx)
+    /// go to `interim`, and the steps of the exchange to `trace`.
     pub(super) fn new(
         network: ClientNetwork,
         hook: HookContext<'a>,
@@ -63,7 +64,7 @@ impl<'a> Exchange<'a> {
         Exchange { outbound, site, network, interim, leader: None, trace, is_repeated }
     }
 
-    /// Makes the exchange tell the leader whether it waits for its turn at the origin.
+    /// Makes the exchange tell `leader` when it starts and when it stops waiting for a permit.
     pub(super) fn led_by(self, leader: &'a Leader) -> Exchange<'a> {
         Exchange { leader: Some(leader), ..self }
     }
@@ -84,13 +85,13 @@ impl<'a> Exchange<'a> {
 
 /// Sends the request and waits for the head of the final response.
 ///
-/// If a pooled connection turns out dead, the request is sent once more on a new connection,
-/// provided that none of it was sent before or that it may be repeated (RFC 9112 §9.3.1). If an
-/// origin fails and the site has others, the request goes to the next one on the same conditions;
-/// the only origin of a site gets a request that may be repeated once more.
+/// If a pooled connection turns out to be dead, the request is sent once more on a new connection,
+/// provided that none of it was sent before, or that it may be repeated (RFC 9112 §9.3.1). Under
+/// the same conditions, the request goes to the next origin of the site if an origin fails. If the
+/// site has only one origin, a request that may be repeated is sent to that origin once more.
 ///
 /// # Errors
-/// A [`Fault`] of the origin's side, or [`Fault::OriginBusy`].
+/// A [`Fault`] whose side is the origin, or [`Fault::OriginBusy`].
 pub(super) async fn exchange(
     exchange: &Exchange<'_>,
     upload: Option<(OutboundBody, UploadProgress)>,
@@ -147,8 +148,8 @@ impl Exchange<'_> {
         self.note_reached(choice, is_back);
     }
 
-    /// Records that the origin could be reached. An error on an idle connection says nothing about
-    /// that.
+    /// Records that the origin could be reached. A later error on an idle connection does not mean
+    /// that the origin cannot be reached.
     fn note_reached(&self, choice: &OriginChoice<'_>, is_back: bool) {
         if choice.pool.health.note_reached() || is_back {
             self.worker().event(Event::OriginBack, &choice.address.authority);
@@ -179,7 +180,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Obtains a permit, and tells the leader whether it waits for its turn.
+    /// Obtains a permit. If that takes a wait, tells the leader when the wait begins and when it
+    /// ends.
     async fn permit_in_turn(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
         let mut permit = pin!(self.permit(pool));
         let permit = match poll_once(permit.as_mut()).await {
@@ -190,7 +192,7 @@ impl Exchange<'_> {
                 permit.await
             }
         };
-        // A leader may have been marked as waiting when it began.
+        // The leader may already have been marked as waiting when the fetch began.
         self.leader.inspect(|leader| leader.set_waits(false));
         permit
     }
@@ -202,7 +204,8 @@ impl Exchange<'_> {
 
     /// Opens a connection, and records whether that was possible.
     async fn connect(&self, choice: &OriginChoice<'_>) -> Result<Connection, ConnectFailure> {
-        // Most requests reuse a connection: they need no room for a handshake.
+        // The large future is boxed: most requests reuse a connection, and need no room for a
+        // handshake.
         let connected = Box::pin(connect(
             self.worker(),
             choice.address,
@@ -229,7 +232,8 @@ impl Exchange<'_> {
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         self.outbound.hook.rule_state.set_outbound(connection.ends);
-        // The key of a request without a host is that of the first origin.
+        // A request without a host has the host of the first origin in its key, so it is sent with
+        // that host.
         let authority = &self.site.origins.first().authority;
         let mut request = self.outbound.request(authority, upload).map_err(ExchangeError::Fault)?;
         forward_interim(&mut request, self.interim.clone());

@@ -1,5 +1,5 @@
-//! Which origin gets a request, and whether another attempt follows a failure: the request goes to
-//! the next origin of its site, or once more to the only one.
+//! Decides which origin gets a request, and whether the request is sent again after a failure: to
+//! the next origin of its site or, if the site has only one, to the same origin once more.
 
 use super::answer::OriginAnswer;
 use super::connect::ConnectFailure;
@@ -12,11 +12,12 @@ use crate::events::Event;
 use crate::fault::{Fault, Side};
 use crate::trace::RequestStep;
 
-/// The reason why there is no response.
+/// The reason why an attempt to send a request brought no response.
 pub(super) enum ExchangeError {
-    /// No byte of the request was sent: there was no connection, or it was closed.
+    /// No byte of the request was sent: no connection could be opened, or the connection was
+    /// closed.
     Unsent(OutboundBody, ConnectFailure),
-    /// The connection was closed before the head of a response was complete; with the system's
+    /// The connection was closed before the head of a response was complete. Contains the system's
     /// error, if there was one.
     Dead(Option<String>),
     Fault(Fault),
@@ -31,7 +32,7 @@ impl ExchangeError {
         }
     }
 
-    /// Returns the facts that the fault lacks: the address, and the system's error.
+    /// Returns the details that the fault does not contain: the address and the system's error.
     fn cause(&self) -> Option<&str> {
         match self {
             ExchangeError::Unsent(_, ConnectFailure { cause, .. }) | ExchangeError::Dead(cause) => {
@@ -99,14 +100,15 @@ impl<'a> Exchange<'a> {
         self.worker().origins.group(self.site).retries.note_request(percent);
     }
 
-    /// Whether the only origin of a site may get the request once more: it closed a connection
-    /// before it answered, and the request was not repeated already (RFC 9110 §9.2.2).
+    /// Whether the only origin of a site may get the request once more: the origin closed the
+    /// connection before it answered, and the request was not repeated before (RFC 9110 §9.2.2).
     fn may_repeat(&self, error: &ExchangeError) -> bool {
         let is_dead = matches!(error, ExchangeError::Dead(_));
         is_dead && !self.has_others() && !self.is_repeated.replace(true)
     }
 
-    /// Takes a retry from the budget. If none is left, counts that and returns false.
+    /// Takes a retry from the budget. If the budget is empty, counts a refused retry and returns
+    /// false.
     fn takes_retry(&self) -> bool {
         let percent = self.settings().origin_retry_percent;
         let retries = &self.worker().origins.group(self.site).retries;
@@ -117,7 +119,8 @@ impl<'a> Exchange<'a> {
         is_taken
     }
 
-    /// Whether the request may go to another origin: none of it was sent, or it may be repeated.
+    /// Whether the request may go to another origin: its time limit has not passed, and either none
+    /// of it was sent, or it may be repeated.
     fn may_go_on(&self, error: &ExchangeError, began_ms: u64) -> bool {
         let settings = self.settings();
         let limit_ms = u64::from(settings.origin_connect_ms_max)

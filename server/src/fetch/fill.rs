@@ -35,8 +35,8 @@ impl From<NoReaders> for FillError {
     }
 }
 
-/// Measures how fast an origin sends a body that is stored: a slow body must not take the memory of
-/// arriving responses for long.
+/// Measures how fast an origin sends a body that is being stored. A slow body must not occupy the
+/// memory for arriving responses for long.
 pub(super) struct FillPace {
     rate: LeastRate,
     pace: Pace,
@@ -45,7 +45,7 @@ pub(super) struct FillPace {
 }
 
 impl FillPace {
-    /// Creates the pace of a body that begins to arrive now.
+    /// Creates the pace of a body that starts to arrive now.
     pub(super) fn new(settings: &RouteSettings) -> FillPace {
         FillPace {
             rate: LeastRate::new(settings.fill_rate_min, FILL_GRACE_MS),
@@ -126,8 +126,8 @@ async fn fill(
 /// Writes the body; returns whether it was stored.
 ///
 /// The last piece that arrived is held back until the next piece, the end or a fault arrives, or
-/// until the task has to wait. So a response that turns out broken in the same read is recognised
-/// before readers see its last piece.
+/// until the task has to wait. So if the response turns out to be broken within the same read, the
+/// fault is noticed before readers see that piece.
 // RFC: 9111-3.1-3, 9111-3.3-2
 async fn write_all(
     mut writer: BodyWriter,
@@ -163,8 +163,8 @@ async fn write_all(
     }
 }
 
-/// Appends a piece as soon as there is room. If there is none and another request waits for the
-/// connection to the origin, cuts off the slowest reader, which makes room.
+/// Appends a piece as soon as the record has room for it. If there is no room, and another request
+/// waits for a permit of the origin, cuts off the slowest reader to make room.
 async fn append(
     writer: &mut BodyWriter,
     piece: Bytes,

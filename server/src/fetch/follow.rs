@@ -26,14 +26,15 @@ use crate::transaction::Transaction;
 pub(super) enum FollowedFetch<'t> {
     /// A response, and its remaining freshness lifetime in seconds.
     Response { response: Response<'t>, ttl: i64 },
-    /// The response is another variant. The transaction now has this request's selector for the
-    /// Vary field names of that response.
+    /// The response is for another variant. The selector that this request has for the Vary field
+    /// names of that response has been added to the transaction.
     OtherVariant,
     /// The fetch began before this request, which asks for a newer response. The fetch has ended,
-    /// so the request can lead or follow another one.
+    /// so this request can lead or follow another fetch.
     TooEarly,
     /// The response is not storable because of a cookie that the leading request has and this
-    /// request does not. The fetch has ended, so this request can lead or follow another one.
+    /// request does not have. The fetch has ended, so this request can lead or follow another
+    /// fetch.
     Personal,
     /// This request is not allowed to use the response; the detail is the reason for Cache-Status.
     Unusable(Detail),
@@ -100,8 +101,8 @@ async fn follow_to_response<'t>(
         FollowOutcome::Failed(code) => {
             let failure = code.map(FailureCode::read);
             if failure.is_some_and(FailureCode::is_unreachable) {
-                // The fetch may have run on another worker, so this worker's health state may not
-                // know.
+                // The fetch may have run on another worker, so this worker may not know yet that
+                // the origin cannot be reached.
                 origin_pool(transaction).health.note_unreachable(Fault::OriginConnect);
             }
             FollowedFetch::Failed(failure.map(FailureCode::status))
@@ -126,8 +127,9 @@ fn follow_renewed<'t>(
     }
 }
 
-/// Whether a request selects the variant of `base`; `None` if the names in its Vary field cannot be
-/// read. Adds the request's selector for these names to the transaction, if it is missing.
+/// Whether the request selects the variant of `base`; `None` if the names in that variant's Vary
+/// field cannot be used. Adds the request's selector for these names to the transaction, if it is
+/// missing.
 fn selects(transaction: &mut Transaction<'_>, base: Option<&VariantKey>) -> Option<bool> {
     let names = base.map_or(&b""[..], |base| &base.names);
     if !transaction.route().route.settings.keys_by(names) {
@@ -164,9 +166,9 @@ fn follow_growing<'t>(transaction: &mut Transaction<'t>, reader: BodyReader) -> 
     }
 }
 
-/// Follows the fetch that this request has started. The request may use the response even if it is
-/// not fresh. Returns `None` if the origin confirmed a stored response that has been purged or
-/// evicted since.
+/// Follows the fetch that this request has started. The request may use the response even if the
+/// response is not fresh. Returns `None` if the origin confirmed a stored response that has since
+/// been purged or evicted, or that this request does not select.
 ///
 /// # Errors
 /// [`Fault::OriginBroke`]: the fetch failed after it had reported success.
@@ -206,8 +208,8 @@ fn validated_hit<'t>(
 }
 
 /// Returns the remaining freshness lifetime in seconds if this request may use the response (RFC
-/// 9111 §4), else `None`. A request that asks for validation may use it because the origin has sent
-/// or validated it since the request began.
+/// 9111 §4), otherwise `None`. A request that asks for validation may use the response too, because
+/// the origin has sent or validated the response since the request began.
 fn freshness_left(transaction: &Transaction<'_>, meta: &StoredMeta) -> Option<i64> {
     let directives = transaction.request.directives.without_validation();
     match judge(meta, &directives, clock::unix_seconds()) {

@@ -50,20 +50,21 @@ pub(crate) enum FragmentSource {
 pub(crate) enum FragmentFault {
     /// The origin has another version of the response.
     Changed,
-    /// The origin could not answer; with the status for the client.
+    /// The origin could not answer. Contains the status for the client.
     Failed(u16),
-    /// The fragment cannot be shared, or its fetch gave way to others.
+    /// The fragment cannot be shared, or its fetch was stopped because other requests waited.
     Unavailable,
 }
 
 /// The reason to decline an answer that does not have the requested part.
 const NOT_THE_PART: DeclineReason = DeclineReason::Code(Reason::ContentRange as u8);
 
-/// The failure code of a fetch that found another version. It is not a status code.
+/// The code with which a fetch fails if the origin has another version. It is not a status code.
 const CHANGED: u16 = 0;
 
-/// Fetches the first missing fragment of a stored response, which then answers the request. Returns
-/// `None` if the fragment is not available: the request has to look up again.
+/// Fetches the first missing fragment of a stored response, with which that response then answers
+/// the request. Returns `None` if the fragment is not available, so that the request has to repeat
+/// its lookup.
 ///
 /// # Errors
 /// The origin could not answer.
@@ -126,7 +127,7 @@ pub(crate) async fn obtain_fragment(
                     arriving if arriving.bytes.contains(&start) => {
                         return Ok(FragmentSource::Arriving(arriving));
                     }
-                    // The fragment was evicted while the rest of its unit was fetched.
+                    // The fragment was evicted while the rest of its unit was being fetched.
                     other => read_to_end(other).await,
                 }
             }
@@ -145,8 +146,9 @@ pub(crate) async fn obtain_fragment(
     Err(FragmentFault::Unavailable)
 }
 
-/// Starts the fetch of the unit that contains a fragment which the client will soon need, unless
-/// the fetch is not needed. The fetch is not abandoned while the client holds the follower.
+/// Starts or joins the fetch of the unit that contains the given fragment, which the client will
+/// soon need. Returns `None` if no fetch is needed or possible. The fetch does not count as
+/// abandoned while the client holds the returned follower.
 pub(crate) fn fetch_ahead(
     transaction: &Transaction<'_>,
     body: &LongBody,
@@ -157,7 +159,7 @@ pub(crate) fn fetch_ahead(
     let terms = unit_terms(transaction.config, route.number);
     match transaction.store().collapse_fragments(body, &unit, number, terms) {
         CollapseResult::Leader(leader, follower) => {
-            // If the fetch does not start now, the client starts it later.
+            // If the fetch cannot start now, it is started when the client needs the fragment.
             start_unit(transaction, leader, body, &unit).ok()?;
             follower.step_aside();
             Some(follower)
@@ -171,8 +173,9 @@ pub(crate) fn fetch_ahead(
 }
 
 /// Records that the origin answered a request for a part with another version, after the head of
-/// the response was sent. The stored response is removed, and requests for it pass through for a
-/// while, because such an origin would break off each response that is fetched in parts.
+/// the response had been sent to the client. Removes the stored response, and passes requests for
+/// it through for a while: with such an origin, each response that is fetched in parts would break
+/// off.
 pub(crate) fn forget_changed(transaction: &Transaction<'_>, known: RecordVersion) {
     let (store, key) = (transaction.store(), transaction.key);
     let variant = Some(&**transaction.variant).filter(|variant| !variant.is_empty());
@@ -193,7 +196,7 @@ async fn read_to_end(mut arriving: FragmentReader) {
     }
 }
 
-/// Starts the fetch of the missing fragments of a unit in a task of its own.
+/// Starts the fetch of the missing fragments of a unit, in a separate task.
 fn start_unit(
     transaction: &Transaction<'_>,
     leader: Leader,
@@ -205,7 +208,7 @@ fn start_unit(
     let task = task.map_err(|_| FragmentFault::Unavailable)?;
     // Interim responses are dropped: the response to the client may have begun.
     let task = task.in_background(None);
-    // Another request may have stored the fragments since the leader began.
+    // Another request may have stored the fragments in the meantime.
     let Some(numbers) = transaction.store().missing_run(body, unit.clone()) else { return Ok(()) };
     let fragments = MissingFragments { body: *body, numbers, tag: transaction.tag.clone() };
     let (network, followers) = (task.network, leader.watch_followers());

@@ -1,4 +1,5 @@
-//! The origins of a site as one worker sees them: the choice of an origin, and the retry budget.
+//! The origins of a site as one worker sees them: the choice of an origin for a request, and the
+//! retry budget.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -79,8 +80,8 @@ impl Origins {
         Some(OriginChoice { address, pool: self.pool(address, settings) })
     }
 
-    /// Returns the pool of an origin that can take a request. If none can, returns the pool of the
-    /// origin that would be asked first although it is down.
+    /// Returns the pool of an origin that can take a request. If all origins are down, returns the
+    /// pool of the origin that would be tried first.
     pub(crate) fn likely_pool(&self, site: &Site, settings: &ServerSettings) -> Rc<OriginPool> {
         let group = &site.origins;
         if group.members().len() == 1 {

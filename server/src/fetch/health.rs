@@ -22,19 +22,19 @@ pub(super) struct OriginHealth {
     pub(super) ejection: Ejection,
 }
 
-/// The right to probe an origin that is down. No other probe starts until it is dropped.
+/// The right to probe an origin that is down. No other probe starts until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct ProbeGuard(Rc<OriginHealth>);
 
 impl OriginHealth {
-    /// Whether the last attempt to open a connection failed, a short time ago. An older failure
-    /// says nothing, because the origin has not been asked since.
+    /// Whether the last attempt to open a connection failed a short time ago, or a probe is in
+    /// progress. An older failure says nothing about the origin's state now.
     pub(super) fn is_down(&self) -> bool {
         let is_recent = |failed_ms| clock::monotonic_ms() < failed_ms + ORIGIN_DOWN_MS;
         self.failed_ms.get().is_some_and(|failed_ms| self.is_probed.get() || is_recent(failed_ms))
     }
 
-    /// Returns the reason why no connection could be opened; `None` while the origin is not down.
+    /// Returns the reason why no connection could be opened; `None` if the origin is not down.
     pub(super) fn failure(&self) -> Option<Fault> {
         self.failed_by.get().filter(|_| self.is_down())
     }

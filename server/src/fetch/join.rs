@@ -19,7 +19,7 @@ use crate::parse::Request;
 use crate::trace::FetchStep;
 use crate::worker::Worker;
 
-/// The configuration and state that decide how a request joins the fetches of its key.
+/// The configuration and the state that decide how a request joins the fetches of its key.
 pub(crate) struct JoinContext<'a> {
     pub(crate) route: RouteMatch<'a>,
     worker: &'a Worker,
@@ -28,7 +28,7 @@ pub(crate) struct JoinContext<'a> {
     pool: Rc<OriginPool>,
 }
 
-/// The key of a request that joins a fetch.
+/// The key that determines which fetches a request can join.
 #[derive(Clone, Copy)]
 pub(crate) struct JoinKey<'a> {
     pub(crate) primary: &'a [u8],
@@ -47,7 +47,7 @@ impl<'a> JoinContext<'a> {
         JoinContext { route, worker, config, network, pool }
     }
 
-    /// Leads a fetch or follows one, if that is possible.
+    /// Leads a fetch or follows another request's fetch, if possible.
     pub(super) fn join(
         &self,
         key: JoinKey<'_>,
@@ -60,7 +60,7 @@ impl<'a> JoinContext<'a> {
         self.worker.store.collapse(key.primary, variant, known, terms)
     }
 
-    /// Returns the result that [`join`](Self::join) would have, without joining.
+    /// Returns the result that [`join`](Self::join) would have, but does not join.
     pub(crate) fn preview(
         &self,
         key: JoinKey<'_>,
@@ -87,24 +87,25 @@ impl<'a> JoinContext<'a> {
         }
     }
 
-    /// Whether the last attempt to connect to the origin has failed, as this worker knows it.
+    /// Whether this worker considers the origin down: its last attempt to connect failed a short
+    /// time ago.
     pub(crate) fn origin_is_down(&self) -> bool {
         self.pool.health.is_down()
     }
 
-    /// Returns the reason why the last attempt to connect to the origin has failed.
+    /// Returns the reason why the origin is down; `None` if it is not.
     pub(crate) fn origin_failure(&self) -> Option<Fault> {
         self.pool.health.failure()
     }
 
-    /// Whether the origin is down and a request would probe it now.
+    /// Whether a request would probe the origin now, if the origin is down.
     pub(crate) fn would_probe(&self) -> bool {
         self.pool.health.is_probe_due()
     }
 }
 
-/// Whether the response may be meant only for the client that sent the request, although others may
-/// share it.
+/// Whether the request has a cookie, so that the response may be meant only for its client,
+/// although other clients are allowed to share it.
 pub(super) fn has_cookie(request: &Request<'_>) -> bool {
     request.head.fields().contains(FieldId::Cookie)
 }
@@ -117,7 +118,7 @@ fn join_policy(directives: &RequestDirectives, plan: &ForwardPlan) -> JoinPolicy
     }
 }
 
-/// Returns the reason why a response was not stored.
+/// Returns the reason why an earlier response was not stored; `None` if it is unknown.
 pub(super) fn reason_of(declined: DeclineReason) -> Option<Reason> {
     match declined {
         DeclineReason::TooLarge => Some(Reason::TooLarge),
@@ -125,7 +126,7 @@ pub(super) fn reason_of(declined: DeclineReason) -> Option<Reason> {
     }
 }
 
-/// Returns the step of a trace for the result of joining.
+/// Returns the trace step for the result of joining.
 pub(super) fn joined_step(joined: &CollapseResult) -> FetchStep {
     match joined {
         CollapseResult::Stored => FetchStep::Found,
@@ -135,7 +136,7 @@ pub(super) fn joined_step(joined: &CollapseResult) -> FetchStep {
     }
 }
 
-/// Returns the detail of a request for a key that is declined.
+/// Returns the `detail` of Cache-Status for a request whose key is declined.
 pub(crate) fn declined_detail(declined: DeclineReason) -> Detail {
     Detail::caused(Reason::Declined, reason_of(declined))
 }

@@ -1,5 +1,5 @@
-//! The leader's task: it fetches a response and stores it, if it may be stored. The task continues
-//! if the client that started it leaves.
+//! The leader's task: it fetches a response, and stores it if that is permitted. The task continues
+//! even if the client that started it leaves.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -35,7 +35,8 @@ use crate::store::{BodyWriter, MergedHead, NewRecord, NotStored, StoreContext};
 use crate::trace::{RequestStep, StoreStep, Trace};
 use crate::worker::Worker;
 
-/// The data that a fetch needs. It may outlive the client that started the fetch.
+/// The data that a fetch needs, all of it owned, because the fetch may outlive the client that
+/// started it.
 pub(super) struct FetchTask {
     pub(super) worker: Rc<Worker>,
     pub(super) config: Rc<Config>,
@@ -54,11 +55,12 @@ pub(super) struct FetchTask {
     pub(super) interim: InterimQueue,
     /// The trace of the request that started the fetch.
     pub(super) trace: Trace,
-    /// Held until the origin has answered, if the fetch probes the origin.
+    /// The right to probe the origin, if this fetch is a probe. Held until the origin has answered.
     pub(super) probe: Cell<Option<ProbeGuard>>,
 }
 
-/// The failure of a fetch, for its followers: a status, and whether the origin was unreachable.
+/// The failure of a fetch, as its followers learn it: a status, and whether the origin was
+/// unreachable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailureCode(u16);
 
@@ -70,7 +72,7 @@ impl FailureCode {
         FailureCode(fault.status() | reached)
     }
 
-    /// Reads the code of a failed flight.
+    /// Makes the failure from the code with which a fetch failed.
     pub(super) fn read(code: u16) -> FailureCode {
         FailureCode(code)
     }
@@ -79,7 +81,7 @@ impl FailureCode {
         self.0 & !FailureCode::UNREACHABLE
     }
 
-    /// Returns the code with which a flight fails.
+    /// Returns the code with which the leader makes the fetch fail.
     pub(super) fn code(self) -> u16 {
         self.0
     }
@@ -95,13 +97,13 @@ pub(super) enum FetchOutcome {
     Stored {
         fwd_status: u16,
         progress: RuleProgress,
-        /// Field lines that only the client of this request gets.
+        /// Field lines that are meant only for the client of this request.
         own_lines: FieldBlock,
-        /// The follower of the fetch of the first part, if the response is fetched in parts.
+        /// If the response is fetched in parts: the follower of the fetch of the first part.
         first_part: Option<Follower>,
     },
-    /// The stored response is still valid for this request, with this head, which may not be
-    /// stored.
+    /// The origin has confirmed the stored response for this request. `head` is the merged head,
+    /// which must not be stored or could not be.
     Confirmed {
         head: Vec<u8>,
         own_lines: FieldBlock,
@@ -114,10 +116,10 @@ pub(super) enum FetchOutcome {
         /// the origin's (RFC 9111 §4.3.4).
         is_outdated: bool,
     },
-    /// The response is not stored; only this request gets it.
+    /// The response is not stored, so only this request gets it.
     NotStored { answer: Box<OriginAnswer>, detail: Reason, progress: RuleProgress },
-    /// The requested unit of the response is not stored, and it may not be the range that the
-    /// client wants, so the request asks for that range itself.
+    /// The requested unit of the response is not stored. The unit may differ from the range that
+    /// the client wants, so the request asks for that range itself.
     PartNotStored { detail: Reason, progress: RuleProgress },
     /// There is no response.
     Failed(Fault),
@@ -126,13 +128,14 @@ pub(super) enum FetchOutcome {
 /// Fetches on behalf of all followers, and reports to the request that started the fetch.
 pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Sender<FetchOutcome>) {
     let fetched = task.fetch(&leader).await;
-    // The probe ends with the answer's head; the body may take long.
+    // The probe ends once the head of the answer has arrived; the body may take long.
     drop(task.probe.take());
     match fetched {
         Err(fault) => {
             match fault.side() {
                 Side::Origin => leader.fail(FailureCode::of(fault).code()),
-                // A limit of the client that started the fetch does not concern the followers.
+                // The fault lies with the client that started the fetch, or with a limit of this
+                // server, so it does not concern the followers.
                 Side::Client | Side::Us => drop(leader),
             }
             report(outcome, FetchOutcome::Failed(fault));
@@ -143,7 +146,8 @@ pub(super) async fn lead(task: FetchTask, leader: Leader, outcome: oneshot::Send
             if let Some(why) = renewed.refused {
                 task.trace_not_stored(&why);
                 let (head, is_outdated) = (renewed.head, task.answers_for_all());
-                // A client that waits is served first, and then removes the stored response.
+                // A client that still waits gets the stored response first, and removes it
+                // afterwards.
                 if is_outdated && outcome.is_closed() {
                     leader.forget_known();
                 }
@@ -182,19 +186,19 @@ pub(super) fn report(to: oneshot::Sender<FetchOutcome>, outcome: FetchOutcome) {
 /// The result of asking the origin.
 enum OriginVerdict {
     Answer(Box<OriginAnswer>),
-    /// The stored response is still valid, with this merged head, and with these lines for the
-    /// client that started the fetch.
+    /// The origin has confirmed the stored response. Contains the merged head, and the lines for
+    /// the client that started the fetch.
     Confirmed {
         renewed: MergedHead,
         own_lines: FieldBlock,
     },
-    /// Another variant than the one that the request selects is valid for it.
+    /// The origin has confirmed a variant that the request does not select.
     Named(Box<VariantConfirmation>),
 }
 
 impl FetchTask {
-    /// Turns the task into a fetch that no client waits for. `probe` is set if it probes the
-    /// origin.
+    /// Turns the task into a fetch that no client waits for. `probe` is set if the fetch probes an
+    /// origin that is down.
     pub(super) fn in_background(self, probe: Option<ProbeGuard>) -> FetchTask {
         FetchTask { interim: InterimQueue::new(), probe: Cell::new(probe), ..self }
     }
@@ -235,14 +239,14 @@ impl FetchTask {
         answer.body.next().await?;
         match self.confirmed_by(stale, &answer) {
             Some(confirmed) => Ok(confirmed),
-            // The 304 is about another response (RFC 9111 §4.3.4), so the whole response is
-            // requested.
+            // The 304 is about another response (RFC 9111 §4.3.4), so the response is requested
+            // without a condition.
             None => self.ask_anew(leader).await,
         }
     }
 
-    /// Returns the stored response that a 304 confirms. After a request with several tags, the 304
-    /// has to name one.
+    /// Returns the stored response that a 304 confirms. If the request had the tags of several
+    /// variants, the 304 has to contain one of these tags.
     fn confirmed_by(&self, stale: Option<&Stale>, answer: &OriginAnswer) -> Option<OriginVerdict> {
         let (context, update) = (self.store_context(), &answer.head.block);
         if !self.others.is_empty() && !update.fields().contains(FieldId::Etag) {
@@ -288,13 +292,13 @@ impl FetchTask {
         exchange(&request.led_by(leader), None).await
     }
 
-    /// Adds a step to the trace: the response is not stored.
+    /// Adds the trace step which says that the response is not stored, and why.
     pub(super) fn trace_not_stored(&self, why: &NotStored) {
         self.trace.step(|| RequestStep::Store(StoreStep::NotStored(why.detail.into())));
     }
 
-    /// Makes the record of a response. An origin's error response does not replace a stored
-    /// response that may be served in its place.
+    /// Makes the record of a response. An error of the origin does not replace a stored response
+    /// that may be served in place of errors.
     fn new_record(&self, answer: &OriginAnswer) -> Result<NewRecord, NotStored> {
         if is_failure_status(answer.received_status) && self.serves_stale_if_error() {
             return Err(NotStored::FAILURE);
@@ -310,9 +314,9 @@ impl FetchTask {
         may_serve_stale(&stale.meta, &RequestDirectives::EMPTY, &rules, StaleCause::Error, now)
     }
 
-    /// Whether an answer that may not be stored shows that the stored response is outdated, so that
-    /// it must not be served stale. The answer to a request with Authorization or Cookie may be
-    /// meant for its client alone, so it shows nothing.
+    /// Whether an answer that must not be stored shows that the stored response is outdated, and so
+    /// must not be served stale. The answer to a request with Authorization or Cookie shows nothing
+    /// about it, because it may be meant for that client alone.
     pub(super) fn answers_for_all(&self) -> bool {
         let is_stale = |stale: &Stale| stale.is_stale(clock::unix_seconds());
         !self.is_personal() && self.stale.as_ref().is_some_and(is_stale)
@@ -355,7 +359,8 @@ impl FetchTask {
             Err((leader, why)) => {
                 self.worker.count(Counter::NotStored);
                 self.trace_not_stored(&why);
-                // A response to a request with Authorization says little about other requests.
+                // The response to a request with Authorization says little about the responses to
+                // other requests.
                 let is_authorized = self.request.client_request().directives.is_authorized;
                 if is_failure_status(answer.received_status) {
                     leader.fail(answer.received_status);
@@ -378,8 +383,8 @@ impl FetchTask {
     }
 }
 
-/// Returns the precondition fields that validate a stored response, and ask whether one of the
-/// others answers the request.
+/// Returns the precondition fields of a request that validates `stale`, and asks whether one of
+/// `others` answers the request instead.
 // RFC: 9111-4.3.1-1
 pub(super) fn conditions(stale: Option<&Stale>, others: &[OtherVariant]) -> FieldBlock {
     let validators = stale.map(|stale| validator_fields(&stale.meta, stale.block()));

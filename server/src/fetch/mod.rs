@@ -1,9 +1,9 @@
-//! Step five: ask the origin.
+//! Step five: obtains responses from origins.
 //!
 //! Only this step talks to origins. [`resolve`] decides whether a request leads a fetch, follows
-//! one, or is passed through; `exchange.rs` has the single exchange. Each worker pools its
-//! connections over hyper's HTTP/1.1 client. An origin may be hostile too: everything that it sends
-//! is checked again by our own rules before any of it is stored or passed on.
+//! another one, or is passed through. `exchange.rs` runs each single exchange. Each worker pools
+//! its connections over hyper's HTTP/1.1 client. Origins may be hostile too, so everything that an
+//! origin sends is checked again by our own rules before any of it is stored or passed on.
 
 mod abandoned;
 mod answer;

@@ -1,8 +1,8 @@
-//! A 304 that names another stored variant than the one that the request selects.
+//! A 304 that names a stored variant other than the one that the request selects.
 //!
-//! The request had the tags of several variants. The variant whose strong tag the 304 has answers
-//! the request (RFC 9111 §4.3.4), and gets the fields of the 304. A copy of it is stored, which
-//! requests like this one select from now on.
+//! The request to the origin had the tags of several variants. The variant whose strong tag is in
+//! the 304 answers the request (RFC 9111 §4.3.4), and is updated with the fields of the 304. A copy
+//! of the variant is stored, which similar requests select from now on.
 
 use forebay_cache::{ConfirmedVariant, DeclineReason, Leader, RecordVersion, VariantKey};
 use forebay_http::fields::FieldBlock;
@@ -18,7 +18,7 @@ use crate::lookup::OtherVariant;
 use crate::store::{MergedHead, NotStored};
 use crate::trace::{RequestStep, StoreStep};
 
-/// A stored variant that a request does not select, for which the origin has confirmed it.
+/// A stored variant that the request does not select, but that the origin has confirmed for it.
 pub(super) struct NamedVariant {
     pub(super) selector: Vec<u8>,
     pub(super) version: RecordVersion,
@@ -28,15 +28,15 @@ pub(super) struct NamedVariant {
 pub(super) struct VariantConfirmation {
     variant: NamedVariant,
     renewed: MergedHead,
-    /// The names of the variant, and the selector of the request.
+    /// The key of the variant's copy: the variant's field names, and the selector of the request.
     copy: VariantKey,
-    /// Field lines for the client that asked.
+    /// Field lines that are meant only for the client that sent the request.
     own_lines: FieldBlock,
 }
 
 impl FetchTask {
-    /// Returns the variant that a 304 names; `None` if it names none of those that were sent, or
-    /// changes the names in Vary.
+    /// Returns the variant that a 304 names; `None` if the 304 names none of the variants whose
+    /// tags were sent, or changes the names in Vary.
     pub(super) fn variant_named_by(
         &self,
         answer: &OriginAnswer,
@@ -49,7 +49,8 @@ impl FetchTask {
         let context = self.store_context();
         let renewed = context.renewed_head(&other.stale, update, &answer.timing())?;
         let copy = context.base(&FieldBlock::parse(other.stale.lines())?)?;
-        // The names are those by which the variant was stored, unless settings have changed.
+        // These names are those under which the variant was stored, unless the settings have
+        // changed.
         let (names, _) = split_selector(&other.selector)?;
         if names.as_bytes() != copy.names {
             return None;
@@ -59,7 +60,8 @@ impl FetchTask {
         Some(Box::new(VariantConfirmation { variant, renewed, copy, own_lines }))
     }
 
-    /// Stores the variant for requests like this one, or has this request alone use it.
+    /// Stores a copy of the variant for similar requests. If that is not possible, only this
+    /// request uses the variant.
     // RFC: 9111-4.3.4-2
     pub(super) fn confirm_variant(
         &self,
@@ -97,7 +99,8 @@ impl FetchTask {
             }
         };
         self.trace_not_stored(&why);
-        // The origin no longer selects the response that the request selects here.
+        // For this request the origin no longer selects the response that the request selects in
+        // the store.
         if self.answers_for_all() {
             leader.forget_known();
         }

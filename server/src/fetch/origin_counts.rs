@@ -21,16 +21,17 @@ pub(crate) struct OriginCount {
     pub(crate) answers: u64,
     pub(crate) answers_4xx: u64,
     pub(crate) answers_5xx: u64,
-    /// Sum of the times from sending a request until the head of its answer arrived.
+    /// The sum of the times in microseconds from sending a request until the head of its answer
+    /// arrived.
     pub(crate) first_byte_us: u64,
     pub(crate) unreachable: u64,
     pub(crate) tls_failed: u64,
     pub(crate) timed_out: u64,
     pub(crate) bad_answers: u64,
     pub(crate) ejections: u64,
-    /// Exchanges in progress, of all sites that have this origin.
+    /// Exchanges in progress, summed over all sites that have this origin.
     pub(crate) exchanges: u64,
-    /// Workers that send the origin no requests at present.
+    /// Workers that have ejected the origin.
     pub(crate) ejected: u64,
 }
 
@@ -58,7 +59,7 @@ impl OriginCells {
         self.change(|count| count.requests += 1);
     }
 
-    /// Counts an answer whose head arrived after `took_us`.
+    /// Counts an answer whose head arrived `took_us` microseconds after the request was sent.
     pub(super) fn note_answer(&self, status: u16, took_us: u64) {
         self.change(|count| {
             count.answers += 1;
@@ -68,7 +69,7 @@ impl OriginCells {
         });
     }
 
-    /// Counts a failure, under the name of its event.
+    /// Counts a failure in the count for its kind of fault.
     pub(super) fn note_failed(&self, fault: Fault) {
         self.change(|count| match fault.event() {
             Some(Event::OriginUnreachable) => count.unreachable += 1,

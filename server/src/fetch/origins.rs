@@ -39,7 +39,7 @@ pub(crate) struct OriginPool {
     permits: Rc<Permits>,
     stalled: StalledExchanges,
     pub(super) health: Rc<OriginHealth>,
-    /// The client networks that have a lone retry in progress: see [`TryAlone`].
+    /// The client networks that have a lone attempt in progress: see [`TryAlone`].
     tries_alone: RefCell<Vec<ClientNetwork>>,
     exchanges_max: u32,
     idle_count_max: usize,
@@ -56,8 +56,8 @@ pub(crate) struct OpenGuard {
     worker: Rc<Worker>,
 }
 
-/// The right of a request to go to the origin by itself after collapsed fetches failed, until this
-/// is dropped.
+/// The right of a request to go to the origin by itself after collapsed fetches failed. Dropping it
+/// ends the right.
 pub(super) struct TryAlone {
     pool: Rc<OriginPool>,
     network: ClientNetwork,
@@ -70,11 +70,12 @@ impl Drop for TryAlone {
 }
 
 impl Origins {
-    /// Returns the pool of an origin. Makes a new pool if a setting on which pools depend has
+    /// Returns the pool of an origin. Creates a new pool if a setting that the pool depends on has
     /// changed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
-        // A connection whose certificate was verified on other terms, or not at all, is never used.
+        // A connection is never used for an origin with different TLS settings, because its
+        // certificate was verified by other rules or not at all.
         let key = match &origin.tls {
             None => Cow::Borrowed(origin.authority.as_str()),
             Some(tls) => Cow::Owned(format!("https://{} {:x}", origin.authority, tls.id)),
@@ -169,7 +170,8 @@ impl OriginPool {
         self.exchanges_max - self.permits.free()
     }
 
-    /// Takes a permit for an exchange of a client of `network`; waits while there is none for it.
+    /// Takes a permit for an exchange of a client in `network`. Waits until that network may have
+    /// one.
     pub(super) async fn permit(&self, network: ClientNetwork) -> ExchangePermit {
         let held_by = |network| self.permits.held_by(network);
         self.stalled.preempt_while(self.permits.acquire(network), network, held_by).await
@@ -181,8 +183,8 @@ impl OriginPool {
     }
 
     /// Lets a request go to the origin by itself after collapsed fetches for its URL failed.
-    /// Returns `None` if a request of `network` already does so, or [`TRIES_ALONE_MAX`] requests of
-    /// all networks do.
+    /// Returns `None` if another request of `network` is already doing so, or if
+    /// [`TRIES_ALONE_MAX`] requests of all networks are.
     pub(super) fn try_alone(self: &Rc<Self>, network: ClientNetwork) -> Option<TryAlone> {
         let mut tries = self.tries_alone.borrow_mut();
         if tries.len() >= TRIES_ALONE_MAX || tries.contains(&network) {
@@ -203,7 +205,7 @@ impl OriginPool {
         self.stalled.wait(watch, work, moved).await
     }
 
-    /// Takes the most recently used idle connection that can take a request.
+    /// Takes the idle connection that was used most recently, of those that can take a request.
     pub(super) fn take(&self) -> Option<Connection> {
         let oldest_ms = clock::monotonic_ms().saturating_sub(self.idle_ms_max);
         let mut idle = self.idle.borrow_mut();
@@ -225,7 +227,7 @@ impl OriginPool {
             self.keep(connection);
             return;
         }
-        // hyper completes its side of the exchange in the next turn of the loop.
+        // hyper completes its side of the exchange only in the next turn of the event loop.
         let pool = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if connection.sender.ready().await.is_ok() && !connection.link.unasked() {

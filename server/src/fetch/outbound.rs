@@ -32,7 +32,7 @@ pub(super) struct OutboundMessage<'a> {
     pub(super) has_body: bool,
 }
 
-/// The purpose of a request to the origin.
+/// The purpose of a request to the origin, and the fields that it adds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose<'a> {
     /// To pass the client's request through, with its conditions and ranges.
@@ -68,7 +68,7 @@ impl<'a> Purpose<'a> {
 pub(super) struct Outbound<'a> {
     pub(super) message: OutboundMessage<'a>,
     pub(super) purpose: Purpose<'a>,
-    /// The context of the rules that change the fields last.
+    /// The context of the rules that change the fields just before they are sent.
     pub(super) hook: HookContext<'a>,
     /// The protocols to which the connection may switch; `None` if it may not.
     pub(super) upgrade: Option<&'a HeaderValue>,
@@ -116,8 +116,8 @@ impl OutboundLine {
 }
 
 impl OutboundMessage<'_> {
-    /// Whether another request may follow on the same connection. None may follow content of a
-    /// method that gives content no meaning (RFC 9110 §9.3): an origin that does not read the
+    /// Whether another request may follow on the same connection. No request may follow the content
+    /// of a method that gives content no meaning (RFC 9110 §9.3): an origin that does not read such
     /// content would parse it as the next request, and another client would get the response.
     pub(super) fn is_safe_to_follow(&self) -> bool {
         let takes_content = !matches!(
@@ -127,7 +127,7 @@ impl OutboundMessage<'_> {
         !self.has_body || takes_content
     }
 
-    /// Whether the request may be sent again if a pooled connection turns out dead (RFC 9110
+    /// Whether the request may be sent again if a pooled connection turns out to be dead (RFC 9110
     /// §9.2.2).
     pub(super) fn is_repeatable(&self) -> bool {
         self.line.method.is_idempotent() && !self.has_body
@@ -135,8 +135,7 @@ impl OutboundMessage<'_> {
 }
 
 impl Outbound<'_> {
-    /// Makes the request for hyper. `authority` is the origin's own; it is used for a request
-    /// without a host.
+    /// Makes the request for hyper. `authority` is the host that a request without a host gets.
     ///
     /// # Errors
     /// [`Fault::Rules`]: the rules made an invalid message.
@@ -222,15 +221,16 @@ impl Outbound<'_> {
         headers
     }
 
-    /// Returns the normal form of Accept-Encoding if the response may be shared by requests with
-    /// equivalent fields: the response must not depend on which of them comes first.
+    /// Returns the normal form of Accept-Encoding if requests with equivalent fields may share the
+    /// response; the response must not depend on which of these requests comes first.
     fn normal_codings(&self) -> Option<Vec<u8>> {
         let mut codings = Vec::new();
         let has_form = self.is_shared() && write_accept_encoding(self.message.fields, &mut codings);
         has_form.then_some(codings)
     }
 
-    /// Decrements Max-Forwards, if this is an OPTIONS request that has the field (RFC 9110 §7.6.2).
+    /// Appends the decremented Max-Forwards, if this is an OPTIONS request that has the field (RFC
+    /// 9110 §7.6.2).
     fn append_max_forwards(&self, headers: &mut HeaderMap) {
         let left = self.message.fields.only(FieldId::MaxForwards);
         let left = left.and_then(|value| str::from_utf8(value).ok()?.parse::<u32>().ok());
@@ -239,8 +239,8 @@ impl Outbound<'_> {
         }
     }
 
-    /// Whether the response may have this status. A 304 is allowed only as the answer to a
-    /// condition, and a 206 only as the answer to a range.
+    /// Whether the origin may answer this request with this status. A 304 is allowed only if the
+    /// request has a condition, and a 206 only if it has a range.
     // RFC: 9110-14.4-2, 9110-15.4.5-3
     pub(super) fn admits(&self, status: u16) -> bool {
         const ASKS_304: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModifiedSince]);
@@ -265,8 +265,8 @@ impl Outbound<'_> {
         !rewritten && (passes_through || !conditional)
     }
 
-    /// Whether the field must not be forwarded, because the response may be shared and the field is
-    /// not in the key.
+    /// Whether the field must not be forwarded, because other requests may share the response
+    /// although the field is not in the key.
     fn is_unkeyed(&self, field: &Field<'_>) -> bool {
         let route = self.hook.route.map(|route| route.route);
         self.is_shared()
@@ -282,8 +282,8 @@ impl Outbound<'_> {
         !matches!(self.purpose, Purpose::PassThrough)
     }
 
-    /// Appends the fields that describe the path of the request: `Via` (RFC 9110 §7.6.3),
-    /// `X-Forwarded-For` and `X-Forwarded-Proto`.
+    /// Appends the fields that describe the path of the request to this server: `Via` (RFC 9110
+    /// §7.6.3), `X-Forwarded-For` and `X-Forwarded-Proto`.
     fn append_path(&self, headers: &mut HeaderMap) {
         for value in self.message.fields.all(FieldId::Via) {
             headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
@@ -303,7 +303,8 @@ impl Outbound<'_> {
         if let Ok(value) = HeaderValue::from_str(&addresses) {
             headers.insert(X_FORWARDED_FOR, value);
         }
-        // The client's value is not used: it could cause a page for another scheme to be stored.
+        // The client's own value is not used, because it could cause the page of another scheme to
+        // be stored.
         headers.insert(
             X_FORWARDED_PROTO,
             HeaderValue::from_static(self.hook.rule_state.scheme().as_str()),
@@ -314,8 +315,8 @@ impl Outbound<'_> {
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Appends a field, but leaves it out if hyper refuses it. That does not happen as long as
-/// Forebay's parser and hyper follow the same RFC for names and values.
+/// Appends a field, or leaves it out if hyper refuses it. hyper refuses none as long as it and
+/// Forebay's parser follow the same RFC for names and values.
 fn append(headers: &mut HeaderMap, field: Field<'_>) {
     let name = HeaderName::from_bytes(field.name);
     let value = HeaderValue::from_bytes(field.value);

@@ -1,5 +1,5 @@
-//! The addresses of one name, and the decision of how a connection uses them. Time is an argument,
-//! in monotonic milliseconds.
+//! The addresses of one name, and the decision how a connection uses them. The functions get the
+//! time as an argument, in monotonic milliseconds.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,10 +13,10 @@ use crate::limits::{
 /// The limits on the age of addresses and on waiting, for one connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// The time at which the connection was requested. Addresses that were found after that time
+    /// The time at which the connection was requested. Addresses that were found later than that
     /// are always new enough.
     pub(super) since_ms: u64,
-    /// The age up to which addresses are fresh, and used without a new resolution.
+    /// The largest age of fresh addresses, which are used without a new resolution.
     pub(super) fresh_ms: u64,
     /// The additional age up to which stale addresses are used if the name cannot be resolved in
     /// time.
@@ -39,15 +39,16 @@ pub(super) struct Host {
     began_ms: u64,
     /// The end of the resolution in progress.
     in_progress: Option<Done>,
-    /// Counts connections, so that each connection starts with another address.
+    /// The number of connections so far, so that successive connections start with different
+    /// addresses.
     turn: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Address {
     address: SocketAddr,
-    /// Set if the last connection attempt failed. Until this time the address is tried last; then
-    /// one connection tries it first.
+    /// The time until which the address is tried last, if the last connection attempt to it failed.
+    /// After that time, one connection tries it first.
     failed_until_ms: Option<u64>,
 }
 
@@ -59,16 +60,17 @@ pub(super) enum Step {
     Use { addresses: Vec<SocketAddr>, is_stale: bool, due: Option<SocketAddr> },
     /// Resolve the name.
     Resolve,
-    /// Wait for the end of the resolution in progress, but only until `until_ms` if there are stale
-    /// addresses.
+    /// Wait for the end of the resolution in progress. If there are stale addresses, wait only
+    /// until `until_ms`.
     Wait { done: Done, until_ms: Option<u64> },
-    /// Give up, because the name could not be resolved a moment ago.
+    /// Give up, because an attempt to resolve the name has just failed.
     Refuse,
 }
 
 impl Terms {
-    /// Returns the limits for a connection that begins now and must be open at `deadline_ms`. It
-    /// waits for addresses for at most half of that time; the other half is for connecting.
+    /// Returns the limits for a connection that begins now and must be open at `deadline_ms`. The
+    /// connection waits for addresses for at most half of the remaining time, and has the other
+    /// half for connecting.
     pub(super) fn of(settings: &ServerSettings, now_ms: u64, deadline_ms: u64) -> Terms {
         Terms {
             since_ms: now_ms,
@@ -110,8 +112,8 @@ impl Host {
     }
 
     /// Returns the time until which a connection that has stale addresses waits for new ones. The
-    /// connection does not wait if a resolution failed a short time ago, nor for longer than
-    /// [`HOST_WAIT_MS`] after the resolution began.
+    /// connection does not wait at all if a resolution failed a short time ago, and in no case
+    /// longer than until [`HOST_WAIT_MS`] after the resolution began.
     fn wait_until_ms(&self, terms: Terms, now_ms: u64) -> u64 {
         if self.has_failed_within(HOST_DOUBTED_MS, now_ms) {
             return now_ms;
@@ -130,9 +132,9 @@ impl Host {
         Step::Use { addresses: self.in_order(), is_stale, due }
     }
 
-    /// Returns the addresses in the order in which to try them. Only neighbours of the same family
-    /// take turns, because the resolver has chosen the order of families (RFC 6724). Addresses that
-    /// failed come last.
+    /// Returns the addresses in the order in which to try them. Addresses take turns only with
+    /// neighbours of the same family, because the resolver has chosen the order of the families
+    /// (RFC 6724). Addresses that failed come last.
     fn in_order(&self) -> Vec<SocketAddr> {
         let of = |failed| self.addresses.iter().filter(move |one| one.has_failed() == failed);
         let mut ordered: Vec<SocketAddr> = of(false).map(|one| one.address).collect();
@@ -146,9 +148,9 @@ impl Host {
         ordered
     }
 
-    /// Lets the caller try a failed address first, if the address is due. Returns false if it is
-    /// not due, for instance because another connection is trying it: an address that does not
-    /// answer should delay only one connection.
+    /// Lets the caller try a failed address first, if the address is due; returns whether it is
+    /// due. It is not due, for example, while another connection is trying it: an address that does
+    /// not answer should delay only one connection.
     pub(super) fn take_due(&mut self, address: SocketAddr, now_ms: u64) -> bool {
         let found = self.find_mut(address).filter(|one| one.is_due(now_ms));
         let is_due = found.is_some();
@@ -195,8 +197,8 @@ impl Host {
         self.failed_ms = None;
     }
 
-    /// Whether [`Host::give_up`] would change anything: `tried` has all known addresses, and they
-    /// are not yet recorded as failed.
+    /// Whether [`Host::give_up`] would change anything: `tried` contains all known addresses of the
+    /// name, and the name is not yet marked as having only failed addresses.
     pub(super) fn can_give_up(&self, tried: &[SocketAddr]) -> bool {
         !self.has_only_failed && self.addresses.iter().all(|one| tried.contains(&one.address))
     }
@@ -212,8 +214,8 @@ impl Host {
         self.addresses.len() > 1 && self.find(address).is_some_and(|one| !one.has_failed())
     }
 
-    /// Records that the address failed, so that it is tried last. Returns false if this changes
-    /// nothing.
+    /// Records that the address failed, so that it is tried last. Returns whether the order of the
+    /// addresses has changed.
     pub(super) fn put_last(&mut self, address: SocketAddr, now_ms: u64) -> bool {
         let can = self.can_put_last(address);
         if let Some(one) = self.find_mut(address).filter(|_| can) {

@@ -22,26 +22,26 @@ use crate::worker::Worker;
 
 type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// A function that finds the addresses of a name. It may block, because it runs on a thread of its
-/// own.
+/// A function that finds the addresses of a name. It runs on a thread of its own, so it is allowed
+/// to block.
 #[derive(Clone)]
 pub struct Resolver(Arc<Resolve>);
 
 impl Resolver {
-    /// Creates a resolver that calls `resolve` with the name and the port that the addresses shall
-    /// have.
+    /// Creates a resolver that calls `resolve` with a name and a port. The returned addresses must
+    /// have this port.
     pub fn new(
         resolve: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Resolver {
         Resolver(Arc::new(resolve))
     }
 
-    /// The system's resolver, `getaddrinfo`. It does not say how long its result is valid.
+    /// The system's resolver, `getaddrinfo`. It does not report how long its results are valid.
     pub fn system() -> Resolver {
         Resolver::new(|host, port| Ok((host, port).to_socket_addrs()?.collect()))
     }
 
-    /// Resolves the name to at least one address.
+    /// Resolves the name. A result without an address counts as an error.
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found = (self.0)(host, port)?;
         if found.is_empty() {
@@ -60,8 +60,8 @@ impl fmt::Debug for Resolver {
 /// Returns the addresses of an origin, in the order in which to try them.
 ///
 /// # Errors
-/// [`Fault::OriginName`] if the name cannot be resolved, [`Fault::OriginConnectTimeout`] if it is
-/// not resolved by `deadline_ms`.
+/// [`Fault::OriginName`] if the name cannot be resolved; [`Fault::OriginConnectTimeout`] if it has
+/// not been resolved by `deadline_ms`.
 pub(in crate::fetch) async fn addresses(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -108,7 +108,7 @@ async fn wait(done: Done, limit_ms: u64) -> Result<(), Fault> {
     ended.map_err(|_| Fault::OriginConnectTimeout)
 }
 
-/// Resolves the name for this connection only, without the table.
+/// Resolves the name for this connection alone, without using the table.
 async fn resolve_apart(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -122,8 +122,8 @@ async fn resolve_apart(
     })
 }
 
-/// Resolves the name on another thread, for all connections that wait. The resolution continues
-/// even if those connections give up.
+/// Resolves the name on another thread, for all connections that wait for its addresses. The
+/// resolution continues even if those connections give up.
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
     let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {
@@ -142,10 +142,11 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
     });
 }
 
-/// Resolves the name and calls `note` with the addresses (none after an error), both on a thread of
-/// its own. tokio's threads for blocking work are not used, because tokio panics if it cannot start
-/// one. Here that is an error, and `note` is dropped. The thread holds its permit until it ends,
-/// even if the waiting connections give up, because a resolution cannot be cancelled.
+/// Resolves the name on a new thread, which then calls `note` with the addresses, or with none
+/// after an error. tokio's threads for blocking work are not used, because tokio panics if it
+/// cannot start one. Here a thread that cannot be started is an error, and `note` is dropped. The
+/// thread holds its permit until it ends, even if the waiting connections give up, because a
+/// resolution cannot be cancelled.
 async fn resolve_on_a_thread(
     worker: &Worker,
     origin: &OriginAddress,
@@ -160,7 +161,7 @@ async fn resolve_on_a_thread(
         let found = resolver.resolve(&host, port);
         note(found.as_deref().unwrap_or_default());
         drop(permit);
-        // The request may have given up.
+        // Sending fails if the request has given up.
         let _ = tell.send(found);
     };
     let started = std::thread::Builder::new().name("resolver".to_owned()).spawn(resolve);
@@ -183,8 +184,8 @@ pub(in crate::fetch) fn note_worked(worker: &Worker, origin: &OriginAddress, add
     worker.hosts.put_back(&origin.authority, address);
 }
 
-/// Records that all addresses in `tried` failed. If the origin has no other, its name is resolved
-/// again soon.
+/// Records that all addresses in `tried` failed. If the origin has no other addresses, its name is
+/// resolved again soon.
 pub(in crate::fetch) fn note_all_failed(
     worker: &Worker,
     origin: &OriginAddress,

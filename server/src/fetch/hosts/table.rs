@@ -1,4 +1,4 @@
-//! The table of names with their addresses, and of resolutions in progress.
+//! The table of names with their addresses and with the resolutions in progress.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -20,15 +20,15 @@ pub(crate) struct Hosts {
     table: BravoRwLock<HashMap<Box<str>, Host>>,
 }
 
-/// A signal for the end of a resolution, on which connections wait. The signal is sent even if the
-/// resolving thread dies.
+/// A signal for the connections that wait for a resolution to end. It is sent even if the resolving
+/// thread dies.
 #[derive(Clone, Debug)]
 pub(super) struct Done(watch::Receiver<()>);
 
 /// The result of an attempt to start a resolution.
 #[derive(Debug)]
 pub(super) enum ResolutionStart {
-    /// The caller resolves the name.
+    /// The caller must resolve the name.
     Own(Resolution),
     /// Another connection is already resolving the name, or has just resolved it.
     Another,
@@ -41,13 +41,13 @@ pub(super) enum ResolutionStart {
 pub(super) struct Resolution {
     hosts: Arc<Hosts>,
     authority: Box<str>,
-    /// Wakes the waiting connections when it is dropped, after the result is in the table.
+    /// Its drop, after the result is in the table, wakes the waiting connections.
     _wake: watch::Sender<()>,
     has_ended: bool,
 }
 
 impl Hosts {
-    /// Creates an empty table, whose names `resolver` resolves.
+    /// Creates an empty table of names, which `resolver` will resolve.
     pub(crate) fn new(resolver: Resolver) -> Hosts {
         Hosts { resolver, table: BravoRwLock::new(LockClass::Hosts, HashMap::new()) }
     }
@@ -59,7 +59,8 @@ impl Hosts {
         host.map_or(Step::Resolve, |host| host.step(terms, now_ms))
     }
 
-    /// Lets the caller resolve the name, unless another connection is already doing so.
+    /// Lets the caller resolve the name, unless another connection is resolving it or has just done
+    /// so.
     pub(super) fn begin(
         self: &Arc<Hosts>,
         authority: &str,
@@ -84,8 +85,9 @@ impl Hosts {
         ResolutionStart::Own(Resolution { hosts, authority, _wake: wake, has_ended: false })
     }
 
-    /// Records that the address failed, so that it is tried last. Returns false if it is the only
-    /// address of the name, or was already recorded as failed.
+    /// Records that the address failed, so that it is tried last. Returns whether the order of the
+    /// addresses has changed: false if it is the only address of the name, or was already recorded
+    /// as failed.
     pub(super) fn put_last(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
         let can = |host: &Host| host.can_put_last(address);
         self.change(authority, can, |host| host.put_last(address, now_ms))
@@ -100,8 +102,8 @@ impl Hosts {
         });
     }
 
-    /// Lets the caller try an address that is due; returns false if another connection is already
-    /// doing so.
+    /// Lets the caller try an address that is due. Returns whether it is due: false, for example,
+    /// if another connection is already trying it.
     pub(super) fn take_due(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
         self.change(authority, |_| true, |host| host.take_due(address, now_ms))
     }
@@ -131,7 +133,8 @@ impl Hosts {
     }
 
     /// Removes every name that is not an origin of these sites, unless it is being resolved. A
-    /// request that began with older settings may insert such a name again, until the next reload.
+    /// request that began with older settings may insert such a name again; it then stays until the
+    /// next reload.
     pub(crate) fn retain(&self, sites: &Sites) {
         let addresses = sites.iter().flat_map(|site| site.origins.addresses());
         let named: HashSet<&str> = addresses.map(|origin| origin.authority.as_str()).collect();
@@ -148,8 +151,8 @@ impl Hosts {
 }
 
 /// Removes a quarter of the names that are not being resolved: those whose last resolution began
-/// longest ago. A name in use is resolved again and again, so the removed names have probably been
-/// unused for the longest time.
+/// the longest time ago. Names in use are resolved repeatedly, so the removed names have probably
+/// been unused for the longest time.
 fn evict(table: &mut HashMap<Box<str>, Host>) {
     let idle = table.values().filter(|host| !host.is_being_resolved());
     let mut began: Vec<u64> = idle.map(Host::began_ms).collect();

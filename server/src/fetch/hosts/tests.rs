@@ -17,10 +17,10 @@ const TERMS: Terms =
 /// Terms under which addresses stay fresh for the whole test.
 const LONG: Terms = Terms { fresh_ms: 100 * ADDRESS_FAILED_MS, ..TERMS };
 
-/// The time at which a resolution ended.
+/// The time at which the first resolution of a test ended, in milliseconds.
 const T: u64 = 50_000;
 
-/// An IPv4 address for numbers up to 100, an IPv6 address for larger ones.
+/// Returns an IPv4 address for numbers up to 100, and an IPv6 address for larger numbers.
 fn address(number: u8) -> SocketAddr {
     match number {
         0..=100 => SocketAddr::from(([192, 0, 2, number], 80)),
@@ -36,7 +36,7 @@ fn hosts() -> Arc<Hosts> {
     Arc::new(Hosts::new(Resolver::new(|_, _| unreachable!("these tests resolve by hand"))))
 }
 
-/// Returns a short text for a step.
+/// Returns a step as a short text.
 fn show(step: &Step) -> String {
     match step {
         Step::Use { addresses, is_stale, due } => {
@@ -228,8 +228,8 @@ fn addresses_that_are_found_for_a_request_are_new_enough_for_it() {
 
 #[test]
 fn an_address_that_failed_is_tried_last() {
-    // Columns: the addresses that fail, each 10 ms after the previous one; the time of the check;
-    // the order then.
+    // Columns: the addresses that fail, each 10 ms after the previous one; the time at which the
+    // order is checked; the order at that time.
     let cases: &[(&[u8], u64, &str)] = &[
         (&[], 0, "[1, 2, 3]"),
         (&[1], 0, "[2, 3, 1]"),
