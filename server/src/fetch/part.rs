@@ -1,9 +1,9 @@
 //! Storing a part of a response: the origin's 206 for a unit that a range request needs, or the
 //! beginning of a response that is too long to be stored in one piece.
 //!
-//! The stored response gets a head at once, and the fragments of the unit as they arrive. Other
+//! The stored response gets its head at once, and the fragments of the unit as they arrive. Other
 //! fragments are fetched when a request needs them ([`fragments`](super::fragments)). If the unit
-//! is the whole response, it is stored like the response to a request without a range.
+//! is the whole response, the response is stored like one to a request without a range.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -38,14 +38,14 @@ pub(super) struct ResponsePart {
 /// A part that is being stored.
 struct PartFill {
     fill: Fill,
-    /// A follower of the fetch of the part's fragments, and a watch on it. `None` if the part is
-    /// the whole response, whose followers are those of the leader.
+    /// A follower of the fetch of the part's fragments, and a watch on that fetch. `None` if the
+    /// part is the whole response, because its followers are those of the leader.
     fragments: Option<(Follower, FollowerWatch)>,
 }
 
 impl FetchTask {
-    /// Returns the part of the response that an answer contains; `None` if the answer is to be
-    /// handled as a whole.
+    /// Returns the part of the response that an answer contains; `None` if the answer is handled as
+    /// a whole response.
     ///
     /// An answer with the whole response is cut after the first unit if the response is too long to
     /// be fetched in one piece, and if the origin says that it can send the other units.
@@ -56,8 +56,8 @@ impl FetchTask {
     ) -> Option<ResponsePart> {
         let settings = &self.route().route.settings;
         let (fields, length) = (answer.head.block.fields(), answer.head.content_length);
-        // A 416 refers to the unit; the client's own range may have to be ignored because of its
-        // conditions.
+        // A 416 refers to the unit. It does not decide about the client's own range, which may have
+        // to be ignored because of the client's conditions.
         if let (Some(unit), 206 | 416) = (&self.unit, answer.head.status) {
             let total = total_of_part(fields, length, unit);
             return Some(ResponsePart { bytes: unit.clone(), total });
@@ -70,7 +70,7 @@ impl FetchTask {
         if !is_too_long || total <= unit_bytes || !sends_parts(fields) {
             return None;
         }
-        // Otherwise the client gets the whole answer.
+        // If the record cannot be made, the client gets the whole answer.
         self.store_context().new_partial_record(&answer.head, &answer.timing()).ok()?;
         answer.body.cut_at(unit_bytes);
         Some(ResponsePart { bytes: 0..unit_bytes, total: Ok(total) })
@@ -100,7 +100,7 @@ impl FetchTask {
                 let stored = FetchOutcome::Stored { fwd_status, progress, own_lines, first_part };
                 report(outcome, stored);
                 match watch {
-                    // The requests that followed the fetch of the head now have it, and leave.
+                    // The requests that followed the fetch of the head have it now, and leave.
                     Some(watch) => {
                         let worker = Rc::clone(&self.worker);
                         let trace = self.trace.clone();
@@ -118,7 +118,8 @@ impl FetchTask {
                 self.trace_not_stored(&why);
                 answer.body.discard();
                 let reason = DeclineReason::Code(why.detail.code());
-                // The response to a request with Authorization says little about other requests.
+                // The response to a request with Authorization says little about the responses to
+                // other requests.
                 let lasts = why.lasts && answer.received_status == 206;
                 match lasts && !self.request.client_request().directives.is_authorized {
                     true => leader.decline(clock::monotonic_ms(), reason),
@@ -130,10 +131,10 @@ impl FetchTask {
         }
     }
 
-    /// Whether an answer with a missing part of a stored response may be stored (RFC 9111 §3).
+    /// Checks that an answer with a missing part of a stored response may be stored (RFC 9111 §3).
     ///
     /// # Errors
-    /// Returns the reason why it may not.
+    /// Returns the reason why the answer must not be stored.
     pub(super) fn may_store_part(
         &self,
         answer: &mut OriginAnswer,
@@ -142,8 +143,8 @@ impl FetchTask {
         self.whole_record(answer, total).map(drop)
     }
 
-    /// Makes the head for the record of the whole response from an answer with a part of it.
-    /// Changes the answer into that to a request without a range.
+    /// Makes the record of the whole response, without its body, from an answer with a part of it.
+    /// Turns the head of the answer into the head of the answer to a request without a range.
     fn whole_record(&self, answer: &mut OriginAnswer, total: u64) -> Result<NewRecord, NotStored> {
         let head = &mut answer.head;
         (head.status, head.content_length) = (200, Some(total));
@@ -151,7 +152,8 @@ impl FetchTask {
         self.store_context().new_partial_record(&answer.head, &answer.timing())
     }
 
-    /// Begins to store a part. Changes the answer into that to a request without a range.
+    /// Begins to store a part. Turns the head of the answer into the head of the answer to a
+    /// request without a range.
     fn begin_part(
         &self,
         answer: &mut OriginAnswer,
@@ -183,7 +185,7 @@ impl FetchTask {
         let terms = unit_terms(&self.config, self.route_number);
         let joined = store.collapse_fragments(&body, &whole, numbers.start, terms);
         let CollapseResult::Leader(fragments, follower) = joined else {
-            // No other request knows the body's id.
+            // This does not happen, because no other request knows the id of the body.
             return Err((leader, NotStored::by(FillRefused::NoRoom)));
         };
         follower.step_aside();

@@ -19,8 +19,8 @@ use crate::trace::{FetchStep, RequestStep};
 use crate::transaction::Transaction;
 
 /// Forwards the request to the origin. `is_shareable` says whether the request could have been
-/// collapsed with others: if so and the response is storable, later requests for the key collapse
-/// again.
+/// collapsed with others. If so, and if the response turns out to be storable, later requests for
+/// the key are collapsed again.
 ///
 /// # Errors
 /// The exchange failed, or the client did not send its whole body.
@@ -93,10 +93,10 @@ pub(super) async fn pass_through<'t>(
     Ok(Response::Streamed(Box::new(StreamedResponse { answer, upload })))
 }
 
-/// RFC 9111 §4.3.5: marks the stored response that a HEAD selects as stale if the origin's answer
-/// shows another version. The next request validates it. The stored fields do not change, because
-/// the request may have fields that change the answer and are not part of the key. An answer that
-/// may be meant for the client alone changes nothing.
+/// RFC 9111 §4.3.5: if the origin's answer to a HEAD shows another version, marks the stored
+/// response that the HEAD selects as stale, so that the next request validates it. The stored
+/// fields do not change, because the request may have fields that influence the answer and are not
+/// part of the key. An answer that may be meant for its client alone changes nothing.
 // RFC: 9111-4.3.5-1, 9111-4.3.5-3
 fn note_head(transaction: &Transaction<'_>, answer: &OriginAnswer) {
     let request = &transaction.request;

@@ -1,12 +1,12 @@
 //! Permits for exchanges with one origin, shared fairly between client networks.
 //!
-//! A returned permit goes to the network that holds the fewest, among the networks with waiting
-//! requests; within a network, the oldest request is first. So a client that starts many requests
-//! waits behind its own requests, and a client with one request waits for at most one permit to be
-//! returned. A network gets a further permit only while it holds less than eight times as many
-//! permits as are free. So one network leaves a ninth of the permits to the others, and two leave a
-//! seventeenth; other networks then rarely have to wait. If there are eight permits or fewer, one
-//! network may take them all.
+//! A returned permit goes to the network that holds the fewest permits, among the networks with
+//! waiting requests; within a network, the oldest request is first. So a client that starts many
+//! requests waits behind its own requests, and a client with one request waits for at most one
+//! permit to be returned. A network gets a further permit only while it holds less than eight times
+//! as many permits as are free. So a single network leaves a ninth of the permits free, and two
+//! networks together leave a seventeenth; other networks then rarely have to wait. If there are
+//! eight permits or fewer, one network may take them all.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -31,8 +31,8 @@ pub(super) struct ExchangePermit {
 
 #[derive(Debug)]
 struct PermitState {
-    /// The permits that no network holds. While there are any, requests wait only if their network
-    /// already holds its share.
+    /// The number of permits that no network holds. While there are any, a request waits only if
+    /// its network already holds its share.
     free: u32,
     /// The networks that hold permits or wait for one.
     networks: HashMap<ClientNetwork, NetworkShare>,
@@ -44,7 +44,7 @@ struct PermitState {
 #[derive(Debug, Default)]
 struct NetworkShare {
     held: u32,
-    /// The waiting requests of the network, by the order of their arrival.
+    /// The waiting requests of the network, in the order of their arrival.
     waiting: BTreeMap<u64, oneshot::Sender<ExchangePermit>>,
 }
 
@@ -91,7 +91,8 @@ impl PermitState {
         result
     }
 
-    /// Takes a free permit for the next waiting request, if its network may have one.
+    /// Takes a free permit for the next waiting request, if the network of that request may have
+    /// one.
     fn next(&mut self) -> Option<(ClientNetwork, oneshot::Sender<ExchangePermit>)> {
         let first = self.order.first().copied().filter(|rank| self.may_take(rank.held))?;
         self.free -= 1;
@@ -124,7 +125,7 @@ impl Permits {
         Rc::new(Permits { state: RefCell::new(state) })
     }
 
-    /// Takes a permit for a request of `network`; waits until there is one for it.
+    /// Takes a permit for a request of `network`. Waits until the network may have one.
     pub(super) async fn acquire(self: &Rc<Self>, network: ClientNetwork) -> ExchangePermit {
         let (arrival, granted) = {
             let mut state = self.state.borrow_mut();
@@ -187,7 +188,8 @@ impl Drop for ExchangePermit {
         };
         if let Some((network, request)) = next {
             let permit = ExchangePermit { permits: Rc::clone(&self.permits), network };
-            // A request that has just given up drops the permit, which then goes to the next one.
+            // If the request has just given up, sending drops the permit, which then goes to the
+            // next request.
             let _ = request.send(permit);
         }
     }

@@ -1,10 +1,11 @@
 //! A request that waits for a permit preempts an exchange whose client is slow.
 //!
-//! A response that is not stored arrives at its client's pace, and a request's body leaves at its
-//! client's pace; both hold a permit of their origin all the time. Slow clients could hold all
-//! permits, and every miss would be answered with 503. So a request that has waited for a permit
-//! for some time asks an exchange with a slow client to break off. It chooses from the network that
-//! holds the most permits, and there the exchange that has been slow for longest.
+//! A response that is not stored arrives as fast as its client reads, and the body of a request
+//! leaves as fast as its client sends; both hold a permit of their origin all the time. So slow
+//! clients could hold all permits, and every miss would be answered with 503. Therefore a request
+//! that has waited for a permit for some time asks an exchange with a slow client to break off. It
+//! chooses the network that holds the most permits, and within that network the exchange that has
+//! been slow for longest.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -18,7 +19,7 @@ use crate::accept::ClientNetwork;
 use crate::limits::{PREEMPT_ASK_MS, STALL_BYTES, STALL_MS};
 use crate::poll_once::poll_once;
 
-/// The exchange was asked to break off: another request waits for its permit.
+/// The exchange was asked to break off, because another request waits for its permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preempted;
 
@@ -32,20 +33,20 @@ pub(super) struct StalledExchanges {
 #[derive(Debug)]
 struct StalledExchange {
     network: ClientNetwork,
-    /// Asks the exchange to break off. Closed once the client has become faster or the exchange has
-    /// ended.
+    /// Asks the exchange to break off. The channel is closed once the client is no longer slow or
+    /// the exchange has ended.
     ask: oneshot::Sender<()>,
 }
 
-/// Measures how fast the client of one exchange is, over all waits that use this watch.
+/// Measures the speed of one exchange's client, over all waits that use this watch.
 #[derive(Debug)]
 pub(super) struct SlowWatch {
     network: ClientNetwork,
-    /// The time spent waiting for the client in this period.
+    /// The time spent waiting for the client in the current period.
     waited: Duration,
     /// The bytes that the client had moved at the start of the period.
     moved_before: Option<u64>,
-    /// Set while the client is slow: ready once the exchange is asked to break off.
+    /// Set while the client is slow. Becomes ready once the exchange is asked to break off.
     asked: Option<oneshot::Receiver<()>>,
 }
 
@@ -74,8 +75,8 @@ impl StalledExchanges {
         if let Some(done) = poll_once(work.as_mut()).await {
             return Ok(done);
         }
-        // The exchange was asked to break off while it waited for the origin. The request that
-        // asked has found another permit since, or asks again.
+        // This request came while the exchange did not wait for its client. The request that sent
+        // it has found another permit since, or will ask again.
         if watch.asked.as_mut().is_some_and(|asked| asked.try_recv().is_ok()) {
             watch.asked = None;
         }
@@ -140,14 +141,15 @@ impl StalledExchanges {
     fn ask(&self, waiting: ClientNetwork, held_by: &impl Fn(ClientNetwork) -> u32) {
         let mut exchanges = self.exchanges.borrow_mut();
         exchanges.retain(|exchange| !exchange.ask.is_closed());
-        // Of several networks with the same number of permits, the one with the first exchange.
+        // If several networks hold the same number of permits, the network with the first exchange
+        // is chosen.
         let first = (0..exchanges.len()).rev().max_by_key(|&index| {
             exchanges.get(index).map_or(0, |exchange| held_by(exchange.network))
         });
         if let Some(first) = first
             && held_by(exchanges[first].network) >= held_by(waiting)
         {
-            // The exchange may have ended just now; then its permit is free.
+            // Sending fails if the exchange has just ended; then its permit is free anyway.
             let _ = exchanges.remove(first).ask.send(());
         }
     }
@@ -234,7 +236,7 @@ mod tests {
         });
     }
 
-    /// Each wait is shorter than a period, as with a client that sends a piece now and then.
+    /// Each wait is shorter than a period, as if the client sent a piece from time to time.
     #[test]
     fn an_exchange_is_preempted_only_while_its_client_is_slow() {
         run(async {

@@ -146,8 +146,8 @@ fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
 
-/// Forwards interim responses (RFC 9110 §15.2) to `queue`, except an unrequested 101, which hyper
-/// returns as the final response.
+/// Forwards interim responses (RFC 9110 §15.2) to `queue`. A 101 is not forwarded here, because
+/// hyper returns it as the final response.
 // RFC: 9110-15.2-2, 9110-15.2-3
 pub(super) fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
     hyper::ext::on_informational(request, move |response| {

@@ -1,14 +1,14 @@
 //! Obtains the response to a request that is not a hit: the request leads a fetch, follows one, or
 //! is passed through.
 //!
-//! Requests that may share a response are collapsed: the first one leads, and a separate task
-//! fetches and stores. All of them follow the same growing record. A request that cannot use the
-//! leader's response is passed through. If a fetch fails, the requests that waited for it start
-//! another one; after a few failures they fail too.
+//! Requests that may share a response are collapsed: the first request leads, and a separate task
+//! fetches and stores the response. All of the requests follow the same growing record. A request
+//! that cannot use the leader's response is passed through. If a fetch fails, the requests that
+//! waited for it start another fetch; after a few failures they fail too.
 //!
-//! The response to a request with Authorization is probably for its client alone. Such a request
-//! follows only a response that has arrived, and other requests follow its fetch only once its
-//! response is being stored (RFC 9111 §3.5).
+//! The response to a request with Authorization is probably meant for its client alone. So such a
+//! request does not follow a fetch whose response has not arrived yet, and other requests follow
+//! the fetch of such a request only once the response is being stored (RFC 9111 §3.5).
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -78,14 +78,14 @@ async fn obtain<'t>(
     match collapse(transaction, plan).await? {
         Some(response) => Ok(response),
         None if is_whole => ask_alone(transaction).await,
-        // The response to a range request is not stored in this case, and says little about other
-        // requests.
+        // In this case the response to a range request is not stored, so it says little about the
+        // responses to other requests.
         None => pass_through(transaction, false).await,
     }
 }
 
-/// Obtains a response that no other request shares. A stored response is validated first: that
-/// requests cannot share it is no reason for the origin to send it again.
+/// Obtains a response that no other request shares. A stored response is still validated first:
+/// even if requests cannot share it, the origin need not send it again.
 async fn ask_alone<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>, Fault> {
     let stale = match transaction.look_up() {
         LookupResult::Forward(plan) => plan.stale.map(|stale| (stale, plan.varies)),
@@ -107,8 +107,8 @@ async fn ask_alone<'t>(transaction: &mut Transaction<'t>) -> Result<Response<'t>
     pass_through(transaction, is_shareable).await
 }
 
-/// Leads a fetch or follows one; returns `None` if the request has to be passed through. Sets the
-/// cache status of the transaction, unless the fetch that this request leads fails.
+/// Leads a fetch or follows another request's fetch. Returns `None` if the request has to be passed
+/// through. Sets the cache status of the transaction, unless this request leads a fetch that fails.
 async fn collapse<'t>(
     transaction: &mut Transaction<'t>,
     mut plan: ForwardPlan,
@@ -179,13 +179,13 @@ async fn collapse<'t>(
             }
         }
     }
-    // There is no reason if the request has used up its attempts to join.
+    // There is no detail yet if the request has used up its attempts to join a fetch.
     status.detail.get_or_insert(Reason::NotShared.into());
     transaction.cache_status = status;
     Ok(None)
 }
 
-/// Records that the request was answered by the fetch of another one.
+/// Records that the request was answered by another request's fetch.
 fn note_collapsed(
     transaction: &mut Transaction<'_>,
     status: CacheStatus,
@@ -197,9 +197,9 @@ fn note_collapsed(
     transaction.cache_status = CacheStatus { collapsed: true, ttl: Some(ttl), detail, ..status };
 }
 
-/// Passes a request through after the fetches that it followed failed: the failures may be the
-/// fault of the requests that led. Does so only while few such requests to the origin are in
-/// progress, and none of the same client network.
+/// Passes a request through after the fetches that it followed have failed, because the failures
+/// may be the fault of the requests that led these fetches. Does so only while few such requests to
+/// the origin are in progress, and while no other one is of the same client network.
 async fn try_alone<'t>(
     transaction: &mut Transaction<'t>,
     fault_status: u16,
@@ -250,7 +250,7 @@ pub(super) fn fetch_task(
     })
 }
 
-/// Starts a fetch in a task of its own, and follows it.
+/// Starts a fetch in a separate task, and follows it.
 async fn start_fetch<'t>(
     transaction: &mut Transaction<'t>,
     leader: Leader,
@@ -285,7 +285,8 @@ async fn start_fetch<'t>(
             status.detail = Some(detail.into());
             status.fwd_status = Some(304);
             if let Some(NamedVariant { selector, version }) = variant {
-                // From here on, the request is one that selects the variant.
+                // From now on, the transaction is handled as a request that selects the confirmed
+                // variant.
                 *transaction.variant = selector_list(&selector);
                 (known, varies) = (Some(version), true);
             }
@@ -318,7 +319,7 @@ async fn start_fetch<'t>(
     Ok(response)
 }
 
-/// Adds header lines that are meant only for this client to the response to its fetch.
+/// Adds the header lines that are meant only for this client to the response that the client gets.
 fn with_own_lines(response: Response<'_>, own_lines: FieldBlock) -> Response<'_> {
     match response {
         Response::Growing(mut growing) => {

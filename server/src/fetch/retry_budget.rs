@@ -1,13 +1,13 @@
-//! The retry budget: retries are limited to a share of the requests, so that origins in trouble do
-//! not get more load.
+//! The retry budget: it limits retries to a share of the requests, so that failing origins do not
+//! get much additional load.
 
 use std::cell::Cell;
 
-/// Retries that one worker may send at once for a site: enough for the requests that are in
-/// progress when an origin fails.
+/// The most retries that one worker may send in quick succession for a site: enough to repeat the
+/// requests that are in progress when an origin fails.
 const RETRY_BURST: u64 = 20;
 
-/// The number of retries that a worker may send for a site, in hundredths of a retry.
+/// The retries that a worker may still send for a site, counted in hundredths of a retry.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     left: Cell<u64>,
@@ -23,12 +23,13 @@ impl RetryBudget {
         RetryBudget { left: Cell::new(RETRY_BURST * ONE), refilled_ms: Cell::new(now_ms) }
     }
 
-    /// Adds the share of one request: `percent` hundredths of a retry.
+    /// Adds the share that one request earns: `percent` hundredths of a retry.
     pub(super) fn note_request(&self, percent: u8) {
         self.add(u64::from(percent));
     }
 
-    /// Takes one retry; false if none is left. One retry a second is added, unless `percent` is 0.
+    /// Takes one retry; returns false if none is left. The budget also grows by one retry per
+    /// second. If `percent` is 0, there are no retries at all.
     pub(super) fn take(&self, percent: u8, now_ms: u64) -> bool {
         if percent == 0 {
             return false;

@@ -1,5 +1,5 @@
-//! Serving a stale response on purpose (RFC 9111 §4.2.4, RFC 5861): at once, while a fetch in the
-//! background validates it; or in place of an origin's error.
+//! Serves stale responses on purpose (RFC 9111 §4.2.4, RFC 5861): immediately, while a fetch in the
+//! background validates the response, or in place of an error of the origin.
 
 use std::rc::Rc;
 
@@ -49,12 +49,12 @@ impl StalePlan {
         causes.into_iter().filter(|(_, applies)| *applies).map(|(cause, _)| cause)
     }
 
-    /// Whether to validate the stale response in the background when it answers.
+    /// Whether the stale response is validated in the background when it answers the request.
     pub(crate) fn validates(self) -> bool {
         self.fills && !self.only_if_cached
     }
 
-    /// Whether the request may probe an origin that is down, if a probe is due.
+    /// Whether the request may probe an origin that is down.
     pub(crate) fn may_probe(self) -> bool {
         !self.fills && !self.only_if_cached
     }
@@ -63,15 +63,15 @@ impl StalePlan {
 /// Whether a stale response answers a request without waiting for the origin.
 #[expect(clippy::large_enum_variant, reason = "it is made once and taken apart at once")]
 pub(crate) enum StaleAnswer<'t> {
-    /// The stale response answers.
+    /// The stale response answers the request.
     AtOnce(StaleHit<'t>),
     /// The request has to wait for the origin. The guard is held until the origin has answered.
     AfterOrigin(Option<ProbeGuard>),
 }
 
-/// Decides whether a stale response answers the request at once; if so, has it validated in the
-/// background. `fills` says whether a response to this request may be stored; otherwise the request
-/// validates nothing, but it may have to probe an origin that is down.
+/// Decides whether a stale response answers the request at once. If so, has the response validated
+/// in the background. `fills` says whether a response to this request may be stored; if not, the
+/// request starts no validation, but it may have to probe an origin that is down.
 // RFC: 5861-3-1
 pub(crate) fn stale_at_once<'t>(transaction: &mut Transaction<'t>, fills: bool) -> StaleAnswer<'t> {
     let health = Rc::clone(&origin_pool(transaction).health);
@@ -127,8 +127,9 @@ fn cause_of_failure(transaction: &Transaction<'_>) -> StaleCause {
     }
 }
 
-/// Starts a fetch that validates a stored response, unless one is already in progress, or too many
-/// are. An origin that is down gets one such request at a time.
+/// Starts a fetch that validates a stored response, unless such a fetch is already in progress, or
+/// too many fetches run in the background. While the origin is down, it gets only one such request
+/// at a time.
 fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     let health = Rc::clone(&origin_pool(transaction).health);
     let is_down = health.is_down();
@@ -158,7 +159,7 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     });
 }
 
-/// Counts a fetch in the background, until this is dropped.
+/// Counts a fetch in the background, until this value is dropped.
 struct BackgroundFetch {
     worker: Rc<Worker>,
     network: ClientNetwork,

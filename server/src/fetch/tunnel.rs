@@ -1,6 +1,6 @@
-//! Requests for another protocol (RFC 9110 §7.8): they are passed through on a connection of their
-//! own. If the origin switches, the connection becomes a tunnel, which no longer holds one of
-//! `origin_connections_max`; otherwise its answer is an ordinary response.
+//! Requests for another protocol (RFC 9110 §7.8). Each is passed through on a new connection. If
+//! the origin switches protocols, this connection becomes a tunnel, which no longer counts towards
+//! `origin_connections_max`; otherwise the origin's answer is an ordinary response.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +24,8 @@ use crate::response::TunnelResponse;
 use crate::transaction::Transaction;
 use crate::transport::OriginIo;
 
-/// An upgrade that a request asks for: the protocols, and the place of the tunnel.
+/// The upgrade that a request asks for: the protocols, and the place that is reserved for the
+/// tunnel.
 pub(super) struct WantedUpgrade {
     pub(super) protocols: HeaderValue,
     guard: TunnelGuard,
@@ -44,7 +45,7 @@ pub(crate) struct OriginTunnel {
     _open: OpenGuard,
 }
 
-/// A tunnel whose 101 has not been sent to the client.
+/// A tunnel that is open on the origin's side, but whose 101 has not been sent to the client yet.
 pub(crate) struct OpenTunnel {
     pub(crate) protocol: Vec<u8>,
     pub(crate) origin: OriginTunnel,
@@ -52,15 +53,15 @@ pub(crate) struct OpenTunnel {
 }
 
 impl WantedUpgrade {
-    /// Takes a place for the tunnel that the request asks for; `None` if it asks for none that its
-    /// route permits.
+    /// Reserves a place for the tunnel that the request asks for; `None` if the request asks for no
+    /// protocol that its route permits.
     ///
     /// # Errors
-    /// [`Fault::TunnelsFull`]
+    /// [`Fault::TunnelsFull`]: no place is free.
     pub(super) fn of(transaction: &Transaction<'_>) -> Result<Option<WantedUpgrade>, Fault> {
         let settings = &transaction.route().route.settings;
         let wanted: Vec<_> = wanted_upgrade(&transaction.request, settings).collect();
-        // The names come from the route's list, so they are a valid value.
+        // The names come from the route's list, so they form a valid field value.
         let Ok(protocols) = HeaderValue::from_bytes(&wanted.join(&b", "[..])) else {
             return Ok(None);
         };
@@ -77,11 +78,12 @@ impl WantedUpgrade {
         }
     }
 
-    /// Opens the tunnel if the origin has switched protocols; otherwise its answer is an ordinary
-    /// response. The client has already sent `early`.
+    /// Opens the tunnel if the origin has switched protocols. Otherwise returns `None`, and the
+    /// origin's answer is an ordinary response. `early` are the bytes that the client has already
+    /// sent after its request.
     ///
     /// # Errors
-    /// [`Fault::OriginBroke`]: the connection has failed since.
+    /// [`Fault::OriginBroke`]: the connection failed after the 101.
     pub(super) async fn settle(
         mut self,
         transaction: &Transaction<'_>,

@@ -1,4 +1,4 @@
-//! The number of tunnels of a worker, limited in all and for each client network.
+//! Limits the number of tunnels of a worker, both in total and for each client network.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub(crate) struct TunnelRoom {
     pub(crate) drained: Notify,
 }
 
-/// The place of one tunnel, from the request for it until its end.
+/// The place of one tunnel, reserved from the request for the tunnel until the tunnel ends.
 pub(crate) struct TunnelGuard {
     worker: Rc<Worker>,
     network: ClientNetwork,
@@ -29,7 +29,7 @@ pub(crate) struct TunnelGuard {
 }
 
 impl TunnelRoom {
-    /// Takes a place for a tunnel of a client of `network`; `None` if a limit is reached.
+    /// Takes a place for a tunnel of a client in `network`; `None` if a limit is reached.
     fn take(&self, network: ClientNetwork, settings: &ServerSettings) -> Option<()> {
         let mut held = self.held.borrow_mut();
         let of_network = held.get(&network).copied().unwrap_or(0);
@@ -52,7 +52,7 @@ impl TunnelRoom {
 }
 
 impl TunnelGuard {
-    /// Takes a place for a tunnel of a client of `network`; `None` if a limit is reached.
+    /// Reserves a place for a tunnel of a client in `network`; `None` if a limit is reached.
     pub(super) fn enter(
         worker: &Rc<Worker>,
         network: ClientNetwork,

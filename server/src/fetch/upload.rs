@@ -64,8 +64,8 @@ struct ProgressCells {
     is_whole: Cell<bool>,
 }
 
-/// The error that ends a body whose client broke it off. hyper then closes the connection to the
-/// origin, so that the origin does not take the part for the whole body.
+/// The error that ends the body of a request whose client broke it off. hyper then closes the
+/// connection to the origin, so that the origin does not take the incomplete body for a whole one.
 #[derive(Debug)]
 pub(super) struct UploadBroken;
 
@@ -94,7 +94,7 @@ impl UploadSource {
         sent
     }
 
-    /// Ends a whole body. Dropping the source without this call breaks off the request.
+    /// Marks the body as complete. Dropping the source without this call breaks off the request.
     async fn end(self, trailers: Option<HeaderMap>) {
         self.progress.note_moved();
         // Sending fails if the origin has answered early and accepts no more.
@@ -103,12 +103,12 @@ impl UploadSource {
 }
 
 impl UploadProgress {
-    /// Lets the upload begin, or continue with a permit of another pool.
+    /// Lets the upload begin, or lets it continue with a permit of another pool.
     pub(super) fn begin(&self, pool: &Rc<OriginPool>) {
         *self.0.pool.borrow_mut() = Some(Rc::clone(pool));
         if let Some(begin) = self.0.begin.take() {
             self.note_moved();
-            // If the client has left, no upload waits for this.
+            // Sending fails if the client has left, because then no upload waits.
             let _ = begin.send(());
         }
     }
@@ -198,8 +198,8 @@ pub(crate) struct BodyUpload<'t> {
 }
 
 impl<'t> BodyUpload<'t> {
-    /// Starts to pass `body` through a new channel, and returns the channel's other end. The first
-    /// part of the body has already been read.
+    /// Starts to pass `body` through a new channel, and returns the receiving end of the channel.
+    /// `first` is the part of the body that has already been read.
     pub(super) fn begin(
         client: &'t Client,
         first: FirstPart,
@@ -231,11 +231,11 @@ impl<'t> BodyUpload<'t> {
         }
     }
 
-    /// Runs the upload until `answer` has the response.
+    /// Runs the upload until the future `answer` returns the response.
     ///
     /// # Errors
-    /// The errors of `answer`, or a failure of the body. Such a failure ends the exchange, because
-    /// the origin cannot answer an incomplete request.
+    /// The errors of `answer`, or a failure of the request body. Such a failure ends the exchange,
+    /// because the origin cannot answer an incomplete request.
     pub(super) async fn until_answer<T>(
         &mut self,
         answer: impl Future<Output = Result<T, Fault>>,
@@ -267,16 +267,16 @@ impl<'t> BodyUpload<'t> {
 #[derive(Default)]
 pub(super) struct FirstPart {
     bytes: Vec<u8>,
-    /// Set if the body has ended; contains its trailers.
+    /// Set if the body has ended; contains its trailers, if it has any.
     end: Option<Option<FieldBlock>>,
-    /// Holds the room for the bytes.
+    /// Reserves the memory for the bytes.
     room: Option<TakenRoom>,
 }
 
 impl FirstPart {
-    /// Reads until the body ends, `bytes_max` bytes have arrived, or the client pauses, because it
-    /// may wait for a response to the part that it has sent. Reads nothing if the client waits for
-    /// a 100, and stops if there is no more room for the client's network.
+    /// Reads until the body ends, `bytes_max` bytes have arrived, or the client pauses. A client
+    /// may pause because it waits for a response to the part that it has sent. Stops if there is no
+    /// more room for the client's network. Reads nothing if the client waits for a 100.
     ///
     /// # Errors
     /// See [`RequestBody::next`].
@@ -317,7 +317,7 @@ impl FirstPart {
                     break;
                 }
             }
-            // A body of known length can end without a further read.
+            // A body whose length is known and reached can end without a further read.
             let count = first.bytes.len() as u64;
             if count >= u64::from(bytes_max) && length != Some(count) {
                 break;
@@ -354,8 +354,8 @@ async fn send_body(
     }
     let mut watch = SlowWatch::new(client.network());
     let moved = || client.received_bytes();
-    // The client should not wait for a 100 of the origin (RFC 9110 §10.1.1): many origins send
-    // none.
+    // The client should not have to wait for a 100 of the origin (RFC 9110 §10.1.1), because many
+    // origins send none.
     let waiting = body.until_continued(client);
     let continued = source.progress.holding(&mut watch, waiting, moved).await;
     continued.map_err(|Preempted| Fault::GaveWay)??;

@@ -1,7 +1,8 @@
 //! The memory for the first parts of request bodies, shared between client networks.
 //!
-//! Room is taken as bytes arrive, and a network takes more only while at least as much as it holds
-//! is left. So one network leaves a half to the others, and two leave a third.
+//! Room is taken as bytes arrive. A network may take more room only while the room that is left is
+//! at least as large as the room that the network holds. So a single network leaves one half of the
+//! memory, and two networks together leave a third.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ pub(super) struct TakenRoom {
 }
 
 impl UploadRoom {
-    /// Creates room for `bytes` bytes.
+    /// Creates the room: `bytes` bytes of memory.
     pub(crate) fn new(bytes: u64) -> Rc<UploadRoom> {
         let taken_bytes = RefCell::default();
         Rc::new(UploadRoom { left_bytes: Cell::new(bytes), taken_bytes })
@@ -38,7 +39,7 @@ impl UploadRoom {
 }
 
 impl TakenRoom {
-    /// Takes room for `bytes` more bytes. Returns false if there is none for the network.
+    /// Takes room for `bytes` more bytes. Returns false if the network must not take that much.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         let mut all_taken = self.room.taken_bytes.borrow_mut();
         let taken = all_taken.get(&self.network).copied().unwrap_or(0);

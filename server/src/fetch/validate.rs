@@ -1,4 +1,4 @@
-//! Validates a stored response for a single request that could not share another request's fetch.
+//! Validates a stored response for one request that cannot share the fetch of another request.
 
 use forebay_cache::RecordVersion;
 use forebay_http::fields::FieldBlock;
@@ -15,7 +15,8 @@ use crate::trace::{FetchStep, RequestStep};
 use crate::transaction::Transaction;
 
 /// Asks the origin whether a stored response is still valid. Returns the stored response or the
-/// origin's new one; `None` if the stored response is gone, or the 304 refers to another one.
+/// origin's new response; `None` if the stored response is gone, or if the 304 refers to another
+/// response.
 ///
 /// # Errors
 /// The exchange failed.
@@ -52,7 +53,8 @@ pub(super) async fn validate<'t>(
     };
     worker.count(Counter::Validated);
     if renewed.refused.is_none() {
-        // The next request leads a fetch again, which stores the renewed head.
+        // The key is no longer declined: the next request leads a fetch, which stores the renewed
+        // head.
         transaction.store().forget_declined(transaction.key);
     }
     let own_lines = context.own_lines_of_304(&answer.head.block);
@@ -61,7 +63,8 @@ pub(super) async fn validate<'t>(
 }
 
 /// Returns the stored response that the origin has confirmed for this request alone, with `head`
-/// instead of the stored head and with `own_lines` added. Returns `None` if it is no longer stored.
+/// instead of the stored head and with `own_lines` added. Returns `None` if the response is no
+/// longer stored.
 pub(super) fn confirmed<'t>(
     transaction: &Transaction<'t>,
     (known, varies): (RecordVersion, bool),
