@@ -344,8 +344,8 @@ pub(crate) const FAILED_FETCHES_MAX: u32 = 3;
 /// fail immediately.
 pub(crate) const TRIES_ALONE_MAX: usize = 4;
 
-/// Maximum number of fields in the keys of one route, and also of cookies. Each costs a search in the
-/// request's fields on each lookup.
+/// Maximum number of fields in the keys of one route, and also of cookies. Each costs a search in
+/// the request's fields on each lookup.
 pub(crate) const KEY_PARTS_MAX: usize = 8;
 
 /// Entity tags of other variants that a request to the origin carries. A head is copied for each,
