@@ -5,8 +5,8 @@
 //! [`window`](super::window).
 //!
 //! Two things are not charged. One is the head of a validated record, whose memory belongs to the
-//! caller. The other is, in a window without room, one append at a time, whose bytes the leader
-//! holds in a buffer anyway.
+//! caller. The other is one append at a time to a window for which the budget has no room: the
+//! leader holds these bytes in a buffer anyway.
 
 use std::fmt;
 use std::ops::Range;
@@ -150,8 +150,9 @@ impl BodyWriter {
         }
     }
 
-    /// Gives up storing a body that is longer than the caller stores. Readers get the rest through
-    /// a sliding window, and fetches of the key are not collapsed for a while from `now_ms`.
+    /// Gives up storing the body because it is longer than the longest body that is stored. Readers
+    /// get the rest through a sliding window. For a while from `now_ms`, fetches of the key are not
+    /// collapsed.
     pub(crate) fn give_up_storing(&mut self, now_ms: u64) {
         if !self.sliding {
             self.guard.unregister_declined(now_ms, DeclineReason::TooLarge);

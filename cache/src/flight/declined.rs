@@ -42,11 +42,12 @@ pub struct DeclinedUntil {
     pub until_ms: u64,
 }
 
-/// An entry takes 24 bytes, so reason and time share a word.
+/// A declined key in the table. Reason and time share a word, so that an entry takes only 24 bytes.
 #[derive(Clone, Copy, Default)]
 struct DeclinedEntry {
     key: DeclinedKey,
-    /// The time in the upper bits, the encoded reason in the lower ones.
+    /// The time until which the key is declined in the upper bits, and the encoded reason in the
+    /// lower bits.
     until: u64,
 }
 

@@ -27,11 +27,11 @@ pub(crate) struct FlightConfig {
     /// The most bytes that all flights together may hold or have reserved. A body that does not fit
     /// is not stored. Windows take more bytes only while the sum stays within half of this limit.
     pub(crate) growing_bytes_max: u64,
-    /// The most bytes that a body of known length reserves before they arrive.
+    /// The most bytes that are reserved in advance for a body of known length.
     pub(crate) promise_bytes_max: u64,
     /// The longest body that is stored.
     pub(crate) object_bytes_max: u64,
-    /// The most bytes that a body which will not be stored may hold for its readers.
+    /// The most bytes of an unstored body that stay in memory until all of its readers have them.
     pub(crate) window_bytes: u64,
     /// The total time that one reader of a window may make the other readers wait.
     pub(crate) window_wait_ms_max: u64,
@@ -91,12 +91,12 @@ pub struct JoinTerms {
     /// The source of the response: responses of one source take at most half of the room for
     /// arriving responses. `None` if there is only one source.
     pub share: Option<u16>,
-    /// Whether the caller may ask the origin at once. Then it does not follow a leader that waits
-    /// for its turn, and leads instead.
+    /// Whether the caller may ask the origin at once. Then the caller does not follow a leader that
+    /// still waits for a turn, and leads a fetch itself.
     pub has_turn: bool,
-    /// Whether the caller needs a part of the response only. It follows a whole response that
-    /// arrives. Otherwise such callers share neither flights nor declined keys with callers that
-    /// need the whole response.
+    /// Whether the caller needs a part of the response only. Such a caller follows a flight of the
+    /// whole response if that response is arriving. Apart from this, such callers share neither
+    /// flights nor declined keys with callers that need the whole response.
     pub is_part: bool,
     /// Whether the response may be for the caller alone, although the caller may follow any flight:
     /// its request has a cookie. If the response is not storable, only callers with this flag are
@@ -120,8 +120,8 @@ impl JoinTerms {
     }
 }
 
-/// Answers for the store and for purges. The methods are called under the lock of the key's shard,
-/// so they must not call back into flights, and should be quick.
+/// Answers a flight's questions about the store and about purges. The methods are called under the
+/// lock of the key's shard, so they must not call back into flights, and should be quick.
 ///
 /// Each purge has a number, which is higher than those of all earlier purges. A purge begins when
 /// its number is announced, and is over when all records that it matches are removed from the
@@ -140,8 +140,8 @@ pub(crate) trait Gate {
     /// that the caller found, or still has none if the caller found none.
     fn is_current(&self) -> bool;
 
-    /// Whether the caller may follow a leader that noted this number. It may not if a purge with a
-    /// higher number may match the leader's response.
+    /// Whether the caller may follow a leader that noted this number. It is not allowed to if a
+    /// purge with a higher number may match the leader's response.
     fn may_follow(&self, purge_noted: u64) -> bool;
 }
 
@@ -412,7 +412,8 @@ impl Flights {
 #[derive(Clone, Copy)]
 struct FoundFlight<'a> {
     flight: &'a Arc<Flight>,
-    /// Whether no purge keeps the caller from following it.
+    /// False if a purge may match the flight's response, so that the caller must not follow the
+    /// flight.
     may_follow: bool,
 }
 

@@ -22,8 +22,8 @@ pub enum FollowOutcome {
     /// Fetch without collapsing: the response is not storable, or its window continued without this
     /// follower. The reason is given only for a response that is not storable.
     Declined(Option<DeclineReason>),
-    /// The fetch failed before any byte of the body could be read, with the leader's own code for
-    /// the reason, if it gave one.
+    /// The fetch failed before any byte of the body could be read. The value is the leader's own
+    /// code for the reason, if the leader gave one.
     Failed(Option<u16>),
 }
 
@@ -49,7 +49,7 @@ impl Follower {
         self.handle.as_ref().is_some_and(FollowerHandle::is_personal)
     }
 
-    /// Tells the flight that its follower will not read soon, like [`BodyReader::step_aside`].
+    /// Tells the flight that this follower will not read soon: see [`BodyReader::step_aside`].
     pub fn step_aside(&self) {
         if let Some(handle) = &self.handle {
             handle.step_aside();
@@ -114,8 +114,9 @@ impl BodyReader {
         self.handle.poll_read(cx, bytes_max, out)
     }
 
-    /// Leaves the flight because the client has its whole response without the body. The client has
-    /// not given up. See [`FollowerWatch::was_served`](crate::FollowerWatch::was_served).
+    /// Leaves the flight because the client's response is complete without the body, not because
+    /// the client has given up. See
+    /// [`FollowerWatch::was_served`](crate::FollowerWatch::was_served).
     pub fn leave_served(self) {
         self.handle.serve();
     }

@@ -7,8 +7,8 @@
 //! - `phase` changes once, from `Waiting`, and `end` changes once, from `Open`.
 //! - The fragments cover the body up to `bytes` without gaps. They start at 0, or, in a window, at
 //!   or before the position of the slowest reader. An aborted body has no fragments. If a body is
-//!   stored in fragments, bytes at its start that only readers aside still need may be missing
-//!   here.
+//!   stored in fragments, the bytes at its start may be missing here if only readers that have
+//!   stepped aside still need them.
 //! - A reader that waits has read all bytes that have arrived, since each change wakes all readers
 //!   that wait.
 
@@ -26,9 +26,9 @@ use super::readers::{ReaderId, Readers};
 use super::window::Window;
 use crate::store::LongBody;
 
-/// Appended bytes are joined with the fragments before them, if these are small, to a fragment of
-/// at most this length. Otherwise an origin that sends byte by byte would cost a fragment's
-/// overhead for each byte.
+/// The maximum length of a fragment that is made by joining appended bytes with the small fragments
+/// before them. Without joining, an origin that sends byte by byte would cost a fragment's overhead
+/// for each byte.
 pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
 
 /// The names and the selector of a variant of a resource. This module does not interpret their
@@ -60,10 +60,11 @@ pub(super) enum Phase {
     Growing(Arc<Opening>),
     /// The origin has confirmed the stored record, which has this head.
     Validated(RenewedHead),
-    /// The response is not stored, for this reason if the leader gave it: followers fetch for
-    /// themselves.
+    /// The response is not stored, and followers fetch for themselves. The value is the reason, if
+    /// the leader gave one.
     Declined(Option<DeclineReason>),
-    /// The leader failed, with its own code for the reason, if it gave one.
+    /// The leader failed. The value is the leader's own code for the reason, if the leader gave
+    /// one.
     Failed(Option<u16>),
 }
 
@@ -134,7 +135,7 @@ impl GrowingRecord {
         }
     }
 
-    /// The phase as it is for a follower that has read nothing yet.
+    /// Returns the phase that holds for a follower that has read nothing yet.
     pub(super) fn phase_for(&mut self, id: ReaderId) -> Phase {
         match &self.phase {
             Phase::Growing(_) if self.end == End::Aborted => Phase::Failed(None),

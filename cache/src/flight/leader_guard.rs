@@ -35,8 +35,8 @@ pub enum FillRefused {
 pub struct RenewedHead {
     /// The new head.
     pub head: Bytes,
-    /// The names and the values that select the response, if it has variants and the followers may
-    /// be requests for another one.
+    /// The names and the values that select the response, if it has variants and the request of a
+    /// follower may select another variant.
     pub base: Option<VariantKey>,
     /// The sequence of the stored record with this head; `None` if no stored record has it.
     pub sequence: Option<u64>,
@@ -93,10 +93,10 @@ impl LeaderGuard {
         self.flight.set_waits(waits);
     }
 
-    /// Ends the flight of a response that is not storable. Followers fetch for themselves, and
-    /// fetches of the key are not collapsed for `declined_ms` of the leader's terms from `now_ms`.
-    /// The response to a leader with [`JoinPolicy::Arrived`] says nothing about other callers, so
-    /// for it this is [`LeaderGuard::decline_once`].
+    /// Ends the flight of a response that is not storable. Followers fetch for themselves, and from
+    /// `now_ms` fetches of the key are not collapsed for the time `declined_ms` of the leader's
+    /// terms. The response to a leader with [`JoinPolicy::Arrived`] says nothing about other
+    /// callers, so for such a leader this does the same as [`LeaderGuard::decline_once`].
     pub(crate) fn decline(self, now_ms: u64, reason: DeclineReason) {
         if self.policy == JoinPolicy::Arrived {
             return self.decline_once(reason);

@@ -21,7 +21,7 @@
 //!   end. So if a caller finds no flight under the shard's lock, its gate has seen the stored
 //!   record under that lock.
 //! - Published bytes never move and never change. A reader sees one version from start to end.
-//! - Lock order: shard, then flight. A thread never holds two locks of a kind. Gates and the
+//! - Lock order: shard, then flight. A thread never holds two locks of the same kind. Gates and the
 //!   predicates of purges run under a shard's lock. Wakers are woken and dropped outside of all
 //!   locks.
 

@@ -90,8 +90,8 @@ impl Flight {
         });
     }
 
-    /// Whether the body has stopped in its middle for `stalled_ms`. If nothing of the body has
-    /// arrived, the time counts from the first call.
+    /// Whether no bytes of an unfinished body have arrived for `stalled_ms`. If nothing of the body
+    /// has arrived, the time counts from the first call.
     pub(super) fn is_stalled(&self, now_ms: u64, stalled_ms: u64) -> bool {
         let mut growing = self.growing.lock();
         if !matches!(growing.phase, Phase::Growing(_)) || growing.end != End::Open {

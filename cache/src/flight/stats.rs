@@ -23,7 +23,7 @@ pub(crate) struct FlightStats {
     pub(crate) growing_bytes: u64,
     /// The number of responses that were refused because their announced body is too long.
     pub(crate) refused_large: u64,
-    /// The number of times that there was no room for a response or for more of it.
+    /// The number of times that there was no room for a response, or for its next bytes.
     pub(crate) refused_no_room: u64,
     /// The number of growing records that became a sliding window.
     pub(crate) outgrown: u64,

@@ -42,8 +42,8 @@ pub struct UncheckedWord {
 pub enum InsertError {
     /// A live record of the key has a higher sequence.
     Outdated,
-    /// Both buckets are full and no word may be evicted, or other threads were faster at each
-    /// attempt.
+    /// Both buckets are full and no word may be evicted, or another thread changed the chosen word
+    /// at each attempt.
     Full,
 }
 

@@ -2,7 +2,8 @@
 
 use super::records::PinnedLocation;
 
-/// Spreads the bits of the hash for the second bucket: 2^64 divided by the golden ratio.
+/// The factor that spreads the bits of the hash to choose the second bucket: 2^64 divided by the
+/// golden ratio.
 const SECOND_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const FINGERPRINT_MASK: u64 = (1 << 22) - 1;

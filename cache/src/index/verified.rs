@@ -25,8 +25,8 @@ impl VerifiedSlots {
         VerifiedSlots { end: AtomicU64::new(u64::MAX) }
     }
 
-    /// The end of the verified slots. A lookup loads it before it loads a word: then a word in a
-    /// verified slot is not one that the check has removed since.
+    /// The end of the verified slots. A lookup loads this number before it loads a word. So a word
+    /// that it finds in a verified slot is not the word of a damaged record.
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         // ORDER: pairs with the release in `set_end`: words that were removed before are gone.

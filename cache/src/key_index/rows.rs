@@ -97,9 +97,9 @@ mod loom_tests {
 
     use super::{Leftovers, PendingInserts};
 
-    /// One thread stores a record and begins to store the next one, while another thread sweeps.
-    /// Entry and word are flags, which are published in the same way as a map entry and an index
-    /// word.
+    /// Stores a record and begins to store the next one in one thread, while another thread sweeps.
+    /// Two flags stand for the entry and the word. They are published in the same way as a map
+    /// entry and an index word.
     fn storing_while_sweeping() {
         let entry = Arc::new(AtomicU64::new(0));
         let word = Arc::new(AtomicU64::new(0));
@@ -135,8 +135,8 @@ mod loom_tests {
         breaks("order.rows", model, storing_while_sweeping);
     }
 
-    /// A participant has died with its entry inserted and its row set. One thread clears the row,
-    /// while another thread sweeps.
+    /// Models a participant that died with its entry inserted and its row set. One thread clears
+    /// the row, while another thread sweeps.
     fn taking_back_while_sweeping() {
         let entering = PendingInserts::new(Arc::new(boxed_words(1)), 1, 0);
         let left = Leftovers::new(Arc::new(boxed_words(2)), 0, 1);

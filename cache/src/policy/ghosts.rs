@@ -33,8 +33,8 @@ pub struct GhostTime {
 }
 
 impl GhostTime {
-    /// Makes the time at which `evicted` segments were ever drained from the small queue. A ghost
-    /// lasts until `lasts` more segments were drained.
+    /// Makes the time at which `evicted` segments in total have been drained from the small queue.
+    /// A ghost lasts until `lasts` more segments were drained.
     pub fn new(evicted: u64, lasts: u64) -> Self {
         let unit = lasts.div_ceil(STEPS).max(1);
         Self { step: (evicted / unit) as u16, steps_max: (lasts / unit) as u16 }

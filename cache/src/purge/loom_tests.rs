@@ -190,8 +190,8 @@ fn live(location: u32) -> u64 {
     u64::from(location) * 2 + 2
 }
 
-/// As [`store_checked`], with a plain word as the index. Returns the newest purge that was checked,
-/// or `None` if the record was not stored.
+/// Does the same as [`store_checked`], with a plain word as the index. Returns the newest purge
+/// that was checked, or `None` if the record was not stored.
 fn store_word(world: &World, word: &AtomicU64, noted: u64, location: u32) -> Option<u64> {
     let unchecked = live(location) + 1;
     word.compare_exchange(EMPTY, unchecked, Relaxed, Relaxed).ok()?;
@@ -221,8 +221,8 @@ impl World {
     }
 }
 
-/// A fill of two records, each with its own word. The second record is checked only against purges
-/// that the first check did not cover.
+/// Models a fill of two records, each with its own word. The second record is checked only against
+/// purges that the first check did not cover.
 fn two_records() {
     let world = world(2);
     let purger = Arc::clone(&world);
@@ -245,7 +245,7 @@ fn the_checked_number_can_replace_the_noted_one() {
     }
 }
 
-/// Two purges of different keys, in any order, and a fill of the first key.
+/// Models two purges of different keys, in any order, and a fill of the first key.
 fn two_purges() {
     let world = world(4);
     let filler = Arc::clone(&world);
@@ -270,8 +270,8 @@ fn two_concurrent_purges_both_count() {
     holds_within(Some(3), "purge: two purges, one fill", two_purges);
 }
 
-/// The purge of our key is announced. While its slot is read, two other purges are announced, and
-/// the second one overwrites that slot.
+/// Models a purge of our key whose slot is overwritten while it is read: two other purges are
+/// announced, and the second one takes that slot.
 fn overwritten() {
     let world = world(2);
     world.purges.announce(Predicate::Key(&OURS));
@@ -309,7 +309,7 @@ const OTHER_SITE: [u8; PREDICATE_BYTES_MAX] = {
     key
 };
 
-/// The purge of our key comes somewhere among purges of another site, which overwrite the ring.
+/// Models a purge of our key among purges of another site, which overwrite the ring.
 fn lost_among_other_sites() {
     let world = world(2);
     let (ours, others) = (Arc::clone(&world), Arc::clone(&world));

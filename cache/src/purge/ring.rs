@@ -25,7 +25,7 @@ pub(super) const SLOTS_MIN: usize = 64;
 /// about 70 µs.
 pub(super) const SLOTS_MAX: usize = 1024;
 
-/// The ring takes at most one part in this many of the region, unless this is less than
+/// The ring takes at most the size of the region divided by this number, unless this is less than
 /// [`SLOTS_MIN`] slots.
 pub(super) const REGION_SHARE: u64 = 256;
 
@@ -186,8 +186,8 @@ impl<W: Words> PurgeRing<W> {
         PurgeVerdict::Clear { checked: newest }
     }
 
-    /// As [`check`](PurgeRing::check), if the ring may not hold all purges after `noted`. The
-    /// caller has seen `newest` in an acquiring load.
+    /// Does the same as [`check`](PurgeRing::check) if the ring may no longer hold all purges after
+    /// `noted`. The caller has seen `newest` in an acquiring load.
     fn check_site(&self, noted: u64, newest: u64, primary: &[u8]) -> PurgeVerdict {
         // The acquire "purge.check" makes the numbers of all purges up to `newest` visible here. A
         // number may be higher than that, which makes a fill count as purged that is not.
@@ -296,7 +296,7 @@ impl<W: Words> PurgeRing<W> {
 /// For a number that was noted 2^32 or more purges ago the result is too high, by a multiple of
 /// 2^32, so a check with it misses the purges in between. For records in memory this does no harm,
 /// because a live record was checked for these purges. A store that keeps records longer, on disk,
-/// must keep the whole number as of the write beside them, and pass that as `present`. A low half
+/// must also keep the whole number at the time of the write, and pass it as `present`. A low half
 /// that is higher than all numbers up to `present` is damage. Then the result is zero, so that
 /// every purge counts as newer.
 pub(crate) fn widened(noted_low: u32, present: u64) -> u64 {

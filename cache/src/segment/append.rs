@@ -172,7 +172,7 @@ impl<W: Words> OpenSegment<W> {
         Err(self)
     }
 
-    /// The header, without its checksum.
+    /// Makes the header of a record, without its checksum.
     fn header_of(&self, record: &NewRecord<'_>) -> Result<RecordHeader, HeaderError> {
         // A filler would end every scan before the records behind it.
         if record.kind == HeaderKind::Filler {

@@ -43,7 +43,7 @@ impl<W: Words> DrainProgress<W> {
         u32::try_from(number.checked_sub(1)?).ok()
     }
 
-    /// The encoded plan for its records.
+    /// The encoded plan for the records of the segment that is being drained.
     pub(crate) fn plan(&self) -> u64 {
         // ORDER: pairs with the release in `set_plan`: the offset is this plan's.
         self.word(self.plan).load(acquire("drain.planned"))
@@ -56,7 +56,7 @@ impl<W: Words> DrainProgress<W> {
         self.word(self.offset).load(acquire("drain.offset"))
     }
 
-    /// Names the next segment, before it starts draining.
+    /// Records which segment is drained next, before its drain starts.
     pub(crate) fn begin(&self, segment: u32, plan: u64) {
         self.word(self.offset).store(0, Relaxed);
         self.word(self.plan).store(plan, Relaxed);

@@ -23,7 +23,7 @@ type Words = Arc<Box<[AtomicU64]>>;
 const EMPTY: u64 = 0;
 const OLD: Location = Location(0);
 
-/// The word of a record.
+/// Returns the word that names the record at a location.
 fn named(location: Location) -> u64 {
     u64::from(location.0) + 1
 }
@@ -150,7 +150,7 @@ fn reuse(store: &Store) {
     }
 }
 
-/// A reader reads twice while the reclaimer of the segment reuses it.
+/// Models a reader that reads twice while the reclaimer of the segment reuses it.
 fn pinned_and_reused() {
     let store = store_with_record(1);
     let other = Arc::clone(&store);
@@ -165,8 +165,8 @@ fn pinned_and_reused() {
     reader.join().unwrap();
 }
 
-/// One thread frees the segment that another thread has read, and a third thread claims and writes
-/// it.
+/// Models a thread that frees the segment that another thread has read, and a third thread that
+/// claims and writes the segment.
 fn freed_and_claimed() {
     let store = store_with_record(1);
     let (reading, reclaiming) = (Arc::clone(&store), Arc::clone(&store));
@@ -177,7 +177,8 @@ fn freed_and_claimed() {
     reclaimer.join().unwrap();
 }
 
-/// As [`freed_and_claimed`], with a thread that claims the segment first and gives it back.
+/// Does the same as [`freed_and_claimed`], with a thread that claims the segment first and gives it
+/// back.
 fn given_back() {
     let store = store_with_record(1);
     let (reclaiming, claiming) = (Arc::clone(&store), Arc::clone(&store));
@@ -192,7 +193,7 @@ fn given_back() {
     claimer.join().unwrap();
 }
 
-/// The word of the last record is published before, or after, the segment is sealed.
+/// Models a segment that is sealed before or after the word of its last record is published.
 fn sealed(after_publishing: bool) {
     let store = store(1, 1);
     let other = Arc::clone(&store);
@@ -213,7 +214,8 @@ fn sealed(after_publishing: bool) {
     assert!(!is_free || store.word.load(Relaxed) == EMPTY, "a word names a free segment");
 }
 
-/// `order` and `expires`, which are stored before sealing, are visible when the segment is drained.
+/// Checks that `order` and `expires`, which are stored before sealing, are visible when the segment
+/// is drained.
 fn told() {
     let store = store(1, 1);
     let other = Arc::clone(&store);
@@ -230,7 +232,7 @@ fn told() {
     owner.join().unwrap();
 }
 
-/// A scan during an append finds complete records.
+/// Checks that a scan during an append finds complete records.
 fn walked() {
     let store = store(1, 2);
     let other = Arc::clone(&store);
@@ -247,8 +249,8 @@ fn walked() {
     owner.join().unwrap();
 }
 
-/// A record is moved while a soft purge marks it. If `by_freezing`, the copy has the mark, or the
-/// purge removes the record.
+/// Models the move of a record while a soft purge marks it. If `by_freezing`, the copy has the
+/// mark, or the purge removes the record.
 fn moved(by_freezing: bool) {
     let store = store_with_record(2);
     let (moving, purging) = (Arc::clone(&store), Arc::clone(&store));
@@ -318,7 +320,7 @@ fn assert_purged(store: &Store, otherwise: &str) {
     }
 }
 
-/// A tool copies while the segment is reused under the same word.
+/// Models a tool that copies a record while the segment is reused under the same word.
 fn copied_from_outside() {
     let store = store_with_record(1);
     let other = Arc::clone(&store);
@@ -334,7 +336,7 @@ fn copied_from_outside() {
     reclaimer.join().unwrap();
 }
 
-/// A tool walks while the segment is reused.
+/// Models a tool that walks over a segment while the segment is reused.
 fn walked_from_outside() {
     let store = store_with_record(1);
     let other = Arc::clone(&store);
@@ -353,7 +355,8 @@ fn walked_from_outside() {
     reclaimer.join().unwrap();
 }
 
-/// The owner of a segment dies. One thread detects the death, another one checks the segment.
+/// Models the death of a segment's owner. One thread detects the death, another one checks the
+/// segment.
 fn dead_owner() {
     let store = store(1, 1);
     let other = Arc::clone(&store);
@@ -378,7 +381,7 @@ fn dead_owner() {
     finder.join().unwrap();
 }
 
-/// Two threads claim the only segment.
+/// Models two threads that claim the only segment.
 fn claimed_once() {
     let store = store(1, 1);
     let other = Arc::clone(&store);

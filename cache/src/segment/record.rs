@@ -15,7 +15,7 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// `payload` has as many bytes as the header says.
+    /// Makes a record. `payload` must have as many bytes as the header says.
     #[inline]
     pub(super) fn new(
         location: Location,

@@ -180,8 +180,8 @@ impl<W: Words> Segments<W> {
         SegmentScan::new(&self.data, self.geometry(), segment, filled_bytes)
     }
 
-    /// As [`scan`](Segments::scan), from an offset at which an earlier scan found the start of a
-    /// record.
+    /// Does the same as [`scan`](Segments::scan), from an offset at which an earlier scan found the
+    /// start of a record.
     pub(crate) fn scan_from(
         &self,
         segment: u32,

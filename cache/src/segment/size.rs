@@ -127,8 +127,8 @@ impl Geometry {
         u64::from(self.segment_bytes) * u64::from(self.segment_count)
     }
 
-    /// The segment of a location; `None` if the location is in no segment, as a damaged word may
-    /// have one.
+    /// The segment of a location; `None` if the location is in no segment, because a damaged word
+    /// named it.
     #[inline]
     pub(crate) fn segment_of(self, location: Location) -> Option<u32> {
         let segment = location.0 >> self.units().ilog2();

@@ -26,8 +26,8 @@ pub(crate) enum SegmentPhase {
     Open = 1,
     /// The segment is complete, and no more records are appended.
     Sealed = 2,
-    /// The words of its records are being removed, or are removed; readers may still pin the
-    /// segment.
+    /// The words of the segment's records are being removed or have been removed; readers may still
+    /// pin the segment.
     Draining = 3,
     /// The segment was open when its owner died, and must be checked. Its owner, if any, is the
     /// participant that checks it.

@@ -163,8 +163,8 @@ impl<'a, S: LoadWords, D: LoadWords> UnpinnedReader<'a, S, D> {
         Ok(copied)
     }
 
-    /// As [`copy`](UnpinnedReader::copy), but without the check of the checksum, which would hide
-    /// torn copies from a model.
+    /// Does the same as [`copy`](UnpinnedReader::copy), but without the check of the checksum,
+    /// which would hide torn copies from a model.
     pub(super) fn copy_unchecked(
         &self,
         location: Location,

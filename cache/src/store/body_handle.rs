@@ -102,17 +102,17 @@ impl fmt::Display for Revoked {
 
 impl std::error::Error for Revoked {}
 
-/// One turn stops copying after this many bytes, which take some 50 µs. The last copy may exceed
-/// the limit.
+/// One turn of a worker stops copying after this many bytes, which takes some 50 µs. The last copy
+/// may exceed the limit.
 const COPY_BYTES_MAX: usize = 256 * 1024;
 
 /// The result of revoking the handles that pin drained segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokeProgress {
     All,
-    /// As many handles as one turn may copy; some are left.
+    /// As many handles were revoked as one turn is allowed to copy; some are left.
     Some,
-    /// No handle, because a send guard exists.
+    /// No handle was revoked, because a send guard exists.
     Nothing,
 }
 

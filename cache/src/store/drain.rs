@@ -18,17 +18,18 @@ use crate::policy::{
 };
 use crate::segment::{Location, ScannedRecord, SegmentPhase, SegmentQueue};
 
-/// The work of one slice, some 60 µs. Each record counts as one, and so does each of its entries in
-/// the key index.
+/// The limit for the work of one slice, which takes some 60 µs. Each record counts as one, and so
+/// does each entry of a record in the key index.
 const SLICE_RECORDS: usize = 24;
 
 /// A low estimate of a tag's average length, from which the number of a record's tags is estimated.
 const TAG_BYTES: usize = 8;
 
-/// The bytes that one slice copies before it ends: some 30 µs.
+/// The number of copied bytes after which a slice ends: copying them takes some 30 µs.
 const SLICE_COPY_BYTES: u64 = 128 * 1024;
 
-/// The buckets that one slice searches: some 30 µs if it finds no word to remove.
+/// The number of buckets that one slice searches. This takes some 30 µs if the slice finds no word
+/// to remove.
 const SLICE_BUCKETS: usize = 1024;
 
 /// One slice of draining a segment.
@@ -53,7 +54,7 @@ enum WalkStep {
 /// The result of a walk over a segment's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WalkEnd {
-    /// The walk passed the last record. The record ends at this offset.
+    /// The walk passed the last record, which ends at this offset.
     Through(u32),
     /// The walk met a location without a valid record, so the start of the next record is unknown.
     Damaged,

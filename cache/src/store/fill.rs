@@ -305,8 +305,9 @@ impl Fill {
         Ok(stored.is_some())
     }
 
-    /// Gives up storing a body that is longer than the caller stores. Readers get the rest through
-    /// a sliding window, and fetches of the key are not collapsed for a while from `now_ms`.
+    /// Gives up storing the body because it is longer than the longest body that is stored. Readers
+    /// get the rest through a sliding window. For a while from `now_ms`, fetches of the key are not
+    /// collapsed.
     pub fn give_up_storing(&mut self, now_ms: u64) {
         self.writer.give_up_storing(now_ms);
         self.long = None;

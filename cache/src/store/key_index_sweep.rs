@@ -14,8 +14,8 @@ use crate::segment::HeaderKind;
 /// The most entries that one slice checks. A slice checks fewer if they need many lookups.
 const SLICE_ENTRIES: usize = 32;
 
-/// The lookups after which a slice ends, some 50 µs. An entry of a tag may need one lookup for each
-/// variant.
+/// The number of lookups after which a slice ends: they take some 50 µs. An entry of a tag may need
+/// one lookup for each variant.
 const SLICE_LOOKUPS: usize = 64;
 
 /// The position of a sweep.

@@ -45,8 +45,8 @@ pub(crate) mod word {
     /// clock.
     pub(crate) const SMALL_DRAINED: usize = 40;
     pub(crate) const PURGE_LOCK: usize = 41;
-    /// The Unix second since which records wait until drained segments lose their pins; 0 if no
-    /// record waits.
+    /// The Unix second since which records have waited for drained segments to lose their pins; 0
+    /// if no record waits.
     pub(crate) const WAITS_SINCE: usize = 42;
     pub(crate) const SEQUENCE: usize = 48;
     /// The number of events that may have left entries without a record in the key index.

@@ -43,8 +43,8 @@ const SOUGHT_MAX: usize = 1024;
 /// The number of fragments whose use counts one cleanup resets.
 const DEMOTED_AT_ONCE: u32 = 128;
 
-/// The cost of removing one entry of the key index, in fragments: a change of a map takes some 2
-/// µs.
+/// The cost of removing one entry of the key index, as a number of fragments: a change of a map
+/// takes some 2 µs.
 const ENTRY_COST: u32 = 8;
 
 /// The number of records whose entries are removed from the key index together.

@@ -55,7 +55,7 @@ pub struct RecordVersion {
 /// The body of a stored record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredBody {
-    /// One record holds head and body; this is the length of the body in bytes.
+    /// One record holds the head and the body. The value is the length of the body in bytes.
     Whole(u64),
     /// The body lies in fragments. Each fragment is looked up by its own key.
     Long(LongBody),
@@ -86,7 +86,8 @@ impl StoreWorker {
         self.find(primary, true)
     }
 
-    /// Looks up a primary key without counting a use of the record, which eviction would notice.
+    /// Looks up a primary key without counting a use of the record, so that the lookup does not
+    /// influence eviction.
     pub fn inspect<'w>(&'w self, primary: &'w [u8]) -> Lookup<'w> {
         self.find(primary, false)
     }
@@ -194,7 +195,8 @@ impl<'w> BaseRecord<'w> {
         Some(found)
     }
 
-    /// Looks up the variant of a selector without counting a use: the caller might not use it.
+    /// Looks up the variant of a selector without counting a use, since the caller might not use
+    /// the variant.
     pub fn candidate(&self, selector: &[u8]) -> Option<StoredRecord<'w>> {
         let inner = &self.worker.inner;
         let pinned = inner.records.find_variant(self.primary, &self.pinned, selector)?;

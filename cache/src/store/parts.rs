@@ -105,14 +105,14 @@ impl StoreWorker {
 }
 
 impl Leader {
-    /// Whether a body of this length had better not be fetched whole: it takes a large part of the
-    /// room for growing records, or does not fit.
+    /// Whether a body of this length is too large to be fetched whole: it would take a large part
+    /// of the room for growing records, or does not fit into that room.
     pub fn is_large(&self, bytes: u64) -> bool {
         self.guard.is_large(bytes)
     }
 
-    /// Stores a response whose body is `long`, of which no fragment need be stored. Followers and
-    /// later callers find it.
+    /// Stores the head of a response whose body is `long`, of which no fragment needs to be stored
+    /// yet. Followers and later callers find the response.
     ///
     /// # Errors
     /// The response is not stored: it was purged, another response was stored since the leader

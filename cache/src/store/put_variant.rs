@@ -20,11 +20,11 @@ const NEVER: u64 = u64::MAX;
 /// The record under the primary key of a variant that is to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BaseState {
-    /// There is none, or one that is replaced.
+    /// There is no record, or a record that is to be replaced.
     None,
     /// A base that may name the variant.
     Takes,
-    /// A base with too many sets of names for another one.
+    /// A base that has too many sets of names to take another set.
     Full,
     /// A response that does not vary, and that can become a variant.
     Plain,
@@ -166,7 +166,7 @@ impl WorkerInner {
 
     /// Makes the base name a variant with these names. Returns the variant's id, which has a new
     /// number unless the base named the variant before; `None` if no base that takes the names is
-    /// stored, or if a newer purge matches it.
+    /// stored, or if a newer purge matches the variant.
     pub(super) fn name_variant(
         &self,
         response: &Response<'_>,
@@ -204,10 +204,10 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    /// The variants that a base drops before it names another. Those that no request has used since
-    /// they were stored go first, so that requests for ever new variants replace one another, and
-    /// not the variants that other clients use. If all are used, their counts are lowered alike, so
-    /// the variants with most uses keep their rank.
+    /// The variants that a base drops before it names another. Variants that no request has used
+    /// since they were stored go first. So requests for ever new variants replace one another, and
+    /// not the variants that other clients use. If all variants were used, their use counts are
+    /// lowered equally, so that the variants with the most uses keep their rank.
     fn variant_victims(&self, primary: &[u8], base: BaseBody<'_>) -> Vec<VariantId> {
         let variants_max = self.shared.config.variants_max;
         let record_of = |id: &VariantId| {

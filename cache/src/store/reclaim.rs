@@ -37,12 +37,12 @@ use super::shared::Shared;
 use super::worker::WorkerInner;
 use crate::segment::SegmentPhase;
 
-/// The most slices in a row for an append that finds no free segment. The drain of one segment
-/// takes fewer slices.
+/// An append that finds no free segment runs at most this many slices in a row. The drain of one
+/// segment takes fewer slices.
 const SLICES_AT_ONCE: usize = 4096;
 
-/// The most times that an append that finds no free segment yields to a reclaimer on another
-/// thread. So many yields take some 100 µs if no other thread wants the processor.
+/// An append that finds no free segment yields at most this often to a reclaimer on another thread.
+/// So many yields take some 100 µs if no other thread wants the processor.
 const BUSY_MAX: usize = 256;
 
 /// The time for which records wait until drained segments lose their pins. The wait is limited,
@@ -149,7 +149,7 @@ impl Reclaimer {
 
     /// Whether a record may wait longer until drained segments lose their pins. The time limit
     /// starts with the first record that waits, and is reset only when no drained segment waits. So
-    /// the owner of a pin that has stopped delays the others only once.
+    /// a stopped process that owns a pin delays the others only once.
     pub(super) fn may_wait_for_pins(&self, now: u64) -> bool {
         let since = self.word(word::WAITS_SINCE);
         if self.waiting_count() == 0 {

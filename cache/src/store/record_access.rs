@@ -83,7 +83,7 @@ impl RecordAccess {
         unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
-    /// The record at a place that is pinned, borrowed for longer than the `PinnedLocation` itself.
+    /// The record at a pinned location, borrowed for longer than the `PinnedLocation` itself.
     ///
     /// # Safety
     /// The pin that `at` stands for is held as long as the result, or anything borrowed from it, is

@@ -101,7 +101,7 @@ impl RecordIndex {
         self.key_of(self.shared.hash(key), key)
     }
 
-    /// As [`key`](Self::key), for a key whose hash is known.
+    /// Does the same as [`key`](Self::key), for a key whose hash is known.
     #[inline]
     pub(crate) fn key_of<'a>(
         &'a self,

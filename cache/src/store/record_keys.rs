@@ -21,8 +21,8 @@ use crate::key_index::{KEY_BYTES_MAX, KeyIndexHandle, RecordKeys};
 use crate::segment::{HeaderKind, Record};
 
 /// The most attempts to insert the keys of a record, with a slice of reclaiming between two
-/// attempts. Reclaiming normally makes room before the key index is full. If there is none all the
-/// same, this record is not stored, but later records find room.
+/// attempts. Reclaiming normally makes room before the key index is full. If the key index has no
+/// room all the same, this record is not stored, but later records find room.
 const ATTEMPTS_MAX: usize = 3;
 
 /// One thread's handle on the key index, with the thread's pending insert and its sweep.
@@ -137,8 +137,8 @@ impl OwnedRecordKeys {
     }
 }
 
-/// The primary key of a record's resource, and whether the record is stored under that key, as a
-/// variant is not. `None` for a fragment.
+/// The primary key of a record's resource, and whether the record is stored under that key itself,
+/// which is false for a variant. `None` for a fragment.
 pub(crate) fn primary_of(kind: HeaderKind, key: &[u8]) -> Option<(&[u8], bool)> {
     match kind {
         HeaderKind::Base => Some((key, true)),

@@ -89,10 +89,10 @@ impl WorkerInner {
         self.clean_up_orphans();
     }
 
-    /// RFC 9111 §4.3.3: removes the older variants that a request selects, after a response to it
-    /// was stored that varies by other names. Otherwise they might be chosen again, and each such
-    /// request would go to the origin. A response that does not vary stays, since it also answers
-    /// requests with other values.
+    /// RFC 9111 §4.3.3: removes the older variants that a request selects, after a response to this
+    /// request was stored that varies by other names. Otherwise these variants might be chosen
+    /// again, and each such request would go to the origin. A response that does not vary stays,
+    /// since it also answers requests with other values.
     pub(crate) fn supersede(
         &self,
         (primary, list): (&[u8], Option<&[u8]>),

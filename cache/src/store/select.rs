@@ -264,7 +264,7 @@ impl RecordIndex {
     }
 
     /// Removes or marks the record of a key if it is selected. This includes records that are not
-    /// live yet, since their publisher may have checked for purges before this one was announced.
+    /// live yet, since their publisher may have checked for purges before this purge was announced.
     fn purge_record(
         &self,
         key: &[u8],

@@ -1,9 +1,9 @@
-//! Lists of selectors. A selector is the bytes that a caller makes of a request and of one set of
-//! names of a base, so that it selects one variant. A request has a selector for each set of names.
+//! Lists of selectors. A selector is a byte string that a caller makes from a request and one set
+//! of names of a base; it selects one variant. A request has a selector for each set of names.
 //!
-//! The module does not interpret selectors. Those of different sets of names have to differ.
+//! The module does not interpret selectors. Selectors for different sets of names have to differ.
 
-/// The length of a selector before its bytes, little-endian.
+/// The number of bytes of the little-endian length that comes before each selector.
 const LENGTH_BYTES: usize = 4;
 
 /// Appends a selector, which `write` appends to the list. Returns the position of the selector.

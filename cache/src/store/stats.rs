@@ -103,7 +103,7 @@ pub struct Stats {
     pub declined: u64,
     /// The number of fills that were refused because the announced body is too long.
     pub refused_large: u64,
-    /// The number of times that there was no room for a growing record or for more of it.
+    /// The number of times that there was no room for a growing record, or for its next bytes.
     pub refused_no_room: u64,
     /// The number of complete responses that were not stored, for example because there was no room
     /// or because of a purge.

@@ -19,14 +19,15 @@ use super::variants::split_variant_key;
 use crate::index::{BUCKET_WORDS, IndexHit, VerifiedSlots};
 use crate::segment::Record;
 
-/// The bytes after which a slice of verifying ends, some 30 µs. Its last record may exceed them.
+/// A slice of verifying ends after this many bytes, which take some 30 µs. Its last record may
+/// exceed the limit.
 const SLICE_BYTES: u64 = 128 * 1024;
 
 /// The cost of one record beside its bytes, in bytes: its memory is not in a processor's cache.
 const RECORD_COST_BYTES: u64 = 512;
 
-/// The number of records that a thread remembers as verified, 32 KiB. The slices pass all records
-/// within seconds, so only records that are used often in this time matter.
+/// The number of records that a thread remembers as verified, in 32 KiB of memory. The slices pass
+/// all records within seconds, so only records that are used often in this time matter.
 const REMEMBERED: usize = 4096;
 
 /// The number of damaged records whose keys are kept for the next report.
@@ -108,8 +109,8 @@ impl RecentlyVerified {
         RecentlyVerified { tags: (0..count).map(|_| Cell::new(0)).collect() }
     }
 
-    /// A record that is moved gets another location, and a location that is reused gets a record
-    /// with another sequence.
+    /// Returns the tag of a record, made of its location and its sequence: a record that is moved
+    /// gets another location, and a location that is reused gets a record with another sequence.
     fn tag_of(record: &Record<'_>) -> u64 {
         u64::from(record.location.0) | record.header.sequence << 32
     }

@@ -55,7 +55,7 @@ impl Reclaimer {
 
     /// For each segment, whether a thread with body handles pins it. The result may be outdated at
     /// once. Only rows with body handles are read: other rows have only the short pins of lookups,
-    /// and to read the pins of many workers on many segments takes long.
+    /// and reading the pins of many workers on many segments takes long.
     fn pinned_for_long(&self) -> Vec<bool> {
         let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
         let has_handles =

@@ -10,8 +10,8 @@ pub struct RecordTags {
     bytes: Vec<u8>,
 }
 
-/// Why a response cannot be stored with its tags. Such a response is not stored at all: without one
-/// of its tags, it would be missed by a purge by that tag.
+/// Why a response cannot be stored with its tags. Such a response is not stored at all: if one of
+/// its tags were left out, a purge by that tag would miss the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsError {
     /// There are too many tags.

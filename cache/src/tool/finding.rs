@@ -119,12 +119,12 @@ pub enum FindingKind {
         /// The bytes of these fragments, headers included.
         bytes: u64,
     },
-    /// The base of its resource does not name a variant, so no lookup finds it.
+    /// A variant that the base of its resource does not name, so that no lookup finds the variant.
     OrphanVariant,
 }
 
 impl FindingKind {
-    /// The severity of such a finding.
+    /// The severity of a finding of this kind.
     pub fn severity(&self) -> FindingSeverity {
         match self {
             FindingKind::LiveBytes { .. } => FindingSeverity::Drift,

@@ -68,7 +68,8 @@ pub enum KeyParts<'a> {
     Variant {
         /// The key of the resource.
         primary: &'a [u8],
-        /// The number: only a base that has it with this hash names the variant.
+        /// The number of the variant. A base names the variant only if it has this number together
+        /// with this hash.
         number: u64,
         /// The hash of the field values of the variant.
         hash: &'a [u8; 16],
@@ -147,8 +148,8 @@ impl CopiedRecord {
         ListedRecord::with(self.word, &record.header, record.marks, record.key())
     }
 
-    /// The head of the record. For a response, that is the response's head; in a variant it follows
-    /// the variant's values; a base has the field names here.
+    /// The head of the record: for a response, the response's head; for a variant, the variant's
+    /// values and then the response's head; for a base, the field names.
     pub fn head(&self) -> &[u8] {
         self.copied.record().head()
     }

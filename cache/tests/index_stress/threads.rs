@@ -74,8 +74,8 @@ impl Memory {
         assert!(!was_gone, "record {sequence} was removed twice");
     }
 
-    /// Waits until the remover of a record has reported the removal, which it does a moment after
-    /// it.
+    /// Waits until the remover of a record has reported the removal, which it does shortly after
+    /// the removal.
     fn wait_until_gone(&self, sequence: u64) {
         for _ in 0..10_000_000 {
             if self.is_gone(sequence) {

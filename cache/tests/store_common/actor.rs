@@ -178,7 +178,8 @@ impl<W: Words> Actor<W> {
         Ok(())
     }
 
-    /// Records that stay must be validated, and fills in progress are not stored.
+    /// Purges a key softly: records that stay must be validated, and fills in progress are not
+    /// stored.
     fn purge_softly(&mut self, key: u32) -> Done {
         let purged = self.worker.purge_softly(&super::key_bytes(key));
         purged.map(|_| ()).map_err(|busy| busy.to_string())

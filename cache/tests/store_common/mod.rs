@@ -181,7 +181,7 @@ pub(crate) fn selector(names: Option<u32>, value: u32) -> Vec<u8> {
 }
 
 /// A result of a lookup: the selectors of the request if the key has variants, and the records that
-/// they select, each with the number of its names. The one that is used comes last.
+/// they select, each with the number of its names. The record that is used comes last.
 pub(crate) struct Looked {
     pub(crate) list: Option<Vec<u8>>,
     pub(crate) found: Vec<(Option<u32>, Seen)>,
@@ -233,7 +233,7 @@ pub(crate) fn look(
 pub(crate) struct Seen {
     pub(crate) label: Label,
     pub(crate) known: RecordVersion,
-    /// Whether it was purged softly.
+    /// Whether the record was purged softly.
     pub(crate) is_soft: bool,
     /// Whether all fragments were found: fragments of a long body may be evicted before its head.
     pub(crate) is_whole: bool,

@@ -9,7 +9,7 @@ use forebay_testkit::Rng;
 use forebay_testkit::process::Actor;
 use forebay_testkit::workers::start;
 
-/// Whether this build has crash points: only a debug build has.
+/// Whether this build has crash points: only debug builds have them.
 pub(crate) const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
 /// The process dies when it reaches its crash point for the first, second or seventh time.

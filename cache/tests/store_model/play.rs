@@ -20,7 +20,7 @@ const START: u64 = 1_000_000;
 /// The largest number of fetches that are in progress at the same time.
 const FILLS_MAX: usize = 6;
 
-/// The limit of the turns, which is more than reclaiming ever needs.
+/// The largest number of turns, which is more than reclaiming ever needs.
 const TURNS_MAX: usize = 5000;
 
 /// The number of operations between two checks of the whole store.

@@ -1,4 +1,5 @@
-//! Flights never hold more than their limit, whatever grows, slides or is kept by slow readers.
+//! Tests that flights never hold more bytes than their limit, while bodies grow, become windows,
+//! and wait for slow readers.
 
 use super::fragment::{body_cost, fragment_cost};
 use super::*;
@@ -124,8 +125,8 @@ fn take_rest(flights: &Arc<Flights>) -> Vec<(BodyWriter, Follower)> {
     held
 }
 
-/// Other bodies take the rest of the budget, but a body of known length arrives whole, whatever the
-/// size of its pieces.
+/// Checks that a body of known length arrives whole, whatever the size of its pieces, although
+/// other bodies take the rest of the budget.
 #[test]
 fn a_promise_is_kept() {
     for (bytes, step) in

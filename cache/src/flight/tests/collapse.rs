@@ -60,7 +60,7 @@ fn a_read_is_limited() {
     }
 }
 
-/// The ways in which a leader may end its flight, and the outcome that its followers see.
+/// Checks, for each way in which a leader can end its flight, the outcome that its followers see.
 #[test]
 fn every_end_of_a_fetch_reaches_its_followers() {
     type Act = fn(LeaderGuard);
@@ -196,7 +196,8 @@ fn a_caller_that_needs_a_part_follows_the_whole_response_that_arrives() {
     check_at_rest(&flights);
 }
 
-/// A caller whose response may be for this caller alone neither waits nor makes others wait.
+/// Checks that a caller neither waits nor makes others wait if its response may be for this caller
+/// alone.
 #[test]
 fn a_caller_that_joins_only_arrived_flights_leads_beside_others() {
     let flights = new_flights(config());
@@ -362,8 +363,8 @@ fn a_follower_of_another_variant_sees_whose_response_it_is() {
     assert_eq!(flights.stats().flight_count, 2);
 }
 
-/// A fill that is purged, at whatever moment, is not stored, and no caller joins it; its followers
-/// get its response.
+/// Checks that a fill that is purged is not stored and that no caller joins it, whenever the purge
+/// comes, and that its followers get its response.
 #[test]
 fn a_fill_that_was_detached_is_neither_stored_nor_joined() {
     for moment in 0..4 {

@@ -35,7 +35,8 @@ struct Model {
     flights: Arc<Flights>,
     shelf: Shelf,
     rng: Rng,
-    /// The primary keys. Their declined variants never take each other's places.
+    /// The primary keys. They are such that their declined variants never replace each other in the
+    /// table.
     numbers: Vec<u64>,
     fetches: Vec<Fetch>,
     /// The declined keys, and the time until which each is declined.
@@ -175,7 +176,7 @@ impl Model {
         self.note_decline(index, given_up);
     }
 
-    /// A key is declined from the time of the append that makes its body too long.
+    /// Records that the key is declined from the time of the append that made the body too long.
     fn note_decline(&mut self, index: usize, given_up: GivenUp) {
         if let GivenUp::Declined(at_ms) = given_up {
             self.declined.insert(self.fetches[index].name.clone(), at_ms + DECLINED_MS);

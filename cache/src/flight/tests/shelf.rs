@@ -74,7 +74,7 @@ impl Shelf {
         true
     }
 
-    /// Gives the record that a request found another sequence, if that record is still stored.
+    /// Gives a new sequence to the record that a request has found, if that record is still stored.
     pub(super) fn renew(&self, primary: &[u8], found: &Kept) -> Option<u64> {
         let mut state = self.state();
         let sequence = state.sequence + 1;

@@ -37,8 +37,8 @@ fn another_response_reaches_followers_that_wait_for_a_validation() {
     assert_eq!(read_now(&mut reader(second)), (b"new".to_vec(), Poll::Ready(ReadEvent::Done)));
 }
 
-/// A purge by another process is in progress when a fetch begins. A caller that joins after the
-/// purge must not get the record that the purge removed.
+/// Begins a fetch while a purge by another process is in progress. Checks that a caller that joins
+/// after the purge does not get the record that the purge removed.
 #[test]
 fn after_a_purge_no_caller_follows_a_validation_of_a_purged_record() {
     for validates in [true, false] {

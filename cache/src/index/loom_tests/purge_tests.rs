@@ -1,4 +1,4 @@
-//! An insert against a purge in its simplest form: the purges are one sequence number.
+//! Models of an insert during a purge. All purges are simplified to one sequence number.
 
 use super::*;
 use forebay_sync::atomic::{Ordering, fence};

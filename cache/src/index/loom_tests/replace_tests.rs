@@ -1,12 +1,12 @@
-//! Rules 3, 4 and 6: of several records of a key the highest stays, and a reader never sees a torn
-//! record.
+//! Models of rules 3, 4 and 6: of several records of a key the highest stays, and a reader never
+//! sees a torn record.
 
 use super::*;
 use forebay_sync::atomic::Ordering;
 use forebay_sync::model::{breaks, breaks_within, fails_within, holds, holds_within};
 
-/// The record in location n has the sequence n + 1. The record with the highest sequence stays, and
-/// its inserter learns that it stays.
+/// Runs this number of inserters of one key. The record in location n has the sequence n + 1. The
+/// record with the highest sequence stays, and its inserter learns that it stays.
 fn inserters(count: u32) {
     let store = store();
     let others: Vec<_> = (0..count - 1)
@@ -21,8 +21,8 @@ fn inserters(count: u32) {
     assert_eq!(store.live_locations(), [highest], "exactly the highest stays");
 }
 
-/// The first of two inserters dies after it made its record live, before it searches for other
-/// records. The cleanup searches instead.
+/// Models an inserter that dies after it made its record live, before it searches for other records
+/// of the key. The cleanup searches instead.
 fn an_inserter_dies() {
     let store = store();
     let row = store.row(0);
@@ -36,7 +36,8 @@ fn an_inserter_dies() {
     assert_eq!(store.live_locations(), [1], "exactly the higher stays");
 }
 
-/// A thread replaces the record that the lower of two inserters has just made live.
+/// Models a thread that replaces a record as soon as one of two inserters has made it live: the
+/// inserter with the lower sequence.
 fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
     let store = store();
     let lower = run(&store, 0, |store, row| store.insert(row, KEY, 0));
@@ -60,7 +61,7 @@ fn moves(store: &Store, row: &Row) {
     assert!(store.index.move_to(&hit, 1, 0));
 }
 
-/// A reader always finds the record while `work` moves or replaces it in one step.
+/// Checks that a reader always finds the record while `work` moves or replaces it in one step.
 fn reader_during(work: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);
@@ -78,7 +79,8 @@ fn reader_during_replacement() {
     reader_during(|store, row| assert!(replaces(store, row, 1)));
 }
 
-/// An insert over an existing record: a reader finds the old record, the new record, or none.
+/// Checks that a reader finds the old record, the new record, or none, during an insert over an
+/// existing record.
 fn reader_during_insert() {
     let store = store();
     let row = store.row(0);
@@ -89,8 +91,8 @@ fn reader_during_insert() {
     assert_eq!(store.read(&row, KEY), Some(2));
 }
 
-/// A removal during the insert of a record with a higher sequence: the lower record does not
-/// survive the removal.
+/// Checks that a record does not survive its removal if a record of the same key with a higher
+/// sequence is inserted at the same time.
 fn remove_against_insert() {
     let store = store();
     let row = store.row(0);

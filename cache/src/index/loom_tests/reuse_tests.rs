@@ -1,5 +1,5 @@
-//! Rules 1, 2 and 5: a pinned record stays; words are swapped under a pin; a remover reads a
-//! changed word again.
+//! Models of rules 1, 2 and 5: a pinned record stays; words are swapped under a pin; a remover
+//! reads a changed word again.
 
 use super::*;
 use forebay_sync::atomic::Ordering;
@@ -13,7 +13,7 @@ fn reuse(store: &Store, row: &Row) -> bool {
     !store.pins.is_pinned(0) && store.insert(row, OTHER_KEY, 0)
 }
 
-/// One thread runs `work` on the key while its segment is reused for another key.
+/// Runs `work` on a key in one thread, while the segment of its record is reused for another key.
 fn against_reuse(work: fn(&Store, &Row)) {
     let store = store();
     let row = store.row(0);
@@ -37,7 +37,7 @@ fn remover() {
     });
 }
 
-/// One thread counts uses while the reclaimer continues.
+/// Models a thread that counts uses while the reclaimer reuses the segment.
 fn counter() {
     against_reuse(|store, row| {
         if let Some(hit) = store.index.lookup(row, &store.key(KEY)) {
@@ -46,7 +46,7 @@ fn counter() {
     });
 }
 
-/// An inserter finds the location of its key reused by another key.
+/// Models an inserter that finds the location of its key reused by another key.
 fn inserter() {
     let store = store();
     let row = store.row(0);
@@ -58,7 +58,7 @@ fn inserter() {
     assert_eq!(store.read(&row, OTHER_KEY), is_other_in.then_some(1), "a stranger was taken out");
 }
 
-/// One reader of each key: each reader finds the record of its key, or nothing.
+/// Checks that each of two readers, one for each key, finds the record of its key, or nothing.
 fn two_readers() {
     let store = store();
     let row = store.row(0);
@@ -70,8 +70,8 @@ fn two_readers() {
     second.join().unwrap();
 }
 
-/// Both buckets are full of other fingerprints. The word with the fewest uses is evicted, and its
-/// segment is reused while another thread reads it.
+/// Models two full buckets with other fingerprints. The word with the fewest uses is evicted, and
+/// its segment is reused while another thread reads the record.
 fn a_full_pair() {
     let store = store();
     let row = store.row(0);

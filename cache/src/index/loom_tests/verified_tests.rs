@@ -1,12 +1,12 @@
-//! Lookups beside the check of records that were taken over from another process.
+//! Models of lookups during the check of records that were taken over from another process.
 
 use forebay_sync::model::{breaks, fails, holds};
 
 use super::*;
 use crate::index::VerifiedSlots;
 
-/// A thread removes a damaged record and extends the verified slots; a lookup that trusts the slot
-/// does not find the record.
+/// Checks that a lookup that trusts a verified slot does not find a damaged record. Another thread
+/// removes the record and then extends the verified slots.
 fn lookup_beside_the_check() {
     let (store, verified) = (store(), Arc::new(VerifiedSlots::none()));
     assert!(store.insert(&store.row(0), KEY, 0));
@@ -33,7 +33,8 @@ fn a_lookup_trusts_no_record_that_the_check_removed() {
     }
 }
 
-/// A thread checks all slots and removes the record, which is damaged, while another moves it.
+/// Runs `check`, which checks all slots and removes the only record, which is damaged, while
+/// another thread moves this record.
 fn check_beside_a_move(check: fn(&Store, &Row)) {
     let store = store();
     assert!(store.insert(&store.row(0), KEY, 0));

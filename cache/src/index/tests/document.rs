@@ -26,7 +26,7 @@ fn the_document_describes_the_words() {
     }
 }
 
-/// The row of the bits that are set in a word.
+/// Returns the row of the document's table for the bits that are set in a word.
 fn bits(name: &str, word: IndexWord) -> String {
     let (first, last) = (word.bits().trailing_zeros(), 63 - word.bits().leading_zeros());
     assert_eq!(word.bits().count_ones(), last - first + 1, "{name} has gaps");

@@ -19,7 +19,8 @@ const SEGMENT_LOCATIONS: u32 = 1000;
 /// A location in no segment.
 const NOWHERE: u32 = SEGMENTS as u32 * SEGMENT_LOCATIONS;
 
-/// The location encodes the record: key and sequence have two digits each.
+/// Returns the location of a record, which encodes the record: key and sequence have two digits
+/// each.
 fn location(key: u32, sequence: u32) -> u32 {
     key * 10 + sequence
 }

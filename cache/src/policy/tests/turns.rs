@@ -25,7 +25,7 @@ fn next_of(rows: &[Row], pool: SegmentPool, rules: &EvictionRules) -> Option<(u3
     Some((choice.segment, choice.cause))
 }
 
-/// A case: its name, the segments, their division, the victim.
+/// A case: its name, the segments, the pool that they belong to, the victim.
 type Case<'a> = (&'a str, &'a [Row], SegmentPool, Option<(u32, DrainCause)>);
 
 const fn full(queue: Queue, order: u64) -> Row {

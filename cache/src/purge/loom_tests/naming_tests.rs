@@ -1,5 +1,6 @@
-//! Purges against naming: a purge reaches only the variants that the base names, and a variant may
-//! lose its name and get one again. Index, base and variants are a word each.
+//! Models of purges while variants are named: a purge reaches only the variants that the base
+//! names, and a variant may lose its name and get one again. Index, base and variants are a word
+//! each.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
@@ -86,7 +87,7 @@ impl Naming {
     }
 }
 
-/// `other` and a purge in threads of their own, beside `work` and a lookup.
+/// Runs `other` and a purge in threads of their own, beside `work` and a lookup.
 fn purge_beside(naming: &Arc<Naming>, work: fn(&Naming), other: fn(&Naming)) {
     let (of_other, of_purge) = (Arc::clone(naming), Arc::clone(naming));
     let working = thread::spawn(move || other(&of_other));
@@ -98,7 +99,8 @@ fn purge_beside(naming: &Arc<Naming>, work: fn(&Naming), other: fn(&Naming)) {
     naming.assert_purged();
 }
 
-/// A record is stored. Its variant loses its name, and another fill names the variant again.
+/// Models a stored record whose variant loses its name, after which another fill names the variant
+/// again.
 fn named_again(next_number: u64, take_name: fn(&Naming)) {
     let naming = Naming::new(next_number);
     naming.world.word.store(live(STALE), Relaxed);
@@ -127,8 +129,8 @@ fn a_variant_that_is_named_again_was_purged() {
     });
 }
 
-/// A fill has named its variant and stores the record late: the variant has lost that name, and
-/// another thread has named it again and died.
+/// Models a fill that has named its variant and stores the record late: the variant has lost that
+/// name, and another thread has named it again and died.
 fn stored_late(next_number: u64) {
     purge_beside(
         &Naming::new(next_number),

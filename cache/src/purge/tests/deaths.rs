@@ -1,5 +1,5 @@
-//! The states that the next owner of the purge lock may find: the table in the module `purge`, made
-//! by hand.
+//! Tests of the states that the next owner of the purge lock may find. The tests make each state of
+//! the table in the module `purge` by hand.
 
 use super::*;
 

@@ -6,7 +6,8 @@ use forebay_testkit::Rng;
 
 const STEPS: usize = 20_000;
 
-/// Short keys of a few sites and two different bytes, so that many share a prefix.
+/// Returns a random short key. The keys are of a few sites and consist of two different bytes, so
+/// that many share a prefix.
 fn key(rng: &mut Rng) -> Vec<u8> {
     let site: &[u8] = [&b"x\0"[..], b"y\0", b""][rng.below(3)];
     let rest = (0..1 + rng.below(5)).map(|_| b'a' + rng.below(2) as u8);

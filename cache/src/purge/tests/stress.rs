@@ -15,7 +15,8 @@ const FILLERS: usize = 2;
 const PURGES: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
 const EMPTY: u64 = 0;
 
-/// The limit of a thread's fills: a hundred times as many as it makes while the others purge.
+/// The limit of a thread's fills: a hundred times as many as it usually makes while the others
+/// purge.
 const STEPS_MAX: u64 = 4_000 * PURGES as u64;
 
 struct World {
@@ -23,14 +24,14 @@ struct World {
     lock: Mutex<()>,
     /// For each key, the version at the origin, which only grows.
     origin: [AtomicU64; KEYS],
-    /// For each key, `EMPTY`, or twice the stored version plus two, and one more while the version
-    /// is unchecked.
+    /// The stored version of each key, encoded: `EMPTY` if there is none, else twice the version
+    /// plus 2, and 1 more while the version is unchecked.
     stored: [AtomicU64; KEYS],
     /// For each key, the version after its last acknowledged purge.
     acknowledged: [AtomicU64; KEYS],
 }
 
-/// Long keys of two sites: a torn predicate would be noticed.
+/// Returns a long key of one of two sites, so that a test notices a torn predicate.
 fn key_bytes(key: usize) -> [u8; 40] {
     let mut bytes = [1 + key as u8; 40];
     bytes[0] = b'x' + (key % 2) as u8;

@@ -8,7 +8,8 @@ struct Drained {
     word: AtomicU64,
 }
 
-/// A drain whose predecessor had reached its second record, with another plan.
+/// Makes the state that an earlier drain with another plan left after it had reached its second
+/// record.
 fn drain_of_another() -> Arc<Drained> {
     let words: Words = Arc::new(boxed_words(3));
     words[1].store(128, Relaxed);

@@ -28,7 +28,7 @@ const YIELDS_MAX: u64 = 50_000_000;
 struct Store {
     segments: Segments<Shared>,
     pins: Pins<Arc<LineWords>>,
-    /// For each key the location of its record + 1.
+    /// For each key, the location of its record plus 1.
     words: Vec<AtomicU64>,
     order: Plain,
     sequence: Plain,
@@ -63,7 +63,8 @@ fn store() -> Store {
     }
 }
 
-/// A record holds its key and its sequence, and all bytes of its body are those of the key.
+/// Asserts that a record has this key and a correct checksum, and that each byte of its body is the
+/// key's.
 fn assert_right(record: &Record<'_>, key: u64) {
     assert_eq!(record.key(), key.to_le_bytes(), "another key's record");
     assert!(record.has_valid_checksum(), "a torn record");
@@ -126,7 +127,7 @@ impl Store {
         unsafe { self.pins.row(row as usize) }.unwrap()
     }
 
-    /// Reads a record, and purges it softly if asked to.
+    /// Reads the record of a key, and purges it softly if `and_purge`.
     fn hit(&self, row: &PinRow<Arc<LineWords>>, key: u64, and_purge: bool) {
         let word = &self.words[key as usize];
         let seen = word.load(Relaxed);

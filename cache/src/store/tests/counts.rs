@@ -1,4 +1,4 @@
-//! Tests against bugs for which caches are known.
+//! Tests against bugs that caches are known for.
 
 use super::*;
 use crate::segment::SegmentPhase;

@@ -35,8 +35,8 @@ struct Made {
     worker: StoreWorker,
 }
 
-/// Makes a store whose records a participant that died without leaving has stored: `KEY` and,
-/// behind it, another one.
+/// Makes a store with two records that a participant stored before it died without leaving: the
+/// record of `KEY` and, behind it, another one.
 fn made_by_the_dead() -> Made {
     let (store, worker) = open(4 << 20);
     let made = Made { store: store.clone(), worker };
@@ -93,7 +93,7 @@ impl Made {
         self.write(kind::INDEX, self.word_of(key).0, change);
     }
 
-    /// A word of the record of a key.
+    /// Changes a word of the record of a key.
     fn write_record(&self, key: &[u8], number: usize, change: impl Fn(u64) -> u64) {
         let location = self.word_of(key).1 as u32;
         self.write(kind::DATA, location as usize * UNIT_WORDS + number, change);
@@ -224,7 +224,7 @@ fn make_long_head(made: &Made) {
     store_as(made, HeaderKind::LongHead, b"long", b"nowhere");
 }
 
-/// Stores a record without a look at the records of the key.
+/// Stores a record without checking for other records of the key.
 fn store_as(made: &Made, kind: HeaderKind, key: &[u8], body: &[u8]) {
     let (head, times) = (b"head", fresh());
     let put =

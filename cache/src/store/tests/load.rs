@@ -1,4 +1,5 @@
-//! A check beside threads that store, find, purge and evict records: their changes are no findings.
+//! Checks of a store beside threads that store, find, purge and evict records: the changes of these
+//! threads must not appear as findings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -30,7 +30,7 @@ fn list(reader: &StoreReader) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
     list_with(reader, || ())
 }
 
-/// As [`list`], but with a pause after each record.
+/// Does the same as [`list`], but pauses after each record.
 fn list_with(reader: &StoreReader, pause: fn()) -> BTreeMap<Vec<u8>, (RecordKind, u32)> {
     let mut all = BTreeMap::new();
     reader.list(|record| {

@@ -102,7 +102,7 @@ fn a_response_that_was_purged_does_not_come_back_as_a_variant() {
     }
 }
 
-/// The mark of a single record is no purge, so no other record shows it.
+/// A mark on a single record is not a purge, so only this record shows the mark.
 #[test]
 fn a_response_that_was_marked_as_stale_does_not_come_back_without_its_mark() {
     let (store, worker) = open(32 << 20);

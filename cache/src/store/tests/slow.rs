@@ -12,7 +12,8 @@ use super::*;
 use crate::segment::SegmentQueue;
 use crate::{BodyReader, FollowOutcome, Follower, ReadEvent};
 
-/// The length of a body that is stored in fragments, and of one that is stored in one record.
+/// Two lengths of a body, and whether a body of this length is stored in fragments rather than in
+/// one record.
 const LENGTHS: [(usize, bool); 2] = [(300_000, true), (20_000, false)];
 
 fn follow(worker: &StoreWorker) -> Follower {

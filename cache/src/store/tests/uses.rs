@@ -182,8 +182,8 @@ fn a_long_head_that_names_nothing_is_a_miss_and_leaves() {
     assert_sound(&store);
 }
 
-/// If it replaced used variants, a client that sends ever new values could displace the variants of
-/// all other clients.
+/// If a further variant replaced used variants, a client that sends ever new values could displace
+/// the variants of all other clients.
 #[test]
 fn a_further_variant_replaces_one_that_no_request_has_used() {
     let store = Store::open(StoreConfig { variants_max: 3, ..config(8 << 20) }).unwrap();

@@ -54,7 +54,7 @@ impl<R: RegionAccess> Checker<'_, R> {
     }
 
     /// Reads a slot until its word stays the same. `None` if the word is empty or never stays the
-    /// same. Leaves the key of the record in `key`, if it has one.
+    /// same. Leaves the key of the record in `key`, if there is a record.
     fn read_slot(&mut self, slot: usize) -> Option<CheckedWord> {
         for _ in 0..ATTEMPTS_MAX {
             let word = self.view.word(slot);
