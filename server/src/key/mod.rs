@@ -2,9 +2,8 @@
 //!
 //! A key is `site NUL scheme NUL host NUL path`. The host's labels are reversed, so that a domain
 //! and its subdomains are neighbours in key order: `shop NUL http NUL org.example.www:8080 NUL
-//! /a?b`. The request to the origin has the same normalised host, the same unchanged path and the
-//! same normalised query as the key: no response is stored under the key of a URL that the origin
-//! did not receive.
+//! /a?b`. The request to the origin has the same normalised host, unchanged path and normalised
+//! query as the key: no response is stored under the key of a URL that the origin did not receive.
 
 mod normal;
 mod route;
