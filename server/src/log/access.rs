@@ -11,8 +11,8 @@ use crate::trace::Trace;
 
 /// The reports on a request in progress.
 pub(crate) struct Access {
-    /// The access log entry; `None` if there is no log, or if this request is not in the log's
-    /// sample.
+    /// The access log entry; `None` if there is no log, or if the log's sample does not include
+    /// this request.
     entry: Option<Box<AccessEntry>>,
     pub(crate) trace: Trace,
 }
@@ -48,8 +48,8 @@ impl Access {
         }
     }
 
-    /// Ends the reports with a response that is complete or broke off, and writes the entry to the
-    /// log.
+    /// Ends the reports once the response is complete or has broken off, and writes the entry to
+    /// the log.
     pub(crate) fn end(
         self,
         client: &Client,

@@ -141,7 +141,7 @@ impl AccessEntry {
         entry
     }
 
-    /// Returns the date and the client's address, as a title for the entry.
+    /// Returns the date and the client's address, as the title of the entry in a trace.
     pub(crate) fn title(&self) -> String {
         format!("{} {}", common_log_date(self.time_ms / 1000), self.client)
     }
@@ -156,7 +156,7 @@ impl AccessEntry {
         self.started_us = started_us;
     }
 
-    /// Cuts long texts from the client.
+    /// Shortens long texts that the client sent, for a trace.
     pub(crate) fn shorten(&mut self) {
         let AccessEntry { method, host, target, referer, user_agent, .. } = self;
         for text in [method, host, target, referer, user_agent] {
@@ -208,8 +208,8 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// Escapes quotes, backslashes and characters that control a terminal as `\xNN` for each byte, like
-/// Apache and nginx.
+/// Escapes quotes, backslashes and characters that control a terminal: each of their bytes becomes
+/// `\xNN`, as in Apache and nginx.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! Logs to which workers no longer write. Their threads write the rest of the queue, then end.
+//! Logs to which workers no longer write. Their threads write the rest of their queues, then end.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::limits::{LOG_FINISH_POLL_MS, REPLACED_LOGS_MAX};
 /// The state of a log's queue, which its senders, its thread and the control thread share.
 #[derive(Debug, Default)]
 pub(super) struct LogQueue {
-    /// Lines in the queue, and in the batch that is being written.
+    /// The number of lines in the queue and in the batch that is being written.
     queued: AtomicU64,
-    /// Whether the thread should end without writing the rest.
+    /// Whether the thread should end without writing the rest of the queue.
     is_given_up: AtomicBool,
 }
 
@@ -24,8 +24,8 @@ impl LogQueue {
         self.queued.fetch_add(lines, Relaxed);
     }
 
-    /// Removes lines from the queue; returns whether they were still in it. If the log was given
-    /// up, they are not, and have been counted as dropped.
+    /// Removes `lines` lines from the queue. Returns false if the log was given up, because then
+    /// these lines have already been removed and counted as dropped.
     pub(super) fn remove(&self, lines: u64) -> bool {
         self.queued.try_update(Relaxed, Relaxed, |queued| queued.checked_sub(lines)).is_ok()
     }
@@ -53,8 +53,8 @@ impl LogRest {
         self.thread.is_finished() || self.queue.queued.load(Relaxed) == 0
     }
 
-    /// Gives up the log: counts the lines that are not written as dropped. The thread soon ends,
-    /// which closes the file and frees the queue, unless a write to a regular file hangs.
+    /// Gives up the log, and counts the lines that are still queued as dropped. The thread soon
+    /// ends, which closes the file and frees the queue, unless a write to a regular file hangs.
     fn give_up(self) {
         self.queue.is_given_up.store(true, Relaxed);
         if !self.thread.is_finished() {
@@ -63,13 +63,13 @@ impl LogRest {
     }
 }
 
-/// The logs that were replaced, some of which may still be being written. The oldest is first.
+/// The logs that were replaced, the oldest first. Some of their threads may still be writing.
 #[derive(Default)]
 pub(crate) struct ReplacedLogs(RefCell<Vec<LogRest>>);
 
 impl ReplacedLogs {
-    /// Adds the log to which workers wrote before. Gives up the oldest log if there are too many,
-    /// because the readers of several logs stall.
+    /// Adds the log that a new one has replaced. If more than [`REPLACED_LOGS_MAX`] threads are
+    /// still writing, the readers of their logs stall; then gives up the oldest log.
     pub(crate) fn add(&self, writer: Option<LogWriter>) {
         let mut rests = self.0.borrow_mut();
         rests.retain(|rest| !rest.thread.is_finished());
@@ -79,9 +79,9 @@ impl ReplacedLogs {
         }
     }
 
-    /// Waits until all queues are written, but at most `limit_ms`, because the reader of a FIFO may
-    /// have stopped. Counts the lines that are then left as dropped. Before the call, the caller
-    /// must have dropped all senders, except those of stuck workers.
+    /// Waits until all queues are written, but at most `limit_ms` milliseconds, because the reader
+    /// of a FIFO may have stopped. Lines that are still queued then count as dropped. Before the
+    /// call, the caller must have dropped all senders, except those of stuck workers.
     pub(crate) async fn finish(&self, limit_ms: u64) {
         let deadline_ms = clock::monotonic_ms() + limit_ms;
         for rest in self.0.take() {

@@ -26,22 +26,23 @@ use crate::worker::Worker;
 /// Complete lines of the log, which are written together.
 type LogBatch = Vec<u8>;
 
-/// Counts of lines that are missing from the log, which the control thread collects.
+/// Counts of lines that are missing from the log. The control thread collects them.
 #[derive(Debug, Default)]
 pub(crate) struct LogLosses {
-    /// Dropped lines of senders that have ended, and of logs that were given up.
+    /// Lines dropped by senders that have ended, and lines of logs that were given up.
     dropped: AtomicU64,
     /// Lines that could not be written.
     failed: AtomicU64,
 }
 
 impl LogLosses {
-    /// Returns the numbers of dropped and of failed lines since the last call.
+    /// Returns the number of lines that were dropped and the number that could not be written, both
+    /// since the last call.
     pub(crate) fn take(&self) -> (u64, u64) {
         (self.dropped.swap(0, Relaxed), self.failed.swap(0, Relaxed))
     }
 
-    /// Counts lines that are dropped.
+    /// Adds `count` lines to the dropped lines.
     pub(super) fn drop_lines(&self, count: u64) {
         self.dropped.fetch_add(count, Relaxed);
     }
@@ -121,8 +122,8 @@ impl LogWriter {
         }
     }
 
-    /// Closes the handle, so that no further senders are created. The thread writes the rest of the
-    /// queue.
+    /// Closes the handle, so that no further senders can be created. The thread still writes the
+    /// rest of the queue.
     pub(super) fn close(self) -> LogRest {
         self.rest
     }
@@ -159,7 +160,7 @@ pub(super) fn write_batches(
     while let Ok(batch) = batches.recv() {
         let written = target.write(&batch, queue);
         let failed = match &written {
-            // Most batches of a log that was given up fail because of that. Their lines have
+            // After the log is given up, most writes fail for that reason alone. Their lines have
             // already been counted as dropped.
             Err(failure) if !queue.is_given_up() => {
                 count_lines(batch.get(failure.kept_bytes..).unwrap_or_default())
@@ -170,8 +171,8 @@ pub(super) fn write_batches(
         // thread collects the counts of the log for the last time.
         losses.failed.fetch_add(failed, Relaxed);
         if !queue.remove(count_lines(&batch)) {
-            // The log was given up in this moment, which counts these lines as dropped, so they do
-            // not count as failed.
+            // The log was given up a moment ago, which has counted these lines as dropped. So they
+            // must not count as failed too.
             let _ = losses.failed.try_update(Relaxed, Relaxed, |all| all.checked_sub(failed));
         }
         if queue.is_given_up() {
@@ -181,8 +182,8 @@ pub(super) fn write_batches(
             failing = false;
             continue;
         };
-        // After an error is logged, no further one is logged until a write succeeds, so that a full
-        // disk does not fill another log.
+        // After an error is reported, no further error is reported until a write succeeds, so that
+        // a full disk does not fill another log.
         if !failing {
             failing = true;
             Event::LogFailed.log(&failure.error);
@@ -199,7 +200,7 @@ fn count_lines(lines: &[u8]) -> u64 {
 
 /// A batch that could not be written whole.
 struct BatchFailure {
-    /// Bytes of the batch that are in the log, as far as known.
+    /// The number of bytes of the batch that are in the log, as far as is known.
     kept_bytes: usize,
     error: io::Error,
 }
@@ -211,8 +212,8 @@ impl From<io::Error> for BatchFailure {
 }
 
 impl LogTarget {
-    /// Writes a batch. If writing to a regular file fails, removes the part that was written,
-    /// unless another process has appended since.
+    /// Writes a batch. If a write to a regular file fails, removes the part of the batch that was
+    /// written, unless another process has appended to the file in the meantime.
     fn write(&mut self, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
         match self {
             LogTarget::Stdout(out) => write_whole(out, batch, queue),
@@ -223,7 +224,7 @@ impl LogTarget {
 
 /// Writes a batch to a file. If the disk fills up in the middle of the batch, removes the part that
 /// was written, so that the next line does not continue half a line. The part stays if another
-/// process has appended to the file since.
+/// process has appended to the file in the meantime.
 fn write_or_remove(file: &mut File, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
     let before_bytes = file.metadata()?.len();
     write_whole(file, batch, queue).or_else(|failure| {
@@ -255,15 +256,16 @@ fn write_whole(file: &mut File, batch: &[u8], queue: &LogQueue) -> Result<(), Ba
     Ok(())
 }
 
-/// Returns the first lines, as many as a pipe with room accepts without blocking. The pipe keeps
-/// them together, even if another process writes to it.
+/// Returns the first of these lines: as many as a pipe that is ready accepts without blocking. The
+/// pipe does not mix them with the writes of another process.
 fn pipe_piece(lines: &[u8]) -> &[u8] {
     let piece = &lines[..lines.len().min(PIPE_PIECE_BYTES)];
     let end = piece.iter().rposition(|byte| *byte == b'\n').map_or(piece.len(), |end| end + 1);
     &piece[..end]
 }
 
-/// Bytes that a pipe accepts at once if `poll` reports it as ready (Linux's `PIPE_BUF`).
+/// The number of bytes that a pipe accepts without blocking if `poll` reports it as ready
+/// (`PIPE_BUF` in Linux).
 const PIPE_PIECE_BYTES: usize = 4096;
 
 /// Waits until the file accepts bytes.
@@ -281,14 +283,14 @@ fn wait_for_room(file: &File, queue: &LogQueue) -> io::Result<()> {
 }
 
 impl LogSender {
-    /// Whether the request that begins now is in the log's sample. Each call counts one request.
+    /// Whether the log's sample includes the request that begins now. Each call counts one request.
     pub(crate) fn samples(&self) -> bool {
         let left = self.countdown.get();
         self.countdown.set(if left == 0 { self.sample - 1 } else { left - 1 });
         left == 0
     }
 
-    /// Adds a line to the batch, and sends the batch to the thread if it is full.
+    /// Adds a line to the batch. If the batch is full, sends it to the log's thread.
     pub(crate) fn log(&self, entry: &AccessEntry) {
         let mut lines = self.lines.borrow_mut();
         entry.write(self.format, &mut lines);
@@ -297,7 +299,8 @@ impl LogSender {
         }
     }
 
-    /// Sends the batch to the thread; returns the number of lines dropped since the last call.
+    /// Sends the batch to the log's thread; returns the number of lines that were dropped since the
+    /// last call.
     pub(crate) fn flush(&self) -> u64 {
         self.hand_over(&mut self.lines.borrow_mut());
         self.dropped.replace(0)
@@ -309,8 +312,8 @@ impl LogSender {
         }
         let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
         let count = count_lines(&batch);
-        // Counted before the batch is sent, because the thread may take the batch and subtract its
-        // lines at once.
+        // The lines are counted before the batch is sent, because the thread may take the batch at
+        // once and subtract its lines.
         self.queue.add(count);
         if self.batches.try_send(batch).is_err() && self.queue.remove(count) {
             self.dropped.set(self.dropped.get() + count);
