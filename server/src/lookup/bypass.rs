@@ -14,7 +14,8 @@ use crate::config::{Route, RouteSettings};
 use crate::limits::COOKIES_MAX;
 use crate::parse::Request;
 
-/// Returns the reason why no stored response can answer the request; `None` if one might.
+/// Returns the reason why no stored response can answer the request; `None` if a stored response
+/// might answer it.
 // RFC: 9111-4-2, 9111-4-7, 9110-13.2.1-3, 9110-13.2.1-4
 pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardReason, Reason)> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
@@ -42,7 +43,8 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
     Some((ForwardReason::Bypass, reason))
 }
 
-/// Returns the reason that lies in the request's cookies, if the settings depend on cookies.
+/// Returns the reason for a bypass that follows from the request's cookies, if the settings depend
+/// on cookies.
 fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Reason> {
     let bypassing = &settings.bypass_cookies;
     let depends_on_names = !settings.keep_cookies.is_all() || !settings.key_cookies.is_empty();
@@ -60,9 +62,9 @@ fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Rea
     None
 }
 
-/// Returns the protocols that the request asks for and that its route permits. A request with
-/// content gets none, even if the content is empty: the origin would have to read it before it
-/// switches. HEAD gets none either.
+/// Returns the protocols that the request asks for and that its route permits. There are none for a
+/// HEAD request. There are also none for a request with content, even if the content is empty,
+/// because the origin would have to read the content before it switches.
 pub(crate) fn wanted_upgrade<'a>(
     request: &Request<'a>,
     settings: &RouteSettings,
@@ -74,9 +76,9 @@ pub(crate) fn wanted_upgrade<'a>(
     wanted.filter(move |protocol| is_eligible && permitted.permits(protocol))
 }
 
-/// Returns the reason that lies in the Connection field: the request asks for another protocol, or
-/// names other fields. Such fields are not forwarded, so a secondary key made from them would not
-/// match the origin's response.
+/// Returns the reason for a bypass that follows from the Connection field: the request asks for
+/// another protocol, or the field names other fields. Fields that it names are not forwarded, so a
+/// secondary key made from them would not match the origin's response.
 fn reason_in_connection(request: &Request<'_>, settings: &RouteSettings) -> Option<Reason> {
     let fields = request.head.fields();
     if !fields.contains(FieldId::Connection) {

@@ -30,8 +30,8 @@ pub(crate) fn lookup<'w>(
         return LookupResult::forward(ForwardPlan::unshared(reason, detail));
     }
     if !query.is_used {
-        // Fetches in progress are not shared either: a purge in the other process does not reach
-        // them.
+        // Fetches in progress are not shared either, because a purge in the other process does not
+        // reach them.
         return LookupResult::forward(ForwardPlan::unshared(ForwardReason::Miss, Reason::Upgrade));
     }
     variant.clear();
@@ -74,7 +74,8 @@ struct MissingFragment {
     ttl: i64,
 }
 
-/// Returns the plan for a request that a stored response can answer once a fragment is fetched.
+/// Returns the plan for a request that a stored response can answer once a missing fragment is
+/// fetched.
 fn fill(
     request: &Request<'_>,
     stored: &StoredResponse<'_>,
@@ -161,7 +162,7 @@ impl<'w> LookupQuery<'w> {
         }
     }
 
-    /// Removes a record that cannot be used.
+    /// Removes a record that cannot be used, unless the lookup only inspects the store.
     fn forget(&self, variant: Option<&[u8]>, version: RecordVersion) {
         if self.mode == LookupMode::Answer {
             self.store.forget(self.key, variant, version);
@@ -169,8 +170,9 @@ impl<'w> LookupQuery<'w> {
     }
 
     /// Selects the part of a stored response that answers the request, and finds the first fragment
-    /// of that part that is not in the store. Returns `None` if the fragment cannot be fetched;
-    /// then the whole response is removed, because the next request could not use it either.
+    /// of that part that is missing from the store. Returns `None` if the missing fragment cannot
+    /// be fetched. In this case the whole response is removed, because the next request could not
+    /// use it either.
     fn part(
         &self,
         request: &Request<'_>,
@@ -198,8 +200,8 @@ impl<'w> LookupQuery<'w> {
         None
     }
 
-    /// Whether missing parts of a stored body are fetched. Without a strong tag they could belong
-    /// to another version.
+    /// Whether missing parts of a stored body may be fetched. Without a strong entity tag, such a
+    /// part could belong to another version.
     fn fills_missing(&self, stored: &StoredResponse<'_>) -> bool {
         let tag = stored.meta.etag(stored.block());
         self.route.settings.range_unit_bytes > 0
@@ -208,7 +210,8 @@ impl<'w> LookupQuery<'w> {
     }
 }
 
-/// Selects the stored response that matches the request. `variant` receives the selectors.
+/// Selects the stored response that matches the request. `variant` receives the request's
+/// selectors.
 // RFC: 9111-4-3, 9111-4.1-1, 9211-2.2-1
 fn select<'w>(
     query: &LookupQuery<'w>,
@@ -223,14 +226,15 @@ fn select<'w>(
     let known = found.version();
     let stored = StoredResponse::new(found).filter(|_| query.route.settings.keys_by(b""));
     stored.ok_or_else(|| {
-        // Another version of the server wrote the record, or settings have put more into the key.
-        // The record is removed to make place for a new one.
+        // Either another version of the server wrote the record, or the current settings add fields
+        // to the key. The record is removed to make place for a new one.
         query.forget(None, known);
         ForwardReason::Miss
     })
 }
 
-/// Selects the best variant of those that match the request. `list` receives the selectors.
+/// Selects the best of the variants that match the request. `list` receives the request's
+/// selectors.
 // RFC: 9111-4.1-2, 9111-4-8
 fn select_variant<'w>(
     query: &LookupQuery<'w>,
@@ -252,7 +256,7 @@ fn select_variant<'w>(
         let known = found.version();
         let stored = StoredResponse::new(found).filter(|_| query.route.settings.keys_by(names));
         let Some(stored) = stored else {
-            // Another version of the server wrote the record, or one with other settings.
+            // A server of another version or with other settings wrote the record.
             query.forget(Some(list), known);
             continue;
         };

@@ -14,15 +14,15 @@ pub(crate) struct OtherVariant {
     pub(crate) stale: Stale,
 }
 
-/// Returns other variants than the one that a request selects, if it selects one: those stored last
-/// first. No two of these variants, nor the selected one, have the same tag.
+/// Returns the variants that the request does not select, most recently stored first. No two of
+/// these variants have the same entity tag, and none has the tag of the selected response.
 pub(super) fn other_variants(
     query: &LookupQuery<'_>,
     request: Fields<'_>,
     selected: Option<&StoredResponse<'_>>,
 ) -> Vec<OtherVariant> {
     let mut others = Vec::new();
-    // A selected response whose tag is not in the list could not be confirmed.
+    // If the tag of the selected response cannot be sent, the origin cannot confirm that response.
     if selected.is_some_and(|selected| !has_tag(selected)) {
         return others;
     }
@@ -30,7 +30,8 @@ pub(super) fn other_variants(
     let mut selectors = Vec::new();
     base.each_variant(&mut |selector| selectors.push(selector.to_vec()));
     for selector in selectors.into_iter().rev() {
-        // Each request selects the response that does not vary.
+        // An empty selector belongs to the response that does not vary, which every request
+        // selects.
         let found = (!selector.is_empty()).then(|| base.candidate(&selector)).flatten();
         let Some(stored) = found.and_then(StoredResponse::new) else { continue };
         let is_new = |tag: EntityTag<'_>| {
@@ -38,7 +39,7 @@ pub(super) fn other_variants(
             let mut listed = others.iter().filter_map(OtherVariant::tag).chain(own);
             !listed.any(|listed| listed.matches_weakly(tag))
         };
-        // A body in fragments cannot be stored a second time.
+        // A body that is stored in fragments cannot be stored a second time.
         let is_candidate = stored.meta.etag(stored.block()).is_some_and(is_new)
             && may_be_named(request, &stored.meta, stored.block())
             && stored.is_whole();
@@ -52,7 +53,7 @@ pub(super) fn other_variants(
     others
 }
 
-/// Whether a validation of the response names it by its tag, or cannot name it at all.
+/// Whether the response has an entity tag, or cannot be validated at all.
 fn has_tag(stored: &StoredResponse<'_>) -> bool {
     stored.meta.etag(stored.block()).is_some() || !stored.meta.can_validate()
 }

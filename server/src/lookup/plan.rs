@@ -20,11 +20,12 @@ pub(crate) struct ForwardPlan {
     pub(crate) varies: bool,
     /// Whether a stored response may answer the request after it is validated.
     pub(crate) is_stale: bool,
-    /// The stored response to validate, if the new response may be stored.
+    /// The stored response to validate, if there is one and the new response may be stored.
     pub(crate) stale: Option<Stale>,
     /// Other variants that answer the request if the origin names them.
     pub(crate) others: Vec<OtherVariant>,
-    /// The bytes of the first unit, if the request asks for a range and parts may be stored.
+    /// The bytes of the first unit to fetch, if the request asks for a range and parts may be
+    /// stored.
     pub(crate) unit: Option<Range<u64>>,
     /// The missing part of the stored response that answers the request.
     pub(crate) missing: Option<MissingPart>,

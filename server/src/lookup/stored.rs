@@ -65,7 +65,7 @@ impl<'w> StoredResponse<'w> {
 }
 
 impl Stale {
-    /// Returns the stored field lines that clients get, in the form in which they are sent.
+    /// Returns the copied field lines that clients get, in the form in which they are sent.
     pub(crate) fn block(&self) -> &[u8] {
         stored_block(&self.head, &self.meta)
     }
@@ -75,14 +75,14 @@ impl Stale {
         self.is_soft || self.meta.stale_from() <= now
     }
 
-    /// Returns all stored field lines: first those that clients do not get, then those that are
+    /// Returns all copied field lines: first those that clients do not get, then those that are
     /// sent.
     pub(crate) fn lines(&self) -> &[u8] {
         self.head.get(STORED_META_BYTES..).unwrap_or_default()
     }
 }
 
-/// Writes the response's strong entity tag, by which the origin recognises this version, to `out`.
+/// Writes the response's strong entity tag, which identifies this version at the origin, to `out`.
 /// If the response has no strong tag, `out` becomes empty.
 // RFC: 9110-13.1.5-3, 9110-15.3.7.3-1
 pub(crate) fn write_strong_tag(meta: &StoredMeta, block: &[u8], out: &mut Vec<u8>) {
