@@ -75,20 +75,20 @@ impl<'i> RequestBody<'i> {
         matches!(self.left, RemainingBody::None)
     }
 
-    /// Returns the bytes after the body, which are then used.
+    /// Returns the input bytes that follow the body, and consumes them.
     pub(crate) fn into_unread(mut self) -> Vec<u8> {
         let unread = self.input.bytes().to_vec();
         self.input.consume(unread.len());
         unread
     }
 
-    /// Whether the client waits for a 100, and nothing of its body has arrived.
+    /// Whether the client waits for a 100, and no byte of its body has arrived.
     pub(crate) fn awaits_continue(&self) -> bool {
         self.awaits_continue && self.input.bytes().is_empty()
     }
 
-    /// Waits until the client no longer waits for a 100: it receives one, or sends its body without
-    /// it. Until then no time limit applies to the client.
+    /// Waits until the client has got a 100, or sends its body without having got one. No time
+    /// limit applies to the client during this wait.
     ///
     /// # Errors
     /// The client is gone.
@@ -112,8 +112,8 @@ impl<'i> RequestBody<'i> {
         Ok(())
     }
 
-    /// Returns the next piece, which is read from the client if the input holds none. The future
-    /// may be dropped before its end; then call [`RequestBody::pause`].
+    /// Returns the next piece of the body. Reads from the client if the input has no bytes. The
+    /// caller may drop the future before it is complete, but must then call [`RequestBody::pause`].
     ///
     /// # Errors
     /// The chunks are malformed, the body is too long, or the client is gone or too slow.
@@ -137,8 +137,8 @@ impl<'i> RequestBody<'i> {
         }
     }
 
-    /// Ends a wait for the client that was broken off, so that the time until the next wait does
-    /// not count against the client.
+    /// Ends a wait for the client whose future was dropped, so that the time until the next wait
+    /// does not count against the client.
     pub(crate) fn pause(&mut self, client: &Client) {
         self.pace.stop_waiting();
         client.ticket().disarm();

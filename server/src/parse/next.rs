@@ -51,8 +51,8 @@ pub(crate) fn head_limits(settings: &ServerSettings) -> HeadLimits {
     }
 }
 
-/// Reads once. Returns 0 if the client closed the connection, was idle for too long, or is idle
-/// while the server drains or needs room for another connection.
+/// Reads once, and returns the number of bytes. Returns 0 if the client closed the connection, was
+/// idle for too long, or is idle while the server drains or needs room for another connection.
 async fn read(
     client: &Client,
     slot: &mut Option<Box<Buffers>>,
@@ -82,8 +82,8 @@ async fn read(
             client.note_head(buffers.input.is_empty());
             buffers.input.filled(count);
             ticket.end_idle();
-            // The time limit of the head begins now; that of the idle connection may already be
-            // over.
+            // The time limit of the head begins now; the time limit of the idle connection may
+            // already have passed.
             ticket.disarm();
             return Poll::Ready(Ok(count));
         }

@@ -47,7 +47,8 @@ impl ResponseForm {
 }
 
 impl<'a> Request<'a> {
-    /// Checks target, framing and expectation of a head that came over a connection with `scheme`.
+    /// Checks the target, the framing and the expectation of a request whose connection has
+    /// `scheme`.
     ///
     /// # Errors
     /// The request is ambiguous, or needs a feature that this server does not have.
