@@ -12,7 +12,8 @@ use crate::counters::Counter;
 /// The work to do with the selected records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeWork {
-    /// Remove the records or, if `is_soft`, mark them so that they are validated before use.
+    /// Remove the records or, if `is_soft`, mark them as stale, so that they are validated before
+    /// use.
     Purge { is_soft: bool, counter: Counter },
     /// Count the records and their bytes, and collect some of their keys; remove nothing.
     Weigh,

@@ -1,4 +1,4 @@
-//! Runs a job of the purge thread: one selection after the other, with reports of its progress.
+//! Runs a job of the purge thread, one selection after the other, and reports the progress.
 
 use forebay_cache::{
     KeyIndexDamaged, PurgeBusy, PurgeResult, Selection, SelectionSize, StoreWorker, WalkProgress,
@@ -33,8 +33,9 @@ pub(super) fn do_job(store: &StoreWorker, job: &PurgeJob, counters: &CounterSlot
     }
 }
 
-/// Purges every selection; tries each for up to `tried_ms`. Stops at a selection for which the
-/// store stays busy. Returns the sum of the results, and the error if the purge stopped.
+/// Purges every selection, and retries each for up to `tried_ms` milliseconds. Stops at a selection
+/// for which the store stays busy. Returns the sum of the results so far, and the error if the
+/// purge stopped.
 pub(super) fn purge<F>(
     job: &PurgeJob,
     tried_ms: u64,
@@ -79,11 +80,12 @@ fn weigh(store: &StoreWorker, job: &PurgeJob) -> Result<SelectionSize, KeyIndexD
     Ok(sum)
 }
 
-/// Reports the progress of a job over all its selections, at most every `PURGE_PROGRESS_MS`.
+/// Reports the progress of a job over all of its selections, at most once every
+/// `PURGE_PROGRESS_MS`.
 pub(super) struct ProgressReporter<'a> {
     to: &'a UnboundedSender<PurgeEvent>,
     told_ms: u64,
-    /// Progress of the selections that are complete.
+    /// The progress of the selections that have already been completed.
     before: WalkProgress,
     last: WalkProgress,
 }

@@ -54,8 +54,8 @@ impl QueueDepth {
     }
 }
 
-/// The control thread's handle to the purge thread. The thread ends when this and all [`Purger`]s
-/// are dropped.
+/// The control thread's handle to the purge thread. The thread ends when this handle and all
+/// [`Purger`]s are dropped.
 pub(crate) struct PurgerThread {
     jobs: SyncSender<PurgeJob>,
     left: Arc<QueueDepth>,
@@ -66,7 +66,8 @@ impl Purger {
     /// Queues a job.
     ///
     /// # Errors
-    /// [`PurgeError::Queue`] if the queue is full, or [`PurgeError::Stopping`].
+    /// [`PurgeError::Queue`] if the queue is full; [`PurgeError::Stopping`] if the thread has
+    /// ended.
     pub(crate) fn ask(
         &self,
         selections: Vec<Selection>,
@@ -78,7 +79,8 @@ impl Purger {
     /// Queues a job on behalf of a client. Some queue slots are reserved for operators.
     ///
     /// # Errors
-    /// [`PurgeError::Queue`] if the queue is full for clients, or [`PurgeError::Stopping`].
+    /// [`PurgeError::Queue`] if the part of the queue for clients is full; [`PurgeError::Stopping`]
+    /// if the thread has ended.
     pub(crate) fn ask_for_client(
         &self,
         selections: Vec<Selection>,
@@ -152,8 +154,8 @@ impl PurgerThread {
         Purger { jobs: self.jobs.clone(), left: Arc::clone(&self.left) }
     }
 
-    /// Lets the thread end, and waits for it for at most `ms_max`. Returns the number of unfinished
-    /// purges.
+    /// Lets the thread end, and waits for that, but at most `ms_max` milliseconds. Returns the
+    /// number of unfinished purges.
     pub(crate) async fn finish(self, ms_max: u64, poll: Duration) -> u64 {
         drop(self.jobs);
         let deadline_ms = clock::monotonic_ms() + ms_max;
