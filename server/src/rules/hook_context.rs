@@ -95,8 +95,8 @@ impl HookContext<'_> {
 }
 
 impl ServerSettings {
-    /// Returns the limits on a head that rules have changed. They do not depend on the size of the
-    /// received head.
+    /// Returns the limits on a head that rules have changed. The limits do not depend on the size
+    /// of the head before the change.
     pub fn rule_limits(&self) -> MessageLimits {
         MessageLimits::beyond(HeadLimits {
             head_bytes_max: self.head_bytes_max.max(ORIGIN_LIMITS.head_bytes_max),

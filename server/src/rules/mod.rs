@@ -6,9 +6,9 @@
 //! | `SendRequest`, `ReadResponse` | `origin.rs`, around an exchange |
 //! | `SendResponse` | `response.rs`, while a head is written |
 //!
-//! A request carries a [`RuleState`] from hook to hook. A [`HookContext`] is the view that the
-//! rules of one hook have. `forebay_rules::apply` applies the effects of rules to messages. A hook
-//! without rules costs a request no more than the check that there are none.
+//! A request carries a [`RuleState`] from hook to hook. A [`HookContext`] contains all that the
+//! rules of one hook can see. `forebay_rules::apply` applies the effects of rules to messages. A
+//! hook without rules costs a request only the check that there are none.
 
 mod hook_context;
 mod origin;

@@ -26,8 +26,8 @@ impl HookContext<'_> {
         .map_err(|_| Fault::Rules)
     }
 
-    /// Runs the rules of `ReadResponse` on the head of an origin's response, before the server
-    /// decides anything by it.
+    /// Runs the rules of `ReadResponse` on the head of an origin's response. This comes before all
+    /// decisions that depend on the head.
     ///
     /// # Errors
     /// [`Fault::Rules`]: the result is not a valid head, which would be a bug.

@@ -17,8 +17,7 @@ pub(crate) struct RuleLine {
     pub(crate) count: RuleCount,
 }
 
-/// The counts of all rules, and those of the operator `counter`, in one worker or summed over
-/// workers.
+/// The counts of all rules and of the operator `counter`, for one worker or summed over workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleReport {
     /// The rules in the order of the configuration.

@@ -3,7 +3,8 @@
 //! A worker counts in its own copy of the configuration, which no other thread reads; the control
 //! thread asks the worker for the counts.
 //!
-//! Rules that the program evaluates together are counted together, under the first of them.
+//! If the program evaluates several rules together, they share one set of counts, that of the first
+//! of them.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -26,7 +27,7 @@ impl Clone for RuleCounters {
     }
 }
 
-/// Configurations are compared without their counts, so all counts are equal.
+/// Configurations are compared without their counts, so all `RuleCounters` are equal.
 impl PartialEq for RuleCounters {
     fn eq(&self, _: &RuleCounters) -> bool {
         true
@@ -34,15 +35,15 @@ impl PartialEq for RuleCounters {
 }
 
 #[derive(Debug, Default)]
-// Aligned, so that the cells do not share a cache line with memory that other threads write.
+// Aligned, so that the cells share no cache line with memory that other threads write.
 #[repr(align(128))]
 struct Cells {
     rules: Box<[HotCounters]>,
     /// Less frequent counts of the same rules, which most runs do not change.
     cold: Box<[ColdCounters]>,
-    /// The counters of the operator `counter`.
+    /// The values of the operator `counter`, one for each name.
     counters: Box<[Cell<u64>]>,
-    /// Number of runs at each hook. One in `RULE_SAMPLE_EVERY` is timed.
+    /// The number of runs at each hook. One run in `RULE_SAMPLE_EVERY` is timed.
     runs: [Cell<u64>; Hook::COUNT],
 }
 
@@ -94,19 +95,21 @@ impl RuleCounters {
         self.0.rules.is_empty()
     }
 
-    /// Counts a run of the operator `counter`; `counter` is the number of its name in the set.
+    /// Counts a use of the operator `counter`. The argument `counter` is the index of the name
+    /// within the rule set.
     pub(super) fn count(&self, rules: &RuleSet, counter: u32) {
         if let Some(cell) = self.0.counters.get(rules.first_counter + counter as usize) {
             add(cell, 1);
         }
     }
 
-    /// Returns the value of one counter of the operator `counter`, by its number over all sets.
+    /// Returns the value of the operator `counter` for one name. `index` counts the names of all
+    /// rule sets.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.0.counters.get(index).map_or(0, |cell| cell.get())
     }
 
-    /// Returns the counts of a rule, by its number over all sets.
+    /// Returns the counts of a rule. `index` counts the rules of all rule sets.
     pub(crate) fn rule(&self, index: usize) -> RuleCount {
         let both = self.0.rules.get(index).zip(self.0.cold.get(index));
         both.map(|(hot, cold)| RuleCount::of(hot, cold)).unwrap_or_default()
@@ -129,8 +132,8 @@ impl RuleCount {
         (self.timed > 0).then(|| self.timed_ns as f64 / self.timed as f64)
     }
 
-    /// Returns the share that each of `of` rules has if they are counted together: all runs and
-    /// matches, and an even part of bytes and time. The first rule has all failures.
+    /// Returns the share of one rule, if `of` rules are counted together: all runs and matches, and
+    /// an equal part of the bytes and of the time. The first rule gets all failures.
     pub(super) fn share(self, of: u32, is_first: bool) -> RuleCount {
         let of = u64::from(of.max(1));
         RuleCount {

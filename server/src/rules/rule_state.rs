@@ -21,7 +21,7 @@ pub(crate) struct RuleState {
     pub(super) facts: RequestFacts,
 }
 
-/// The state that a fetch returns to the request that started it.
+/// The part of a fetch's state that the request which started the fetch takes over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuleProgress {
     transaction: TransactionState,
@@ -29,7 +29,7 @@ pub(crate) struct RuleProgress {
     outbound: Option<OriginEnds>,
 }
 
-/// Properties of a request that do not change while it is answered.
+/// The properties of a request that stay the same until it has been answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestFacts {
     pub(super) client: SocketAddr,
@@ -45,13 +45,13 @@ pub(super) struct RequestFacts {
     pub(super) transaction_count: u64,
     /// The number of this request, unique in this process.
     pub(super) number: u64,
-    /// Whether no client sent the request: its rules run only to see their effects, and are not
-    /// counted.
+    /// Whether no client sent the request, and the server only explains how it would handle it.
+    /// Rules then run only to show their effects, and are not counted.
     pub(super) is_inspecting: bool,
 }
 
 impl RuleState {
-    /// Creates the state of a request that is only explained, and that no client sent.
+    /// Creates the state of a request that no client sent, and that is only explained.
     pub(crate) fn inspecting(client: IpAddr, scheme: Scheme) -> RuleState {
         RuleState {
             transaction: Cell::default(),
@@ -119,7 +119,7 @@ impl RuleState {
         self.facts.client.ip()
     }
 
-    /// Sets the result of the lookup that rules see.
+    /// Sets the lookup result that rules see.
     pub(crate) fn set_cache_result(&self, result: CacheResult) {
         self.cache.set(result);
     }

@@ -15,7 +15,7 @@ pub(crate) fn view_of<'a>(request: &Request<'a>, received: &Request<'a>) -> Requ
     }
 }
 
-/// Returns a view of a request for code that is not a rule. Only its fields may be used.
+/// Returns a view of a request for code other than rules. Only its `fields` are valid.
 pub(crate) fn view_without_rules<'a>(request: &Request<'a>) -> RequestView<'a> {
     let url = Url::default();
     RequestView { method: b"", url, original: url, fields: request.head.fields() }
