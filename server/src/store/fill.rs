@@ -1,4 +1,4 @@
-//! Writing the body of a response into its growing record.
+//! Writes the body of a response into its growing record.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -34,7 +34,8 @@ impl BodyWriter {
         self.fill.is_storing()
     }
 
-    /// Stops storing the body, because it arrives too slowly. Its readers still get it.
+    /// Stops storing the body, for instance because it arrives too slowly. Its readers still get
+    /// the body.
     pub(crate) fn stop_storing(&mut self) {
         self.fill.stop_storing();
     }
@@ -45,8 +46,8 @@ impl BodyWriter {
     /// The record will not be stored, and it has no readers.
     pub(crate) async fn room(&mut self) -> Result<(), NoReaders> {
         loop {
-            // The store has no clock and so cannot notice a slow reader by itself; it is polled at
-            // intervals.
+            // The store has no clock, so it cannot notice a slow reader by itself. Therefore it is
+            // polled at intervals.
             let room = poll_fn(|cx| self.fill.poll_room(cx, clock::monotonic_ms()));
             if let Ok(room) = timeout(Duration::from_millis(WINDOW_ASK_MS), room).await {
                 return room;
@@ -68,8 +69,8 @@ impl BodyWriter {
         self.fill.append(piece)
     }
 
-    /// Ends the body; returns whether it was stored. Waits briefly for memory that other workers
-    /// are about to release.
+    /// Ends the body; returns whether the body was stored. Waits briefly for memory that other
+    /// workers are about to release.
     pub(crate) async fn finish(self) -> bool {
         let mut fill = self.fill;
         for _ in 0..STORE_TRIES_MAX {

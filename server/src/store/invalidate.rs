@@ -43,9 +43,10 @@ impl UnsafeTarget {
 
     /// Removes the stored responses for the target, for the URLs in Location and Content-Location
     /// of the origin's response, and for the groups that the response names. A response with an
-    /// error status invalidates nothing. The caller must not send the response before this ends.
+    /// error status invalidates nothing. The caller must not send the response before this future
+    /// is ready.
     ///
-    /// `status` and `fields` belong to the response as the origin sent it, before rules ran.
+    /// `status` and `fields` are those of the response as the origin sent it, before rules ran.
     // RFC: 9111-4.4-1
     pub(crate) async fn invalidate(
         &self,
@@ -72,8 +73,8 @@ impl UnsafeTarget {
         let _ = ended.await;
     }
 
-    /// Returns selections of the stored responses that have the same origin and are in the groups
-    /// that the response names (RFC 9875 §3).
+    /// Returns selections of stored responses: those that have the same origin as the target, and
+    /// are in a group that the response names (RFC 9875 §3).
     // RFC: 9875-3-2
     fn groups(&self, worker: &Worker, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Selection> {
         if !route.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {
@@ -115,7 +116,8 @@ impl UnsafeTarget {
     }
 }
 
-/// Removes the stored responses for a key. Returns false if another purge takes too long.
+/// Removes the stored responses for a key. Returns whether this was done in time: false if another
+/// purge takes too long.
 fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     let dropped = worker.store.try_purge(key, Duration::from_micros(INVALIDATE_WAIT_US_MAX));
     if let Ok(purged) = &dropped {
@@ -125,7 +127,7 @@ fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
 }
 
 /// Removes the stored responses for `keys` and `groups`. While other purges run, retries until
-/// `INVALIDATE_MS_MAX` is over; other tasks of the worker run in between.
+/// `INVALIDATE_MS_MAX` has passed; other tasks of the worker run between the attempts.
 async fn drop_patiently(
     worker: Rc<Worker>,
     keys: Vec<Vec<u8>>,
@@ -146,7 +148,7 @@ async fn drop_patiently(
             tokio::time::sleep(Duration::from_millis(INVALIDATE_RETRY_MS)).await;
         }
     }
-    // The client may have left.
+    // Sending fails if the client has left.
     let _ = done.send(());
 }
 
@@ -161,7 +163,7 @@ async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) 
         }
     };
     match asked {
-        // A queued purge will run in any case, but the wait for its end is limited.
+        // A purge that is queued will run in any case, but the wait for its end is limited.
         Ok(asked) => {
             let left = Duration::from_millis(deadline_ms.saturating_sub(clock::monotonic_ms()));
             if tokio::time::timeout(left, asked.purged()).await.is_err() {

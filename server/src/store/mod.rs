@@ -1,8 +1,8 @@
 //! Step six: decides which responses are stored and with which tags, writes them to the store, and
 //! purges or invalidates them.
 //!
-//! Nothing here talks to an origin or to a client. A fetch hands over the heads and bodies that it
-//! receives, so `fetch` uses this step, and this step does not use `fetch`.
+//! Nothing here talks to an origin or to a client. The step `fetch` hands over the heads and bodies
+//! that it receives, so `fetch` depends on this step, and this step does not depend on `fetch`.
 
 mod fill;
 mod invalidate;

@@ -1,8 +1,8 @@
 //! PURGE requests. A client that is allowed to purge removes the stored responses of a URL. If the
-//! request has tags, in the fields in which responses have them, it removes the stored responses of
-//! the URL's site that have one of these tags instead.
+//! request has tags, in the fields in which responses have tags, it instead removes all stored
+//! responses of the URL's site that have one of these tags.
 //!
-//! There is no standard for PURGE. The method, tags in `Surrogate-Key` or `xkey`, and
+//! There is no standard for PURGE. The method, the fields `Surrogate-Key` and `xkey` for tags, and
 //! `Fastly-Soft-Purge: 1` follow the usage of other caches.
 
 use std::net::IpAddr;
@@ -33,7 +33,8 @@ pub(crate) struct PurgeRequest<'a> {
 /// Removes the responses that a PURGE request names.
 ///
 /// # Errors
-/// The client may not purge here, the tags of the request are not usable, a process with another
+/// The client is not allowed to purge here, the tags of the request are not usable, a process with
+/// another store is taking over, or other purges take too long.
 /// store is taking over, or other purges take too long.
 pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault> {
     let PurgeRequest { worker, client, route, request } = asked;
@@ -76,11 +77,12 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
     asked.purged().await.map_err(|_| Fault::PurgeBusy)
 }
 
-/// Returns the tags to purge by; `None` if the request has no tag field and purges only its URL.
+/// Returns the tags to purge by; `None` if the request has no tag field and so purges only its URL.
 ///
 /// # Errors
-/// A tag is invalid, there is no tag, or the route does not read one of the tag fields. To purge
-/// only the URL would not remove the responses that the client means.
+/// A tag is invalid, the tag fields contain no tag, or the route does not read one of the tag
+/// fields. In these cases it would be wrong to purge only the URL, because the responses that the
+/// client means would stay in the cache.
 fn tags_asked(route: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
     let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
     let fields = request.head.fields();
@@ -101,8 +103,8 @@ fn is_soft(request: &Request<'_>) -> bool {
     fields.any(|field| field.name.eq_ignore_ascii_case(b"fastly-soft-purge") && field.value == b"1")
 }
 
-/// Purges the responses for a key. While other purges run, retries until `INVALIDATE_MS_MAX` is
-/// over; other tasks of the worker run in between.
+/// Purges the responses for a key. While other purges run, retries until `INVALIDATE_MS_MAX` has
+/// passed; other tasks of the worker run between the attempts.
 async fn purge_patiently(
     worker: &Worker,
     key: &[u8],

@@ -1,4 +1,4 @@
-//! Decides whether a response of an origin is stored, and makes its record.
+//! Decides whether the response of an origin is stored, and makes its record.
 
 use forebay_cache::{
     Fill, FillRefused, Leader, LongBody, RecordTags, RecordTimes, TagsError, VariantKey,
@@ -50,7 +50,8 @@ pub(crate) struct MergedHead {
     /// The new tags; `None` if the tags stay as they are.
     pub(crate) tags: Option<RecordTags>,
     pub(crate) times: RecordTimes,
-    /// The reason why the head must not be stored; then only the client of this request gets it.
+    /// The reason why the head must not be stored; `None` if it may be stored. A head that must not
+    /// be stored is sent only to the client of this request.
     pub(crate) refused: Option<NotStored>,
 }
 
@@ -66,7 +67,8 @@ impl NewRecord {
     /// Begins to store the record; `body_bytes` is the length of the body, if it is known.
     ///
     /// # Errors
-    /// The store refuses the record. Returns the leader, so that it can tell its followers.
+    /// The store refuses the record. The error contains the leader, so that it can tell its
+    /// followers.
     pub(crate) fn begin(
         self,
         leader: Leader,
@@ -81,7 +83,7 @@ impl NewRecord {
     /// Stores the record without its body, whose fragments are fetched when they are needed.
     ///
     /// # Errors
-    /// The store refuses the record. Returns the leader.
+    /// The store refuses the record. The error contains the leader.
     pub(crate) fn begin_partial(self, leader: Leader, body: &LongBody) -> Result<(), Leader> {
         leader.store_partial(&self.head, self.base.as_ref(), body, (self.times, &self.tags))
     }
@@ -92,12 +94,13 @@ impl StoreContext<'_> {
         &self.route.route.settings
     }
 
-    /// Whether the request has a cookie, so that a new response may be meant for one client.
+    /// Whether the request has a cookie, so that a new response may be meant for its client alone.
     fn has_cookie(&self) -> bool {
         self.request.fields.contains(FieldId::Cookie)
     }
 
-    /// Returns the header lines of a response that only the client that started the fetch gets.
+    /// Returns those header lines of a response that are sent only to the client that started the
+    /// fetch.
     pub(crate) fn own_lines(&self, block: &FieldBlock) -> FieldBlock {
         let mut own = FieldBlock::new();
         if self.settings().set_cookie == SetCookie::Strip {
@@ -107,7 +110,8 @@ impl StoreContext<'_> {
         own
     }
 
-    /// Returns the cookies of a 304. Only the client whose request led to the validation gets them.
+    /// Returns the cookies of a 304. They are sent only to the client whose request led to the
+    /// validation.
     pub(crate) fn own_lines_of_304(&self, block: &FieldBlock) -> FieldBlock {
         let mut own = FieldBlock::new();
         let cookies = block.fields().iter().filter(|field| field.id == FieldId::SetCookie);
@@ -133,8 +137,8 @@ impl StoreContext<'_> {
         self.new_partial_record(head, timing)
     }
 
-    /// Makes the record of a response of which only parts are stored, so its length does not
-    /// matter.
+    /// Makes the record of a response of which only parts are stored. So the length of the whole
+    /// response does not matter.
     ///
     /// # Errors
     /// The response must not be stored.
@@ -162,8 +166,8 @@ impl StoreContext<'_> {
     }
 
     /// Merges a 304 with the fields of `update` into a stored head (RFC 9111 §4.3.4). Returns
-    /// `None` if the 304 refers to another response or changes Vary. Whether this request has a
-    /// cookie does not matter, because the stored body was not made for it.
+    /// `None` if the 304 refers to another response or changes Vary. A cookie in this request does
+    /// not matter, because the stored body was made for another request.
     pub(crate) fn renewed_head(
         &self,
         stale: &Stale,
@@ -211,7 +215,7 @@ impl StoreContext<'_> {
         NotStored { detail: Reason::Tags, lasts: status < 400 }
     }
 
-    /// Returns the Vary field names of a response and the selector of this request; `None` if
+    /// Returns the Vary field names of a response, and this request's selector for them; `None` if
     /// the response does not vary.
     pub(crate) fn base(&self, block: &FieldBlock) -> Option<VariantKey> {
         let names = secondary_names(block, self.settings()).filter(|names| !names.is_empty())?;
@@ -221,9 +225,9 @@ impl StoreContext<'_> {
     }
 }
 
-/// Records that this response could have been stored, so that the next requests for the key
-/// collapse again. Its request was passed through because an earlier response for the key could not
-/// be stored.
+/// Records that this response could have been stored, so that the next requests for the key are
+/// collapsed again. The request was passed through because an earlier response for its key could
+/// not be stored.
 pub(crate) fn note_storable(context: &StoreContext<'_>, key: &[u8], head: &ResponseHead) {
     let settings = context.settings();
     let rules = settings.cache_rules(context.has_cookie());
@@ -249,9 +253,9 @@ impl NotStored {
         }
     }
 
-    /// Returns the reason, with whether it lasts. It lasts if the origin states it for a resource
-    /// that it serves. A reason that depends on the request, or an error, must not keep other
-    /// requests from sharing the next response.
+    /// Makes the refusal from its reason. The refusal lasts if the origin states the reason in a
+    /// response without an error. If the reason depends on the request, or the response is an
+    /// error, other requests must still be able to share the next response.
     fn why(why: NotStorable, status: u16) -> NotStored {
         use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
         let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
@@ -278,12 +282,13 @@ fn check(
     Ok(())
 }
 
-/// Whether the response varies by a field that the origin got, and that does not follow from the
-/// fields of the client's request: a secondary key made of these would be wrong.
+/// Whether the response varies by a field whose value at the origin does not follow from the fields
+/// of the client's request. A secondary key made from the client's fields would then be wrong.
 ///
-/// X-Forwarded-For ends with the client's address, and a fetch for the store has other conditions
-/// than the request. Fields that are removed always are, so the response is the same for all their
-/// values, and right for the one in its secondary key.
+/// X-Forwarded-For ends with the client's address, and the preconditions of a fetch that fills the
+/// store differ from those of the client's request. Fields that are never forwarded do no harm: the
+/// response is the same for all of their values, so it is also right for the value in its secondary
+/// key.
 fn varies_by_hidden(block: &FieldBlock) -> bool {
     let Vary::Names(names) = vary_names(block.fields()) else { return false };
     let is_hidden = |name: &[u8]| {
@@ -293,11 +298,12 @@ fn varies_by_hidden(block: &FieldBlock) -> bool {
     FieldNames::decode(&names).is_none_or(|names| names.iter().any(is_hidden))
 }
 
-/// Returns the names by which a response is stored: those in Vary, and those that settings add.
-/// There may be none. Returns `None` if a secondary key cannot express them.
+/// Returns the names of the fields in a response's secondary key, which are those in Vary and those
+/// that settings add; the list may be empty. Returns `None` if a secondary key cannot express the
+/// names.
 ///
-/// X-Forwarded-Proto is left out: its value at the origin is the scheme, which is in the key,
-/// also if the client sends another value.
+/// X-Forwarded-Proto is left out: the origin gets the scheme as its value, even if the client sends
+/// another value, and the scheme is part of the key.
 fn secondary_names(block: &FieldBlock, settings: &RouteSettings) -> Option<Vec<u8>> {
     let names = names_with(&vary_names(block.fields()), settings.key_names())?;
     let is_kept = |name: &&[u8]| FieldId::of(name) != FieldId::XForwardedProto;
@@ -305,9 +311,9 @@ fn secondary_names(block: &FieldBlock, settings: &RouteSettings) -> Option<Vec<u
     Some(kept.join(&b','))
 }
 
-/// Checks whether header rules permit a response to be stored. Rules may forbid it directly. They
-/// also prevent it if they change a request field by which the response varies, because a secondary
-/// key made from the client's fields would then be wrong.
+/// Checks whether header rules permit a response to be stored. Rules may forbid storing directly.
+/// They also prevent it if they change a request field by which the response varies, because a
+/// secondary key made from the client's fields would then be wrong.
 fn permitted_by_rules(
     hook: &HookContext<'_>,
     block: &FieldBlock,
@@ -335,12 +341,13 @@ fn permitted_by_rules(
 }
 
 /// Returns the header lines that are stored. Targeted fields that are meant only for this cache
-/// come first: clients do not get them, but they apply again when a 304 without them updates the
-/// response. Age, which is computed for each use, is left out, and so are tags and lines that are
-/// meant for only one client. A Date is added if the origin sent none (RFC 9110 §6.6.1).
+/// come first: they are not sent to clients, but they apply again when a 304 without such fields
+/// updates the response. Age, which is computed for each use, is left out, and so are tags and
+/// lines that are meant for only one client. A Date is added if the origin sent none (RFC 9110
+/// §6.6.1).
 ///
-/// The Cache-Status of caches nearer to the origin is stored, because it precedes our own member in
-/// every hit (RFC 9211 §2).
+/// The Cache-Status of caches nearer to the origin is stored, because it precedes the member of
+/// this cache in every hit (RFC 9211 §2).
 // RFC: 9111-3.1-1, 9211-2-2, 9213-2.2-4
 fn stored_lines(
     received: &FieldBlock,
@@ -362,8 +369,8 @@ fn stored_lines(
 }
 
 /// Records whether the body answers a request with a cookie. Such a response may be meant for one
-/// client; without an explicit lifetime, it is never used without validation, even if the origin
-/// cannot be reached.
+/// client alone. If it also has no explicit lifetime, it is never used without validation, even if
+/// the origin cannot be reached.
 fn mark_personal(meta: &mut StoredMeta, answers_cookie: bool) {
     meta.answers_cookie = answers_cookie;
     meta.forbids_stale |= answers_cookie && meta.lifetime_s == 0;

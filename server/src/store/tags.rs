@@ -8,11 +8,11 @@ use forebay_http::policy::tags::tags;
 
 use crate::config::RouteSettings;
 
-/// Returns the tags of a response after changes by rules.
+/// Returns the tags of a response whose head rules have already changed.
 ///
 /// # Errors
-/// The response has more tags than a record can hold, or longer ones. A purge by a missing tag
-/// would not remove the response.
+/// The response has more or longer tags than a record can hold. It must not be stored without some
+/// of its tags, because a purge by one of them would not remove it.
 pub(super) fn record_tags(
     fields: Fields<'_>,
     settings: &RouteSettings,
@@ -27,7 +27,7 @@ pub(super) fn record_tags(
 /// before. They must be read now, because a field that clients no longer get is not stored in the
 /// new head.
 ///
-/// The earlier tags are kept in addition to the new ones: the body is the same, and a purge by one
+/// The earlier tags are kept in addition to the new tags: the body is the same, and a purge by one
 /// of the earlier tags may be in progress.
 ///
 /// # Errors
