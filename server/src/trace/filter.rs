@@ -23,7 +23,8 @@ struct FilterHost {
     host: String,
     /// The port, unless it is the default port of a scheme.
     port: Option<u16>,
-    /// The scheme, as text.
+    /// The scheme, which the filter shows in its text. A filter selects the requests of both
+    /// schemes.
     scheme: Scheme,
 }
 
@@ -49,7 +50,7 @@ impl TraceFilter {
     /// Creates a filter from a host and the prefix of a path.
     ///
     /// # Errors
-    /// One of them is malformed or too long.
+    /// The host or the path is malformed or too long.
     pub(crate) fn of_parts(
         host: Option<&str>,
         path: Option<&str>,
@@ -69,7 +70,7 @@ impl TraceFilter {
         Ok(TraceFilter { host: host.transpose()?, path: path.to_owned() })
     }
 
-    /// Whether the filter selects a request with this head, which may be invalid.
+    /// Whether the filter selects a request with this head. The request may be invalid.
     pub(super) fn selects(&self, head: RequestHead<'_>) -> bool {
         let (authority, path) = match split_url(head.target()) {
             Ok(url) => (Some(url.authority), url.path_query),

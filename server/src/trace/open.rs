@@ -13,7 +13,7 @@ use crate::clock;
 use crate::log::AccessEntry;
 
 /// A handle to the trace of a request; empty if no tracer has selected the request. The request has
-/// a handle, and so does the fetch that it starts. The record is sent when the last handle is
+/// one handle, and the fetch that it starts has another. The record is sent when the last handle is
 /// dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Option<Rc<OpenTrace>>);
@@ -33,7 +33,8 @@ impl Trace {
         trace
     }
 
-    /// Adds a step. Without a tracer this only tests an `Option`, and does not create the step.
+    /// Adds a step. Without a tracer, this call only tests an `Option`, and does not create the
+    /// step.
     #[inline]
     pub(crate) fn step(&self, step: impl FnOnce() -> RequestStep) {
         if let Some(open) = &self.0 {
@@ -41,7 +42,7 @@ impl Trace {
         }
     }
 
-    /// Records the result of a response that is complete or broke off.
+    /// Records the result of a response that is complete or has broken off.
     pub(crate) fn end(&self, status: u16, body_bytes: u64, cache: (&CacheStatus, &CacheName)) {
         let Some(open) = &self.0 else { return };
         if let Some(record) = &mut *open.record.borrow_mut() {

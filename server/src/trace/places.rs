@@ -19,7 +19,7 @@ pub(crate) enum TraceEnd {
 }
 
 impl TraceEnd {
-    /// Returns the word for the reason.
+    /// Returns the word that tells the client of the trace this reason.
     pub(crate) fn word(self) -> &'static str {
         match self {
             TraceEnd::Limit => "limit",
@@ -29,7 +29,7 @@ impl TraceEnd {
     }
 }
 
-/// The limited places for open traces.
+/// The places for open traces, whose number is limited.
 pub(crate) struct TracePlaces {
     open_count: Rc<Cell<usize>>,
     end: watch::Sender<Option<TraceEnd>>,

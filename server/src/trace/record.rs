@@ -30,7 +30,8 @@ impl TraceRecord {
         TraceRecord { entry, steps: Vec::new(), left_out_count: 0 }
     }
 
-    /// Adds a step, unless there are too many; the last step is always added.
+    /// Adds a step. After `TRACE_STEPS_MAX` steps, adds only the last step of the request, and
+    /// counts the others.
     pub(super) fn add(&mut self, now_us: u64, step: RequestStep) {
         if self.steps.len() >= TRACE_STEPS_MAX && !matches!(step, RequestStep::End) {
             self.left_out_count += 1;
@@ -81,11 +82,11 @@ impl TraceRecord {
     }
 }
 
-/// The members of the access log entry that the first step and, below, the last step show as text.
+/// The members of the access log entry that the text shows in the first step and in the last step.
 const REQUEST_FACTS: &[&str] = &["method", "host", "target", "version"];
 const RESPONSE_FACTS: &[&str] = &["status", "body_bytes", "cache"];
 
-/// Writes `name=value`. A value with characters that a URL cannot have is quoted as in JSON, so
+/// Writes `name=value`. A value with characters that a URL cannot contain is quoted as in JSON, so
 /// that text from outside cannot forge a fact or a line.
 fn write_fact(text: &mut String, (name, value): &Fact) {
     let value = match value {

@@ -1,10 +1,10 @@
-//! The steps of a traced request, and their facts as pairs of name and value.
+//! The steps of a traced request, and the facts of each step as pairs of a name and a value.
 
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
 use forebay_http::policy::reason::Detail;
 use serde_json::{Value, json};
 
-/// A step of a request. Words are taken from Cache-Status where it has one.
+/// A step of a request. If Cache-Status has a word for a fact, that word is used.
 #[derive(Debug)]
 pub(crate) enum RequestStep {
     /// The head of the request is complete.
@@ -34,7 +34,7 @@ pub(crate) enum RequestStep {
     Response { source: &'static str },
     /// There is no response, or it broke off.
     Fault { fault: &'static str },
-    /// The response is complete, or broke off.
+    /// The response is complete, or has broken off.
     End,
 }
 
@@ -51,8 +51,9 @@ pub(crate) enum FetchStep {
     NotUsed(Detail),
     /// The request waited for a fetch that failed.
     Failed,
-    /// The request waited for a fetch, and begins again: the fetch was for another variant, began
-    /// too early, or brought a response to a request with a cookie that must not be stored.
+    /// The request waited for a fetch, and looks up again. The fetch was for another variant, began
+    /// too early, or was led by a request with a cookie and brought a response that must not be
+    /// stored.
     Again,
     /// Another request has stored the response since this request's lookup.
     Found,
@@ -68,7 +69,7 @@ pub(crate) enum FetchStep {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StoreStep {
     Stored,
-    /// The origin has confirmed the stored response, which now has the new head.
+    /// The origin has confirmed the stored response, whose head has been updated.
     Renewed,
     NotStored(Detail),
     /// The body was too long or too slow, or there was no room for it while it arrived.
@@ -99,7 +100,8 @@ impl RequestStep {
         }
     }
 
-    /// Returns the facts of the step. Those of the first and the last step are in the record.
+    /// Returns the facts of the step. The facts of the first and of the last step are in the access
+    /// log entry of the record.
     pub(super) fn facts(&self) -> Vec<Fact> {
         match self {
             RequestStep::Request | RequestStep::Wait | RequestStep::End => Vec::new(),

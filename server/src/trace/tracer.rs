@@ -21,8 +21,8 @@ use crate::log::AccessEntry;
 pub(crate) struct Tracer {
     filter: TraceFilter,
     records: mpsc::Sender<Arc<TraceRecord>>,
-    /// The number of records that were dropped because the queue was full, and are not reported
-    /// yet.
+    /// The number of records that were dropped because the queue was full, and that have not been
+    /// reported yet.
     lost: Arc<AtomicU64>,
 }
 
@@ -75,11 +75,11 @@ impl TraceReader {
 /// The tracers of one worker.
 #[derive(Default)]
 pub(crate) struct WorkerTracers {
-    /// Whether the list has an entry. Only the worker's own thread reads and writes this flag, so
-    /// without tracers a request reads one plain byte of its worker's memory: no atomic access, no
-    /// lock, no allocation.
+    /// Whether `list` has an entry. Only the worker's own thread reads and writes this flag. So
+    /// without tracers, a request reads one plain byte of its worker's memory, and needs no atomic
+    /// access, no lock and no allocation.
     is_on: Cell<bool>,
-    /// The time since which the worker has had tracers without a break.
+    /// The time at which the worker got its first tracer, after a time without any.
     since_us: Cell<u64>,
     list: RefCell<Vec<Arc<Tracer>>>,
 }
@@ -91,7 +91,7 @@ impl WorkerTracers {
         self.is_on.get()
     }
 
-    /// Adds a tracer, and forgets those that have detached.
+    /// Adds a tracer, and forgets the tracers that have detached.
     pub(crate) fn add(&self, tracer: Arc<Tracer>) {
         self.forget_detached();
         self.list.borrow_mut().push(tracer);
@@ -122,7 +122,8 @@ impl WorkerTracers {
         }
         let mut entry = AccessEntry::begin(head, client);
         entry.shorten();
-        // An older time belongs to an earlier request, which arrived while no tracer was attached.
+        // An earlier time belongs to a previous request, which arrived while no tracer was
+        // attached.
         if arrived_us >= self.since_us.get() {
             entry.begin_at(arrived_us);
         }
@@ -154,8 +155,8 @@ impl ArrivalTimes {
         self.previous_us.set(self.last_us.replace(clock::monotonic_us()));
     }
 
-    /// Records that the bytes of the last read belong to the head of the next request. If they are
-    /// not its first bytes, the head began in the previous read.
+    /// Records that the last read brought bytes of the next request's head. If they are not the
+    /// first bytes of the head, the head began in the previous read.
     pub(crate) fn note_head(&self, is_first: bool) {
         if self.first_us.get().is_none() {
             let first = if is_first { &self.last_us } else { &self.previous_us };
