@@ -1,9 +1,9 @@
 //! Listening TCP sockets, usually one for each worker.
 //!
 //! The kernel spreads connections over the sockets (SO_REUSEPORT), so that no worker waits for
-//! another. When the last descriptor of a socket is closed, the connections in its queue are lost.
-//! Therefore every socket that was inherited from another process gets a worker that accepts from
-//! it.
+//! another worker. When the last descriptor of a socket is closed, the connections in the queue of
+//! that socket are lost. Therefore every socket that was inherited from another process gets a
+//! worker that accepts connections from it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::limits::LISTEN_BACKLOG;
 #[derive(Debug)]
 pub(crate) struct ListenSocket {
     pub(crate) socket: std::net::TcpListener,
-    /// Whether its clients use TLS.
+    /// Whether the clients of this socket use TLS.
     pub(crate) is_tls: bool,
 }
 
@@ -26,16 +26,17 @@ pub(crate) struct Listeners {
     pub(crate) address: SocketAddr,
     /// Listening sockets, at least one.
     pub(crate) sockets: Vec<std::net::TcpListener>,
-    /// Bound sockets that do not listen yet, for workers that would otherwise have no socket.
+    /// Additional sockets that are bound but do not listen yet, for workers that would otherwise
+    /// have no socket.
     pub(crate) further: Vec<std::net::TcpListener>,
 }
 
 impl Listeners {
-    /// Binds `count` sockets to `address`; port 0 means any free port.
+    /// Binds `count` sockets to `address`. Port 0 stands for any free port.
     ///
     /// # Errors
     /// The address is in use. It is also an error if another server would share the port, because
-    /// then each of the two servers would get only half of the connections.
+    /// then each of the two servers would get only a part of the connections.
     pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Listeners> {
         if address.port() != 0 {
             let alone = bound(address, false)?;
@@ -55,8 +56,9 @@ impl Listeners {
     }
 
     /// Takes over sockets that already listen at `address`, and binds the additional sockets that
-    /// `count` workers need. Those listen only after [`Listeners::listen_further`], because their
-    /// connections would be lost if this process failed to take over.
+    /// `count` workers need. The additional sockets listen only after
+    /// [`Listeners::listen_further`], because their connections would be lost if this process
+    /// failed to take over.
     ///
     /// # Errors
     /// A socket has another address, no socket listens, or an additional socket cannot be bound.
@@ -70,7 +72,7 @@ impl Listeners {
                 "an inherited socket does not listen on {address}"
             )));
         }
-        // A socket that failed to listen in the other process has no queue that could be lost.
+        // If a socket failed to listen in the other process, it has no queue that could be lost.
         sockets.retain(|socket| socket2::SockRef::from(socket).is_listener().unwrap_or(false));
         if sockets.is_empty() {
             return Err(io::Error::other("the running server handed over no listening socket"));
@@ -91,8 +93,8 @@ impl Listeners {
         self.sockets.iter().chain(&self.further).map(std::net::TcpListener::try_clone).collect()
     }
 
-    /// Spreads the sockets over the workers, which may already have sockets for other addresses;
-    /// every socket gets a worker. Returns the additional sockets.
+    /// Spreads the sockets over the workers, which may already have sockets for other addresses, so
+    /// that every socket has a worker. Returns the additional sockets.
     fn spread(
         self,
         is_tls: bool,
@@ -117,8 +119,8 @@ impl Listeners {
         }
     }
 
-    /// Spreads the sockets of `listen` and `listen_tls` over the workers. Returns the sockets of
-    /// each worker, and those that do not listen yet.
+    /// Spreads the sockets of `listen` and `listen_tls` over the workers. Returns the listening
+    /// sockets of each worker, and the additional sockets of each worker, which do not listen yet.
     pub(crate) fn spread_all(
         listeners: Listeners,
         tls: Vec<Listeners>,
@@ -146,7 +148,7 @@ impl Listeners {
 fn bound(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
     let socket =
         socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Lets a new server bind a port that was in use until a moment ago.
+    // A new server can then bind a port that was in use until a moment ago.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
     // Accepted sockets inherit this option, which saves a system call for each of them.

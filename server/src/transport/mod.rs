@@ -1,23 +1,15 @@
 //! The boundary to the network: the operations on connections that a worker needs, over any
 //! transport.
 //!
-//! No other code on the path of a request names a socket; the engine opens the listening sockets
-//! and passes them on. TCP is one implementation of each trait; it can be replaced by an
+//! No other code that handles a request names a socket type; the engine opens the listening sockets
+//! and passes them on. TCP is one implementation of these traits. It can be replaced by an
 //! implementation in memory, or by one that uses other system calls.
 //!
-//! | trait
-//! stands for
-//!
+//! | trait | stands for |
 //! |---|---|
-//! | [`Listener`]
-//! a queue of connections that clients have opened
-//!
-//! | [`Transport`]
-//! one connection of a client
-//!
-//! | [`Connector`]
-//! a means to open connections to origins
-//!
+//! | [`Listener`] | a queue of connections that clients have opened |
+//! | [`Transport`] | one connection of a client |
+//! | [`Connector`] | a means to open connections to origins |
 //!
 //! [`tls`] is a transport over another transport.
 //!
@@ -49,14 +41,15 @@ pub(crate) trait Transport {
     /// Reads into `space`; `Ready(0)` is the end of the stream.
     fn poll_read(&self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Reads the bytes that have arrived, even if the event loop, which checks sockets only between
-    /// its turns, does not know about them yet. Returns `None` if no bytes have arrived.
+    /// Reads the bytes that have arrived. This includes bytes that the event loop has not noticed
+    /// yet, because it checks sockets only between its turns. Returns `None` if no bytes have
+    /// arrived.
     fn read_now(&self, space: &mut [u8]) -> Option<usize>;
 
     /// Writes bytes from the start of `slices`; returns the number of bytes written.
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
 
-    /// Shuts down the sending side after the bytes that were written.
+    /// Shuts down the sending side once the bytes that were written have been sent.
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Returns the client's address and port.
@@ -73,7 +66,8 @@ pub(crate) trait Transport {
     /// for a complete one.
     fn reset_on_close(&self);
 
-    /// Returns the connection as a TLS connection, if it is one. Its handshake must come first.
+    /// Returns the connection as a TLS connection, if it is one. The caller must run its handshake
+    /// before any other operation.
     fn tls(&self) -> Option<&tls::TlsTransport> {
         None
     }
@@ -83,14 +77,14 @@ pub(crate) trait Transport {
         Scheme::Http
     }
 
-    /// Returns the result of the TLS handshake. The streams of an HTTP/2 connection share that of
-    /// their connection. `None` without TLS, or before the handshake is complete.
+    /// Returns the result of the TLS handshake; `None` without TLS, or before the handshake is
+    /// complete. All streams of an HTTP/2 connection share the result of their connection.
     fn tls_info(&self) -> Option<&Rc<TlsInfo>> {
         None
     }
 
-    /// Whether this is a stream of an HTTP/2 connection. Then the HTTP/2 connection watches the
-    /// client's rate, because one stream may have to wait for another.
+    /// Whether this is a stream of an HTTP/2 connection. If so, the HTTP/2 connection watches the
+    /// client's speed, because one stream may have to wait for another stream.
     fn is_http2_stream(&self) -> bool {
         false
     }

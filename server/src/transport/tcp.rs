@@ -40,8 +40,7 @@ impl Transport for TcpTransport {
     fn poll_write(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let mut stream = self.stream.borrow_mut();
         match slices {
-            // A single slice is sent by a plain `send`, which saves the kernel the import of a
-            // vector.
+            // For a single slice, a plain `send` saves the kernel the import of a vector.
             [only] => Pin::new(&mut *stream).poll_write(cx, only),
             _ => Pin::new(&mut *stream).poll_write_vectored(cx, slices),
         }
@@ -68,7 +67,7 @@ impl Transport for TcpTransport {
     }
 
     fn reset_on_close(&self) {
-        // This fails only if the client is gone; then the client does not see any response.
+        // This fails only if the client is gone, and then it does not see the response anyway.
         let _ = socket2::SockRef::from(&*self.stream.borrow()).set_linger(Some(Duration::ZERO));
     }
 }
@@ -144,7 +143,8 @@ mod tests {
             let stream = TcpStream::from_std(stream).expect("a socket");
             let transport = TcpTransport { stream: RefCell::new(stream), peer };
             let mut space = [0; 8];
-            // In its first turn the event loop learns that the socket can be written but not read.
+            // In its first turn, the event loop learns that the socket is ready for writing but not
+            // for reading.
             poll_fn(|cx| transport.stream.borrow().poll_write_ready(cx)).await.expect("it is open");
             let mut cx = Context::from_waker(std::task::Waker::noop());
             assert!(transport.poll_read(&mut cx, &mut space).is_pending());

@@ -14,8 +14,8 @@ use super::session::ALPN_HTTP2;
 use super::tickets::{TicketKeys, Tickets};
 use crate::config::{CertificateSet, Config, HostPattern, TlsProfile};
 
-/// Everything that a worker needs to accept TLS connections. It is immutable: a reload or a
-/// rotation of ticket keys creates a new one.
+/// Everything that a worker needs to accept TLS connections. An acceptor is immutable: a reload or
+/// a rotation of the ticket keys creates a new one.
 #[derive(Debug)]
 pub(crate) struct TlsAcceptor {
     pub(super) config: Arc<ServerConfig>,
@@ -30,7 +30,7 @@ pub(super) struct CertificateTable {
     sets: Vec<KeySet>,
     exact: HashMap<Box<str>, usize>,
     below: HashMap<Box<str>, usize>,
-    /// The index of the set for other names, and for clients that send no name.
+    /// The index of the set that serves all other names, and clients that send no name.
     other: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ struct KeySet {
 /// Creates the TLS settings of one worker; returns `None` if the server has no listener for TLS.
 ///
 /// # Errors
-/// The library refuses the settings; a text says why.
+/// The TLS library refuses the settings. The error is a text that says why.
 pub(crate) fn acceptor(
     config: &Config,
     tickets: &TicketKeys,
@@ -66,7 +66,7 @@ pub(crate) fn acceptor(
         true => vec![ALPN_HTTP2.to_vec(), b"http/1.1".to_vec()],
         false => vec![b"http/1.1".to_vec()],
     };
-    // The library's own session store needs a mutex; tickets need no store.
+    // The session store of the library needs a mutex; tickets need no store.
     settings.session_storage = Arc::new(NoServerSessionStorage {});
     let tickets = Tickets::new(tickets).ok_or("the ticket keys cannot be used")?;
     settings.ticketer = Arc::new(tickets);
@@ -117,14 +117,14 @@ impl CertificateTable {
                 CertifiedKey::from_der(identity.chain.clone(), identity.key.clone_key(), provider);
             keys.push(Arc::new(key.map_err(|error| error.to_string())?));
         }
-        // Signing with RSA takes nine times as long as with ECDSA.
+        // Keys for RSA come last, because signing with RSA takes nine times as long as with ECDSA.
         keys.sort_by_key(|key| key.key.algorithm() == SignatureAlgorithm::RSA);
         self.sets.push(KeySet { id: set.id, keys });
         Ok(Some(self.sets.len() - 1))
     }
 
-    /// Returns the certificate set for a name: that of the site with exactly this name, else that
-    /// of the site with the longest matching `*.` name, else the set for other names.
+    /// Returns the certificate set for a name: that of the site with exactly this name; otherwise
+    /// that of the site with the longest matching `*.` name; otherwise the set for other names.
     fn lookup(&self, name: Option<&str>) -> Option<&KeySet> {
         let named = name.and_then(|name| {
             // The library returns names in lower case.
@@ -161,8 +161,8 @@ impl fmt::Debug for CertificateTable {
 mod tests {
     use super::*;
 
-    /// RFC 9113 §9.2.2 forbids the suites of its appendix A: those without an ephemeral key
-    /// exchange, and those that are not AEAD. It requires one suite.
+    /// RFC 9113 §9.2.2 forbids the cipher suites of its appendix A, which are those without an
+    /// ephemeral key exchange and those that are not AEAD. It requires one particular suite.
     #[test]
     fn every_suite_is_permitted_for_http2() {
         let provider = aws_lc_rs::default_provider();

@@ -34,19 +34,20 @@ pub(crate) enum HandshakeFailure {
     Malformed(String),
 }
 
-/// Length of a record's head. A connection reads no more than this before it has a handshake slot.
+/// The length of a TLS record's header. Before a connection has a handshake slot, no more than this
+/// is read from it.
 const RECORD_HEAD_BYTES: usize = 5;
 
-/// The content type of a record with a handshake message.
+/// The content type of a TLS record that contains a handshake message.
 const CONTENT_HANDSHAKE: u8 = 22;
 
 impl TlsTransport {
-    /// Returns the largest duration of the handshake in milliseconds.
+    /// Returns the longest time that the handshake may take, in milliseconds.
     pub(crate) fn handshake_ms_max(&self) -> u64 {
         self.tls.acceptor().map_or(0, |acceptor| u64::from(acceptor.handshake_ms_max))
     }
 
-    /// Runs the handshake of a client of `network`. `is_overdue` says whether the deadline has
+    /// Runs the handshake with a client in `network`. `is_overdue` returns whether the deadline has
     /// passed; the task is woken when it passes.
     ///
     /// # Errors
@@ -65,8 +66,7 @@ impl TlsTransport {
                 return Err(HandshakeFailure::NotTls);
             }
         }
-        // The settings are those of this moment, not those of the time at which the connection was
-        // opened.
+        // The current settings apply, not those that were in force when the connection was opened.
         let acceptor = self.tls.acceptor().ok_or(HandshakeFailure::NoCertificate)?;
         let mut slot = std::pin::pin!(self.tls.slots.acquire(network, acceptor.handshakes_max));
         let _slot = poll_fn(|cx| match is_overdue() {
@@ -102,8 +102,8 @@ impl TlsTransport {
         }
     }
 
-    /// Passes the encrypted bytes that `read` returns to the library, which does not process them
-    /// yet.
+    /// Passes the encrypted bytes that `read` returns to the TLS library, which does not process
+    /// them yet. Returns the number of bytes.
     fn take(
         &self,
         read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
@@ -113,7 +113,7 @@ impl TlsTransport {
         connection.read_tls(&mut EncryptedInput(read)).map_err(|_| HandshakeFailure::Gone)
     }
 
-    /// Waits for bytes from the client, and sends the bytes that wait to be sent.
+    /// Waits for bytes from the client, and sends the bytes that are still to be sent.
     fn poll_take(
         &self,
         cx: &mut Context<'_>,
@@ -138,8 +138,8 @@ impl TlsTransport {
         }
     }
 
-    /// Processes the bytes that have arrived, in a turn of the event loop that no other handshake
-    /// uses, because a signature takes long.
+    /// Processes the bytes that have arrived. This runs in a turn of the event loop in which no
+    /// other handshake takes a step, because a signature takes long.
     async fn step(&self, is_overdue: &dyn Fn() -> bool) -> Result<(), HandshakeFailure> {
         let turn = self.tls.turn.acquire().await;
         if is_overdue() {
@@ -149,8 +149,8 @@ impl TlsTransport {
             let mut session = self.session.borrow_mut();
             let connection = session.connection.as_deref_mut().ok_or(HandshakeFailure::Gone)?;
             let processed = connection.process_new_packets().map_err(|error| failure(&error));
-            // Sends the answer, or an alert. If the kernel has no room for an alert, the client
-            // only sees the end of the connection.
+            // This sends the answer, or an alert. If the kernel has no room for an alert, the
+            // client sees only the end of the connection.
             let mut no_wake = Context::from_waker(Waker::noop());
             let _ = flush(&*self.inner, connection, &mut no_wake);
             processed

@@ -55,7 +55,7 @@ impl WorkerTls {
     }
 }
 
-/// Counts a handshake in progress, until this is dropped.
+/// Counts a handshake in progress, until this guard is dropped.
 pub(crate) struct Handshaking<'a> {
     tls: &'a WorkerTls,
     worker: &'a Worker,
@@ -74,7 +74,7 @@ impl Drop for Handshaking<'_> {
     }
 }
 
-/// A listener over another listener, whose connections use TLS.
+/// A listener that adds TLS to the connections of another listener.
 pub(crate) struct TlsListener {
     inner: Box<dyn Listener>,
     tls: Rc<WorkerTls>,

@@ -1,15 +1,15 @@
-//! TLS connections of clients and to origins, over any transport.
+//! TLS over any transport, for connections from clients and to origins.
 //!
 //! No other module names a type of the TLS library, except for the certificates of the
 //! configuration. A [`TlsTransport`] does its handshake in the connection's task
 //! ([`TlsTransport::handshake`]); afterwards it is a [`Transport`](super::Transport) like any
-//! other. Its invariants:
+//! other. Invariants:
 //!
 //! - Bodies are encrypted from the slices that `poll_write` gets. A write counts as done only once
 //!   the kernel has its last encrypted byte, so a connection holds at most
 //!   [`TLS_WRITE_BYTES_MAX`](crate::limits::TLS_WRITE_BYTES_MAX) encrypted bytes.
-//! - The end of the stream is the client's close_notify. A connection that ends without it causes a
-//!   read error, so a truncated body is never taken for a complete one.
+//! - The end of the stream is the client's close_notify. A connection that ends without a
+//! close_notify causes a read error, so a truncated body is never taken for a complete one.
 //! - A connection that sends nothing holds no TLS state. The state is created when the first bytes
 //!   arrive, in one of a limited number of handshake slots ([`HandshakeSlots`]).
 //! - Each worker has its own copy of the server's TLS settings ([`TlsAcceptor`]) and shares no TLS

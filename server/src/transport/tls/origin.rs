@@ -15,7 +15,8 @@ use crate::fault::Fault;
 use crate::limits::ORIGIN_TLS_MAX;
 use crate::transport::OriginIo;
 
-/// One worker's TLS configurations for origins, which contain the sessions that it can resume.
+/// One worker's TLS configurations for origins, which also contain the sessions that can be
+/// resumed.
 #[derive(Default)]
 pub(crate) struct OriginTlsConnector {
     settings: RefCell<HashMap<u64, Arc<ClientConfig>>>,
@@ -43,7 +44,8 @@ impl OriginTlsConnector {
         if let Some(settings) = all.get(&tls.id) {
             return Ok(Arc::clone(settings));
         }
-        // Without this limit, each reload with other terms would add configurations.
+        // Without this limit, each reload that changes the TLS settings of an origin would add a
+        // configuration.
         if all.len() >= ORIGIN_TLS_MAX {
             all.clear();
         }
@@ -60,14 +62,14 @@ impl OriginTlsConnector {
     }
 }
 
-/// Returns the fault that names the failed check.
+/// Returns the fault that says why the handshake failed.
 fn fault_of(error: &io::Error) -> Fault {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
     Fault::OriginTls(match inner {
         None => "the origin closed the connection during the TLS handshake",
         Some(TlsError::InvalidCertificate(why)) => match why {
-            // A wrong signature means that the issuer has the name of a trusted authority, but
-            // another key.
+            // A wrong signature means that the issuer has the name of a trusted authority, but a
+            // different key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 "the issuer of the origin's certificate is not trusted"
             }

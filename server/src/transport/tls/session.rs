@@ -19,7 +19,7 @@ use crate::transport::Transport;
 /// The name of HTTP/2 in ALPN (RFC 9113 §3.1).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
-/// A client's TLS connection, over another transport.
+/// A client's TLS connection, on top of another transport.
 pub(crate) struct TlsTransport {
     pub(super) inner: Box<dyn Transport>,
     pub(super) tls: Rc<WorkerTls>,
@@ -68,7 +68,8 @@ impl TlsInfo {
 pub(super) struct TlsSession {
     /// `None` until the first bytes have arrived and a handshake slot is free.
     pub(super) connection: Option<Box<ServerConnection>>,
-    /// The number of bytes that were encrypted from the slices of a write that is not complete yet.
+    /// The number of bytes of the caller's slices that were encrypted for a write which is not
+    /// complete yet.
     accepted: usize,
     /// The number of bytes that were sent without a pause; see [`TLS_COLD_BYTES`].
     warm_bytes: usize,
@@ -83,7 +84,7 @@ impl TlsTransport {
         Box::new(TlsTransport { inner, tls, session, info })
     }
 
-    /// Reads encrypted bytes with `read` until there are decrypted bytes for `space`.
+    /// Reads encrypted bytes with `read` until some of the decrypted bytes can be put into `space`.
     fn read_with(
         &self,
         space: &mut [u8],
@@ -95,7 +96,8 @@ impl TlsTransport {
         loop {
             match connection.reader().read(space) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A read of 0 bytes is the client's close_notify; an end without it is an error.
+                // A read of 0 bytes means that the client has sent close_notify. An end without it
+                // is an error.
                 read => return read,
             }
             connection.read_tls(&mut EncryptedInput(read))?;
@@ -191,8 +193,8 @@ impl TlsSession {
             self.warm_bytes = 0;
         }
         self.wrote_ms = now_ms;
-        // While TCP's window is small, records are short enough for one packet, so that the client
-        // can use each of them at once.
+        // While the TCP window is small, each TLS record is short enough for one packet, so that
+        // the client can use the record as soon as the packet has arrived.
         let is_cold = self.warm_bytes < TLS_COLD_BYTES;
         let (bytes_max, record_max) = match is_cold {
             true => (TLS_COLD_BYTES, TLS_COLD_RECORD_BYTES),
@@ -229,8 +231,8 @@ impl TlsSession {
     }
 }
 
-/// Sends close_notify when the connection is dropped. If the kernel has no room for it, the client
-/// sees an end without it.
+/// Sends close_notify when the connection is dropped. If the kernel has no room for it, the
+/// connection ends without close_notify.
 impl Drop for TlsTransport {
     fn drop(&mut self) {
         let mut session = self.session.borrow_mut();
@@ -244,7 +246,8 @@ impl Drop for TlsTransport {
     }
 }
 
-/// Fills `limited` with the first `bytes_max` bytes of `slices`; returns the number of slices.
+/// Fills `limited` with the first `bytes_max` bytes of `slices`; returns the number of slices in
+/// use.
 fn limit<'a>(
     slices: &'a [IoSlice<'_>],
     bytes_max: usize,

@@ -1,5 +1,4 @@
-//! Limits of handshakes: how many are in progress at a time, and how many of their steps run in one
-//! turn of the event loop.
+//! Limits how many handshakes are in progress at a time.
 //!
 //! A handshake takes a slot once its first bytes have arrived; a connection that sends nothing
 //! takes none. Each client network may have only a share of the slots, so that clients that begin
@@ -38,7 +37,7 @@ pub(super) struct HandshakeSlot {
 }
 
 impl HandshakeSlots {
-    /// Waits for one of `slots_max` slots.
+    /// Waits for a handshake slot for a client in `network`; the worker has `slots_max` slots.
     pub(super) async fn acquire(
         self: &Rc<Self>,
         network: ClientNetwork,
@@ -97,7 +96,7 @@ impl HandshakeSlots {
         self.admit_next(slots_max);
     }
 
-    /// Admits the first waiter whose network may have another slot.
+    /// Admits the first waiting handshake whose network may have another slot.
     fn admit_next(&self, slots_max: u32) {
         let mut waiting = self.waiting.borrow_mut();
         let next = waiting.iter().position(|waiter| self.has_room(waiter.network, slots_max));
@@ -108,7 +107,7 @@ impl HandshakeSlots {
     }
 }
 
-/// A waiter in the queue. Dropping it removes the waiter from the queue.
+/// A waiting handshake in the queue. Dropping this value removes the handshake from the queue.
 struct QueuedHandshake<'a> {
     slots: &'a HandshakeSlots,
     waiter: Option<Rc<WaitingHandshake>>,
@@ -119,7 +118,7 @@ impl Drop for QueuedHandshake<'_> {
     fn drop(&mut self) {
         let Some(waiter) = self.waiter.take() else { return };
         match waiter.is_admitted.get() {
-            // The waiter gave up before it noticed that it had a slot.
+            // The handshake gave up before it noticed that it had got a slot.
             true => self.slots.release(waiter.network, self.slots_max),
             false => self.slots.waiting.borrow_mut().retain(|other| !Rc::ptr_eq(other, &waiter)),
         }

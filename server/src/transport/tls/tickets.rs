@@ -19,8 +19,8 @@ const KEY_BYTES: usize = NAME_BYTES + 32;
 /// Bytes that [`TicketKeys::encode`] returns.
 pub(crate) const TICKET_KEYS_BYTES: usize = 2 * KEY_BYTES;
 
-/// The keys of tickets: the current key, which seals new tickets, and the previous key, which still
-/// opens older tickets.
+/// The keys for session tickets: the current key, which seals new tickets, and the previous key,
+/// which still opens older tickets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TicketKeys {
     current: [u8; KEY_BYTES],
@@ -77,7 +77,7 @@ impl std::fmt::Debug for TicketKeys {
 }
 
 impl Tickets {
-    /// Creates the keys' ciphers; `None` if the library refuses the keys.
+    /// Creates the ciphers of the keys; `None` if the library refuses a key.
     pub(super) fn new(keys: &TicketKeys) -> Option<Tickets> {
         Some(Tickets {
             current: TicketKey::new(&keys.current)?,
