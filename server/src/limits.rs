@@ -173,7 +173,7 @@ pub(crate) const LENT_FRAGMENTS_MAX: usize = 2;
 /// and each piece keeps a segment from being reclaimed.
 pub(crate) const LENT_PIECES_MAX: usize = 16;
 
-/// Connections that the kernel queues for one listener; `net.core.somaxconn` may lower it.
+/// Connections that the kernel queues for one listener; `net.core.somaxconn` may lower this number.
 pub(crate) const LISTEN_BACKLOG: i32 = 4096;
 
 /// Pause after the process has run out of file descriptors, so that connections can close.
@@ -277,7 +277,7 @@ pub(crate) const STREAM_HEAD_BYTES_MAX: usize = 128 << 10;
 /// Bytes of unprocessed input at which an HTTP/2 connection stops reading. A whole frame fits.
 pub(crate) const HTTP2_INPUT_BYTES_MAX: usize = 32 << 10;
 
-/// Reads and writes of one HTTP/2 connection before other connections get their turn.
+/// How many times one HTTP/2 connection reads and writes before other connections get their turn.
 pub(crate) const HTTP2_ROUNDS_MAX: usize = 8;
 
 /// Read buffer of an origin connection: large bodies move in pieces of up to this size.
@@ -406,8 +406,8 @@ pub(crate) const TRACE_TEXT_BYTES_MAX: usize = 1 << 10;
 /// Bytes of the URL, host or path that selects traced requests.
 pub(crate) const TRACE_FILTER_BYTES_MAX: usize = 2 << 10;
 
-/// Interval at which a trace sends an empty line. It shows the client that the server runs, and
-/// lets the server notice that a client is gone.
+/// Interval at which a trace sends an empty line. The line shows the client that the server runs,
+/// and lets the server notice that a client is gone.
 pub(crate) const TRACE_HEARTBEAT_MS: u64 = 5_000;
 
 /// Idle time after which an admin connection is closed.
@@ -490,7 +490,7 @@ pub(crate) const STORE_JOIN_RETRY_MS: u64 = 10;
 /// refusal.
 pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;
 
-/// Descriptors in one message of an upgrade; the kernel's limit is 253.
+/// Maximum number of descriptors in one message of an upgrade; the kernel's limit is 253.
 pub(crate) const UPGRADE_DESCRIPTORS_MAX: usize = 128;
 
 /// Listening sockets handed over in one upgrade: the largest value of `workers`, for the address of

@@ -34,7 +34,7 @@ pub(crate) struct Client {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) worker: Rc<Worker>,
     pub(crate) peer: SocketAddr,
-    /// `https` if the connection uses TLS.
+    /// The scheme of requested URLs: `https` if the connection uses TLS.
     pub(crate) scheme: Scheme,
     registered: RegisteredConnection,
     /// The number of bytes that were written to the client.
@@ -53,7 +53,8 @@ pub(crate) struct Client {
     request_count: Cell<u64>,
     /// Whether the client was told to continue with the body of the current request.
     is_continued: Cell<bool>,
-    /// The code point with which the connection's packets are marked.
+    /// The differentiated services code point (DSCP) with which the connection's packets are
+    /// marked.
     dscp: Cell<Option<u8>>,
 }
 

@@ -177,7 +177,7 @@ pub(super) enum Pressure {
     Network(ClientNetwork),
     /// The worker has reached its limit on connections; the network is that of the new connection.
     Worker(ClientNetwork),
-    /// The process has no more descriptors.
+    /// The process has no free descriptors.
     Descriptors,
 }
 

@@ -162,7 +162,7 @@ impl Setting {
         self.problem(format_args!("cannot be {found}"))
     }
 
-    /// Returns a value that has to be text.
+    /// Returns the text of a value; a value of another type is a problem.
     pub(crate) fn text<'a>(&self, raw: RawValue<'a>) -> Result<&'a str, ValueProblem> {
         match raw {
             RawValue::Flag("") | RawValue::Text("") => Err(self.problem("is empty")),

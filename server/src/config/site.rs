@@ -133,8 +133,8 @@ impl Site {
         others.iter().find(matches).unwrap_or(fallback)
     }
 
-    /// Returns the route for one reading of a path, that is, for one path that an origin may take
-    /// it for.
+    /// Returns the route for one reading of a path, that is, for one way in which an origin may
+    /// interpret the path.
     pub(crate) fn route_of_reading(&self, reading: PathReading<'_>) -> &Route {
         if !reading.is_decoded {
             return self.route(reading.path);

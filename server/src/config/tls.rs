@@ -55,7 +55,7 @@ pub struct CertificateSet {
     pub identities: Vec<Identity>,
     /// Sentences about files that can be used but need attention.
     pub warnings: Vec<String>,
-    /// The files of the certificates, in the same order.
+    /// The files of the certificates, in the order of `identities`.
     pub(crate) files: Vec<IdentityFiles>,
 }
 

@@ -1,4 +1,4 @@
-//! Pages of a route in place of an origin's error responses.
+//! Pages that a route has in place of an origin's error responses.
 
 use forebay_http::fields::FieldId;
 use forebay_http::policy::conditional::block_lines;

@@ -85,7 +85,8 @@ struct TunnelLimits {
 
 /// The reason why a tunnel ended.
 enum TunnelEnd {
-    /// Both sides have ended, one of them has failed, or one did not end in time after the other.
+    /// Both sides have ended, one of them has failed, or one side did not end in time after the
+    /// other.
     Closed,
     Idle,
     Drained,

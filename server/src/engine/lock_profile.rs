@@ -24,7 +24,7 @@ const PLAN: ProfilePlan = ProfilePlan {
     stacks: StackPlan { stacks: 512, frames: 48, samples: 128 },
 };
 
-/// Like [`PLAN`], but without room for call stacks.
+/// The sizes of [`PLAN`], but without room for call stacks.
 const PLAN_WITHOUT_STACKS: ProfilePlan =
     ProfilePlan { modules: 0, stacks: StackPlan::NONE, ..PLAN };
 

@@ -269,7 +269,7 @@ struct PreparedServer {
     profile_name: Option<UnnamedProfile>,
     /// The cache file, if it is new and has no name yet.
     region_name: Option<UnnamedRegion>,
-    /// Sockets for workers that have none at some address; they do not listen yet.
+    /// The additional sockets of each worker, which do not listen yet.
     further: Vec<Vec<ListenSocket>>,
 }
 

@@ -59,7 +59,7 @@ impl Watchdog {
         Watchdog { workers: marks.map(watched).collect() }
     }
 
-    /// Compares the marks with those of the last call, one interval ago.
+    /// Compares the marks with the marks at the last call, one interval ago. Returns the changes.
     pub(super) fn check(&mut self) -> Vec<WorkerChange> {
         let mut changes = Vec::new();
         for (number, worker) in self.workers.iter_mut().enumerate() {

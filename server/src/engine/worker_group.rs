@@ -42,7 +42,8 @@ impl WorkerGroup {
         self.threads.take()
     }
 
-    /// Compares the workers' turns with those of the last call, one interval ago.
+    /// Compares the workers' turns with their turns at the last call, one interval ago. Returns the
+    /// changes.
     pub(super) fn watch(&self) -> Vec<WorkerChange> {
         self.watchdog.borrow_mut().check()
     }

@@ -39,7 +39,7 @@ pub(crate) fn write_key(
     route.route.settings.write_path_query(path_query, key);
 }
 
-/// Like [`write_key`], for a path and query in their normal form.
+/// Does the same as [`write_key`] for a path and query in their normal form.
 pub(crate) fn write_normal_key(
     key: &mut Vec<u8>,
     route: RouteMatch<'_>,

@@ -30,8 +30,8 @@ pub(crate) enum LocalRequest {
     Purge,
 }
 
-/// Finds the site and the route of a request. `buffer` is memory for the paths that an origin may
-/// take the request's path for.
+/// Finds the site and the route of a request. `buffer` is memory for the ways in which an origin
+/// may interpret the path.
 ///
 /// # Errors
 /// - [`Fault::NoSite`]: no site serves the request's host.

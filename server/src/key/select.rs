@@ -17,7 +17,8 @@ use super::{
 use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
 
-/// Key prefixes, none of which is a prefix of another; or the reason why there are none.
+/// Key prefixes, none of which is the beginning of another; or the reason why there are no
+/// prefixes.
 type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
 
 /// Beginnings of keys after the name of the site: the scheme, and the text that follows it.
