@@ -51,7 +51,7 @@ impl FileStamp {
 /// `warnings`.
 ///
 /// # Errors
-/// The problems, each with whether it concerns the key.
+/// The problems, each together with whether it concerns the key.
 pub(super) fn read_identity(
     (cert, key): (PathBuf, PathBuf),
     warnings: &mut Vec<String>,

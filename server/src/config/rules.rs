@@ -98,7 +98,7 @@ pub(crate) fn named_by_flag(value: &str) -> NamedFile {
 type CheckedFile = (RuleList, Arc<str>);
 
 /// The rule files of a configuration. A file that is named both for the server and for a site or
-/// route is read once for each.
+/// route is read and checked twice: once in each of these scopes.
 #[derive(Default)]
 pub(crate) struct RuleLibrary {
     /// The files, by path and by whether they belong to the server; `None` for a file with errors.

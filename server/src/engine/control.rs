@@ -81,7 +81,7 @@ pub(crate) struct Control {
     pub(crate) started_ms: u64,
 }
 
-/// The parts of a [`Control`].
+/// Everything from which a [`Control`] is made.
 pub(crate) struct ControlParts {
     pub(crate) config: Config,
     pub(crate) hooks: Hooks,

@@ -193,7 +193,7 @@ const SITE_VALUES: &[Case] = &[
     ("origin = [{ url = \"http://b\", backup = true }]", "8:10", &["only backups"]),
 ];
 
-/// Lines from line 5 on, after a valid site.
+/// Lines that follow a valid site, and so begin on line 5.
 #[rustfmt::skip]
 const BEHIND: &[Case] = &[
     ("orgin = 1", "5:1", &["`orgin` is not a setting of a site", "mean `origin`?"]),
