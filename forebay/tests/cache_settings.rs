@@ -63,7 +63,7 @@ fn the_heuristic_is_an_hour_at_most_and_shows_in_cache_status() {
     assert!(ttl.is_some_and(|ttl: u32| (3585..=3600).contains(&ttl)), "{hit:?}");
 }
 
-/// A response that sets a cookie is stored without it, and keeps the origin's lifetime.
+/// A response that sets a cookie is stored without the cookie, and keeps the origin's lifetime.
 #[test]
 fn the_settings_do_not_lengthen_the_lifetime_of_a_response_that_sets_a_cookie() {
     let modified = format!("Last-Modified: {}", http_date(-10_000_000));

@@ -356,8 +356,8 @@ struct Tally<'a> {
 }
 
 impl Tally<'_> {
-    /// Checks the growth since the last step. It waits, because some counters grow just after the
-    /// answer.
+    /// Checks the growth since the last step. Waits for the growth, because some counters grow just
+    /// after the answer.
     fn grows(&mut self, what: &str, grown: &[(&str, u32)]) {
         let mut wanted = self.before.clone();
         for (name, count) in grown {

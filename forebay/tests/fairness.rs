@@ -186,7 +186,7 @@ fn a_client_that_does_not_continue_after_a_100_gives_way() {
     }
 }
 
-/// Many origins send no 100. A client that waits for one gives way too.
+/// Many origins send no 100. A client that waits for a 100 of such an origin gives way too.
 #[test]
 fn a_client_that_gets_no_100_gives_way() {
     let origin = Origin::start(|request| match request.method.as_str() {
@@ -275,8 +275,8 @@ fn pipelined_hits_that_are_not_read_hold_little_memory() {
     eventually("nothing waits", || server.stat("output_waiting_bytes") == 0.0);
 }
 
-/// Responses of one site that arrive slowly leave room to store the responses of another one, and a
-/// body that has stopped is fetched again.
+/// Responses of one site that arrive slowly leave room to store the responses of another site, and
+/// a body that has stopped is fetched again.
 #[test]
 fn bodies_that_drip_leave_room_for_other_sites() {
     let origin = Origin::start(|request| {
@@ -325,8 +325,8 @@ fn bodies_that_drip_leave_room_for_other_sites() {
     });
 }
 
-/// While a response arrives, more requests invalidate than the cache can record. They keep the
-/// responses of their own site from being stored, but no other responses.
+/// While a response arrives, more requests invalidate than the cache can record. These requests
+/// keep the responses of their own site from being stored, but no other responses.
 #[test]
 fn invalidations_of_one_site_leave_the_responses_of_others_stored() {
     let gate = Gate::new();

@@ -33,7 +33,8 @@ fn connect_from(server: &Server, number: u8) -> Client {
     Client::connect_from(IpAddr::from([127, 0, 1, number]), server.address())
 }
 
-/// Begins a request: an idle connection would make room for another.
+/// Begins a request, so that the connection is not idle: an idle connection would be closed to make
+/// room for another.
 fn begin(client: &mut Client) {
     // The server may have closed the connection.
     let _ = client.send("GET / HTTP/1.1\r\n");

@@ -1,4 +1,5 @@
-//! A cache that is far too small for its load: how much memory it takes, and how well it uses it.
+//! A cache that is far too small for its load: how much memory the cache takes, and how well it
+//! uses this memory.
 
 use forebay_testkit::{Client, Origin, Request, Script, ServerBuilder, assert_adds_up, eventually};
 

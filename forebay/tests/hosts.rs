@@ -127,7 +127,7 @@ fn a_thread_that_cannot_be_started_fails_one_request_and_not_the_worker() {
     eventually("the name is resolved", || status(&server) == 200);
 }
 
-/// Limits the address space of the server; returns the limit before.
+/// Limits the address space of the server; returns the previous limit.
 fn set_address_space(server: &Server, bytes: Option<u64>) -> Option<u64> {
     let pid = Pid::from_raw(i32::try_from(server.id()).expect("it is positive"));
     let limit = Rlimit { current: bytes, maximum: getrlimit(Resource::As).maximum };

@@ -5,7 +5,7 @@ use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerB
 const KEYED: &str = "key_fields = [\"X-Device\", \"X-Real-IP\"]\nkey_cookies = [\"plan\"]\n\
     keep_cookies = []\npurge_from = [\"127.0.0.1\"]\n";
 
-/// An origin whose pages say what it was asked, but have no Vary.
+/// An origin whose pages repeat the request that the origin got, and have no Vary.
 fn origin() -> Origin {
     Origin::start(|request| {
         Script::answer("200 OK", &["Cache-Control: max-age=60"], asked(request).as_bytes())

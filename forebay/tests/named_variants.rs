@@ -1,5 +1,5 @@
 //! `validate_variants`: a request that selects none of the stored variants, or a stale one, carries
-//! their entity tags, and the origin's 304 names the one that answers it.
+//! their entity tags, and the origin's 304 names the variant that answers the request.
 
 use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerBuilder};
 
@@ -10,8 +10,8 @@ fn tags(request: &Request) -> Vec<&str> {
     request.head.field("if-none-match").map(|list| list.split(", ").collect()).unwrap_or_default()
 }
 
-/// An origin with the forms `odd` and `even` of a page, by the number in X-A. A 304 has these
-/// fields too.
+/// An origin with the forms `odd` and `even` of a page, by the number in X-A. A 304 also has the
+/// fields `of_304`.
 fn origin(of_304: &'static [&'static str]) -> Origin {
     Origin::start(move |request| {
         let number: u32 = request.head.field("x-a").and_then(|a| a.parse().ok()).unwrap_or(0);

@@ -1,5 +1,5 @@
 //! Responses that the origin gives to some requests only, because of their cookie: they do no harm
-//! to requests without one.
+//! to requests without a cookie.
 
 use forebay_testkit::client::request_text;
 use forebay_testkit::script::answer_head;
@@ -8,7 +8,8 @@ use forebay_testkit::{Client, Gate, Origin, Request, Script, Server, ServerBuild
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 const COOKIE: &str = "Cookie: session=a";
 
-/// Answers a request with a cookie privately, and other requests for all.
+/// Answers a request with a cookie by a private response, and any other request by a response for
+/// all clients.
 fn answer(request: &Request) -> Script {
     let (control, body) = match request.head.field("cookie") {
         Some(_) => ("private", "own"),

@@ -204,9 +204,9 @@ fn a_client_cannot_undo_the_effect_of_rules() {
     assert!(!spoofed.contains("spoofed"), "{spoofed}");
 }
 
-/// Rules whose condition fails, or that remove, set nothing or append, let no value of the client
-/// reach the origin in a field that is not in the key. Each row is a request, and the lines that
-/// the origin may get of its fields.
+/// If a field is not in the key, no value of the client in this field reaches the origin, even if a
+/// rule removes the field, appends to it or sets nothing, or if the condition of the rule fails.
+/// Each row is a request, and the lines of its fields that the origin may get.
 #[test]
 fn only_the_lines_that_rules_set_are_forwarded_of_a_field_that_is_not_in_the_key() {
     let (origin, builder) = (origin(), ServerBuilder::new(PROGRAM));

@@ -394,7 +394,7 @@ fn the_example_of_tests_in_the_docs_passes() {
     }
 }
 
-/// Each case is a failing line of a test with the message for it.
+/// Each case is a failing line of a test with the message for this line.
 #[test]
 fn a_failed_test_shows_the_differences() {
     let folder = Folder::new();

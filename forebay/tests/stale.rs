@@ -230,7 +230,7 @@ fn an_origin_that_is_down_gets_single_probes_and_is_back_at_once() {
     assert!(server.errors().contains("origin_back"), "{}", server.errors());
 }
 
-/// A worker learns from the fetch of another one that the origin cannot be reached.
+/// A worker learns from another worker's fetch that the origin cannot be reached.
 #[test]
 fn all_workers_serve_stale_responses_while_the_origin_is_down() {
     let origin = Origin::start(|_| stale_by_10s("public", "old"));
@@ -246,8 +246,8 @@ fn all_workers_serve_stale_responses_while_the_origin_is_down() {
     }
 }
 
-/// Requests that cannot be stored validate nothing, but one of them finds out that the origin is
-/// back.
+/// Requests for ranges, whose responses are not stored here, validate nothing, but one of them
+/// finds out that the origin is back.
 #[test]
 fn ranges_alone_find_out_that_the_origin_is_back() {
     let origin = Origin::start(|_| stale_by_10s("public", "old"));
@@ -334,7 +334,7 @@ fn a_response_to_a_cookie_without_a_lifetime_is_not_served_stale() {
 }
 
 /// The body was made for a request without a cookie, or with one. The cookie of a client that only
-/// validates it changes neither that nor the freshness of the response.
+/// validates it changes neither this fact nor the freshness of the response.
 #[test]
 fn the_cookie_of_a_validation_does_not_make_a_response_personal() {
     let (cookie, none) = ("Cookie: _ga=1", "X: y");

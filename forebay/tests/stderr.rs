@@ -9,10 +9,12 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// Connections of one test that are refused, each with a warning. One worker logs 20 in a second.
+/// The number of connections that are refused in one test, each with a warning. One worker logs 20
+/// warnings in a second.
 const WARNINGS: usize = 60;
 
-/// Reloads of one test, each with an event, and more than the events that wait for the reader.
+/// The number of reloads in one test, each with an event: more than the number of events that can
+/// wait for the reader.
 const RELOADS: usize = 400;
 const QUEUED: u64 = 260;
 

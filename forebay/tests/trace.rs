@@ -44,7 +44,7 @@ fn ask(server: &Server, method: &str, target: &str, fields: &[&str]) -> Response
     Client::connect(server.address()).ask(method, target, fields).expect("an answer")
 }
 
-/// A running `forebay trace`, which a test that fails ends.
+/// A running `forebay trace`, which is ended even if its test fails.
 struct Tracing(Option<Child>);
 
 impl Drop for Tracing {
@@ -342,7 +342,8 @@ fn open_trace(server: &Server, query: &str) -> (UnixStream, String) {
     (stream, String::from_utf8(head).expect("UTF-8"))
 }
 
-/// Requests of the test of a tracer that does not read: more than all buffers on its way hold.
+/// The number of requests in the test of a tracer that does not read: their records exceed all
+/// buffers on the way to the tracer.
 const UNREAD: u64 = 3_000;
 
 #[test]

@@ -84,7 +84,7 @@ pub(crate) fn get(scheme: &str, path: &str) -> Request<()> {
 
 /// Checks that large responses arrive whole at a client that sends nothing while it reads: no
 /// WINDOW_UPDATE, and no other frame that would wake the server. A response fits into the pipe of
-/// its stream, so its task ends before the response is sent, and wakes the connection no more.
+/// its stream, so its task ends before the response is sent, and no longer wakes the connection.
 pub(crate) fn assert_silent_client_is_served(address: SocketAddr, scheme: &'static str) {
     const STREAMS: u32 = 50;
     let mut client = RawClient::connect(address);

@@ -26,7 +26,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 /// Clients that send at the same time.
 const CLIENTS: u64 = 16;
 
-/// A request that has no answer by then is probably unfinished because of its mutations.
+/// The time after which a request without an answer is probably unfinished because of its
+/// mutations.
 const UNFINISHED: Duration = Duration::from_millis(50);
 
 /// The number of mutated requests or answers, of which each test makes `share`.
@@ -63,8 +64,8 @@ fn on_all_clients(rng: &mut Rng, count: u64, act: impl Fn(&mut Rng, IpAddr, u64)
     });
 }
 
-/// The server is as it was before the test: it runs, answers, holds no connection and has not
-/// panicked.
+/// Asserts that the server is as it was before the test: it runs, answers, holds no connection and
+/// has not panicked.
 fn assert_sound(server: &mut Server, origin: &MarkedOrigin) {
     assert!(server.is_running(), "the server runs");
     assert_eq!(origin.faults(), Vec::<String>::new(), "faults of requests to the origin");

@@ -3,7 +3,7 @@
 use forebay_testkit::escape::unescape;
 use forebay_testkit::{Rng, vectors};
 
-/// Longer vectors test limits of size, which their own tests cover.
+/// The longest vector that is used. Longer vectors test size limits, which have tests of their own.
 const VECTOR_BYTES_MAX: usize = 1500;
 
 /// The place of the mark in a message.
@@ -169,7 +169,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Changes the next digits after `at`, outside marks too seldom to matter.
+/// Replaces the next number at or after `at` by one of a few unusual numbers.
 fn change_number(rng: &mut Rng, bytes: &mut Vec<u8>, at: usize) {
     let Some(start) = (at..bytes.len()).find(|&at| bytes[at].is_ascii_digit()) else {
         return;

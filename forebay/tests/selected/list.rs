@@ -86,7 +86,7 @@ fn a_list_goes_on_where_the_last_one_ended() {
     assert_eq!(listed(&server, &["--host", "a.test", "--after", &after]), [""; 0]);
 }
 
-/// A host without a port is two selections for each site.
+/// A host without a port counts as two selections for each site.
 #[test]
 fn a_list_of_more_than_one_selection_goes_on_from_any_limit() {
     let (_origin, server) = start();

@@ -109,7 +109,8 @@ fn a_fetch_that_began_before_a_purge_is_neither_followed_nor_stored() {
 #[test]
 fn nothing_older_than_a_purge_is_served_under_load() {
     const TARGETS: &[&str] = &["/p/1", "/p/2", "/p/long", "/p/validated"];
-    /// A hundred times the requests that a client makes during all purges.
+    /// The limit of a client's requests: a hundred times as many as the client makes during all
+    /// purges.
     const REQUESTS_MAX: u64 = 100_000;
     let version = Arc::new(AtomicU64::new(1));
     let seen = Arc::clone(&version);

@@ -73,7 +73,7 @@ fn without_kind(name: &str) -> String {
     format!("{place}{}", way.unwrap_or_default())
 }
 
-/// Returns the C++ operator with brackets in its name with which the text starts, if any.
+/// If the text starts with a C++ operator that has brackets in its name, returns the operator.
 fn operator(text: &str) -> Option<&str> {
     let names = ["operator<=>", "operator<<", "operator<=", "operator<", "operator()"];
     let names = names.into_iter().chain(["operator->", "operator>>", "operator>=", "operator>"]);

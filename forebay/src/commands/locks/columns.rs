@@ -26,8 +26,8 @@ const WAIT_TOTAL: usize = 3;
 pub(super) const CNT_HOLD: usize = 7;
 const TRY_DELAY: usize = 10;
 
-/// The column that a table omits if all its values are 0. It is 0 in the profile of a server, whose
-/// locks have no condition variables.
+/// The column that a table omits if all its values are 0. In the profile of a server they are 0,
+/// because its locks have no condition variables.
 const ASLEEP: usize = COLUMNS.len() - 1;
 
 /// Returns the numbers of a call site in the order of [`COLUMNS`], with times in nanoseconds.

@@ -54,9 +54,9 @@ impl<'a> ModuleMap<'a> {
 struct OpenModules<'a> {
     modules: &'a [ModuleRead],
     all: BTreeSet<usize>,
-    /// The modules at the address of each file.
+    /// The modules at the current address of the sweep, for each file.
     of: BTreeMap<&'a str, BTreeSet<usize>>,
-    /// The last module at the address of each file.
+    /// For each file, the module that was reported last among those at the current address.
     last: BTreeSet<usize>,
 }
 

@@ -100,7 +100,7 @@ struct TrialFlow<'a> {
     limits: MessageLimits,
 }
 
-/// Runs the program and records a trace.
+/// Runs the rules of a program and records a trace.
 struct HookRunner<'a> {
     program: &'a Program,
     world: &'a TrialWorld,

@@ -20,7 +20,7 @@ pub(super) struct HookTrace {
 pub(super) struct RuleTrace {
     /// The rule's number in the program.
     pub(super) number: u32,
-    /// Whether one of its branches was taken.
+    /// Whether one of the rule's branches was taken.
     pub(super) matched: bool,
     pub(super) steps: Vec<TraceStep>,
 }
