@@ -268,9 +268,9 @@ impl ChunkedDecoder {
 }
 
 /// Whether a field may be a trailer (RFC 9110 §6.5.1). A field for framing, routing,
-/// authentication, request modifiers, response control or content description may not: it would be
-/// merged into a head that other recipients have already processed. The decoder drops such
-/// trailers.
+/// authentication, request modifiers, response control or content description is not allowed there:
+/// it would be merged into a head that other recipients have already processed. The decoder drops
+/// such trailers.
 ///
 /// No well-known field may be a trailer, because Forebay acts on these fields when the head
 /// arrives.

@@ -1,5 +1,5 @@
-//! An edit gives the same result as a plain list of lines, for any order of operations, in a number
-//! of steps that is linear in the lines and operations.
+//! Checks that an edit gives the same result as a plain list of lines, for any order of operations,
+//! in a number of steps that is linear in the lines and operations.
 
 use super::*;
 

@@ -16,7 +16,7 @@ use crate::policy::weight::{WHOLE, split_weight};
 const CODINGS_MAX: usize = 16;
 
 /// Appends the normal form of the request's Accept-Encoding. Returns false if the request has no
-/// such field, or one without a normal form.
+/// such field, or if the field has no normal form.
 pub fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
     let mut lines = request.all(FieldId::AcceptEncoding).peekable();
     if lines.peek().is_none() {
@@ -30,7 +30,7 @@ pub fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
 }
 
 /// Whether a client that sends these fields accepts a content coding. Without Accept-Encoding, and
-/// if the field is malformed, only the absence of a coding is sure to be accepted.
+/// if the field is malformed, only content without a coding is sure to be accepted.
 pub(crate) fn accepts_coding(request: Fields<'_>, coding: &[u8]) -> bool {
     let Some(list) = CodingList::parse(request.all(FieldId::AcceptEncoding)) else { return false };
     let codings = list.codings.get(..list.count).unwrap_or_default();

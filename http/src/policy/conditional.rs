@@ -36,8 +36,8 @@ pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Cond
 /// RFC 9110 §13.2.2: evaluates the preconditions of a GET or HEAD request on a response with these
 /// fields that is passed through. The origin was not sent the preconditions, or ignored them.
 ///
-/// The caller can act as a cache for the request: an intermediary that cannot must not evaluate
-/// preconditions (§13.2.1).
+/// The caller must be able to act as a cache for the request: an intermediary that is not must not
+/// evaluate preconditions (§13.2.1).
 // RFC: 9110-13.2.1-1, 9110-13.2.1-2
 pub fn conditional_on_response(
     request: Fields<'_>,
@@ -112,8 +112,9 @@ pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFiel
 /// Whether a stored response that the request does not select may answer the request if the origin
 /// names its tag (RFC 9111 §4.1, §4.3.1).
 ///
-/// Its tag has to be strong, so that it names one response of the resource. Some origins give one
-/// strong tag to all codings of a body, so the client has to accept the coding, too.
+/// The tag of the stored response has to be strong, so that it names one response of the resource.
+/// Some origins give one strong tag to all codings of a body, so the client has to accept the
+/// coding, too.
 pub fn may_be_named(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
     let is_accepted = |(name, line): (&[u8], &[u8])| {
         if FieldId::of(name) != FieldId::ContentEncoding {

@@ -202,7 +202,8 @@ impl ResponseDirectives {
         self.must_revalidate || self.proxy_revalidate || self.s_maxage.is_some()
     }
 
-    /// RFC 9111 §3.5: whether the response to a request with Authorization may be used for others.
+    /// RFC 9111 §3.5: whether the response to a request with Authorization may be used for other
+    /// requests.
     // RFC: 9111-3-6, 9111-3.5-1
     pub fn permits_authorized(&self) -> bool {
         self.public || self.must_revalidate || self.s_maxage.is_some()

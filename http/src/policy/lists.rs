@@ -79,7 +79,7 @@ fn quoted_len(rest: &[u8]) -> Option<usize> {
 
 /// Parses a number that consists of digits only, clamped to `u64::MAX`; `None` for anything else.
 ///
-/// For numbers that keep their meaning when clamped, unlike a body length.
+/// Use this only for numbers that keep their meaning when clamped, unlike a body length.
 // RFC: 9110-14.1.2-1
 pub(crate) fn saturating_decimal(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);

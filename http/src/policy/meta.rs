@@ -173,7 +173,7 @@ impl StoredMeta {
     }
 
     /// The `detail` of Cache-Status for a response that the cache uses: `heuristic` if its
-    /// freshness lifetime is one.
+    /// freshness lifetime is a heuristic.
     pub fn detail(&self) -> Option<Detail> {
         if self.is_heuristic { Some(Reason::Heuristic.into()) } else { None }
     }

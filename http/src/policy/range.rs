@@ -82,7 +82,7 @@ enum RangeSet {
 
 impl RangeSet {
     /// RFC 9110 §14.1.1: parses byte ranges. The case of the unit does not matter, and empty list
-    /// members are allowed. `None` if one of them is malformed, or if there are too many.
+    /// members are allowed. `None` if a range is malformed, or if there are too many ranges.
     fn parse(value: &[u8]) -> Option<RangeSet> {
         let (unit, set) = value.split_at_checked(memchr::memchr(b'=', value)?)?;
         let set = set.strip_prefix(b"=")?;
@@ -220,10 +220,11 @@ pub fn write_range(part: &Range<u64>, out: &mut Vec<u8>) {
 /// The reason why a 206 cannot be stored as a part of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartRefused {
-    /// Its Content-Range is missing, malformed, without a total length, or names another range than
-    /// the requested one.
+    /// The Content-Range of the 206 is missing, malformed, without a total length, or names another
+    /// range than the requested one.
     ContentRange,
-    /// It has no strong entity tag, so no other part can be combined with it (RFC 9110 §15.3.7.3).
+    /// The 206 has no strong entity tag, so no other part can be combined with it (RFC 9110
+    /// §15.3.7.3).
     NoStrongTag,
 }
 

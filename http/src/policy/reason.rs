@@ -4,7 +4,7 @@
 macro_rules! reasons {
     ($( $(#[doc = $doc:literal])+ $id:ident $word:literal )*) => {
         /// Why a response was not stored or not shared, why the cache was bypassed, why a stale
-        /// response was served, or why the origin gave none.
+        /// response was served, or why the origin gave no response.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Reason {

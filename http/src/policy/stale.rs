@@ -84,7 +84,7 @@ impl std::fmt::Display for StaleRefusal {
 }
 
 /// RFC 9111 §4.2.4, RFC 5861: whether a stored response that is not fresh may be served without
-/// validation: its staleness is within the limit.
+/// validation, which requires that its staleness is within the limit.
 pub fn may_serve_stale(
     meta: &StoredMeta,
     request: &RequestDirectives,

@@ -6,7 +6,8 @@
 
 use crate::bytes::is_token_byte;
 
-/// A value without its parameters. Values of types that no field of ours has are only validated.
+/// A value without its parameters. Values of types that occur in no field that Forebay reads are
+/// only validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BareItem {
     Integer(i64),

@@ -37,8 +37,8 @@ pub fn may_update(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) -> 
     }
 }
 
-/// Whether this 304 names a stored response that the request does not select, and whose tag the
-/// request to the origin had beside others.
+/// Whether this 304 names a stored response that the request does not select, and whose tag was
+/// among the tags in the request to the origin.
 ///
 /// RFC 9111 §4.3.4: a strong validator identifies the response. A weak tag does not suffice: nginx
 /// gives the plain and the compressed form of a file tags that differ only in weakness.
@@ -50,8 +50,8 @@ pub fn names_variant(meta: &StoredMeta, block: &[u8], not_modified: Fields<'_>) 
 }
 
 /// RFC 9111 §4.3.5: whether the 200 to a HEAD shows that a stored response with a body of
-/// `body_bytes` is outdated: a validator or the length of both differs. Tags are compared weakly,
-/// as in [`may_update`].
+/// `body_bytes` is outdated: the two differ in a validator or in the length. Tags are compared
+/// weakly, as in [`may_update`].
 // RFC: 9111-4.3.5-1, 9111-4.3.5-3
 pub fn is_outdated_by_head(
     meta: &StoredMeta,

@@ -184,7 +184,7 @@ pub fn split_selector(selector: &[u8]) -> Option<(FieldNames<'_>, &[u8])> {
 pub struct MatchRank {
     /// Whether the response varies.
     pub varies: bool,
-    /// Its Date, in seconds since 1970.
+    /// The Date of the response, in seconds since 1970.
     pub date: u64,
 }
 

@@ -149,7 +149,7 @@ impl Exchange {
         StoredMeta::new(self.status, &block, &arrival, &ORACLE_RULES)
     }
 
-    /// Whether this is one of the differences that the generator cannot avoid.
+    /// Whether the exchange shows one of the differences that the generator cannot avoid.
     fn is_known_difference(&self, asked: &RequestDirectives) -> bool {
         let meta = self.meta();
         let age = u64::from(meta.initial_age_s) + self.later_s;
