@@ -10,7 +10,7 @@ use crate::limits::FRAME_BYTES_MAX;
 use crate::priority::ResponsePriority;
 use crate::streams::{SendStage, StreamKey, StreamState};
 
-/// A frame shorter than this is a glitch, if an almost closed window makes it so short.
+/// A frame shorter than this is a glitch, if an almost closed window is the reason for its length.
 const GRANT_BYTES_MIN: usize = 256;
 
 /// Permission to send data: the head of a DATA frame was appended, and exactly these bytes of the
