@@ -109,7 +109,7 @@ mod loom_tests {
 
     const SHARDS: MapShards = MapShards { first: 3, count: 4, further: 4 };
 
-    /// A reader looks for a map that is being created.
+    /// Models a reader that looks for a map that is being created.
     fn making() {
         let row = Arc::new(boxed_words(ROW_WORDS));
         let other = Arc::clone(&row);

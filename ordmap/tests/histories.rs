@@ -1,6 +1,6 @@
-//! The results that threads saw for a key fit one order of their operations, each at one moment
-//! between its beginning and its end (linearizability; the search is Wing and Gong's, with a memory
-//! of the sets and values already tried).
+//! Checks that the results that threads saw for a key fit one order of their operations, each at
+//! one moment between its beginning and its end (linearizability; the search is Wing and Gong's,
+//! with a memory of the sets and values already tried).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -123,7 +123,8 @@ fn take_step(map: &Map<'_>, key: usize, new: u64, random: &mut Rng) -> Step {
     }
 }
 
-/// Two of three maps have a hint table: one of a single bucket, one with room for all entries.
+/// Returns the options of a round: two of three maps have a hint table, one of a single bucket, one
+/// with room for all entries.
 fn options_of(round: usize, shards_max: u32) -> MapOptions {
     let hint_bytes = [0, 64, 4096][round % 64 % 3];
     MapOptions { hint_bytes, shards_max, ..MapOptions::default() }
@@ -141,7 +142,7 @@ fn move_some(map: &Map<'_>, random: &mut Rng) {
     assert!(matches!(moved, Ok(_) | Err(MapError::Busy)), "{moved:?}");
 }
 
-/// Threads work on few keys, among others that come and go.
+/// Records the operations of threads that work on few keys, among other keys that come and go.
 fn record(region: &OrdRegion, options: MapOptions, round: usize, random: &mut Rng) -> Vec<Event> {
     let (clock, start) = (AtomicU64::new(1), Barrier::new(THREADS));
     let map_name = format!("round {}", round % 64);

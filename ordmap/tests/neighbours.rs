@@ -1,5 +1,5 @@
-//! The next key that a reader finds was the next one at a moment during its call, while keys come
-//! and go at both sides of the bounds between shards, and the bounds move.
+//! Checks that the next key that a reader finds was the next key at some moment during its call,
+//! while keys come and go at both sides of the bounds between shards, and the bounds move.
 //!
 //! Two writers insert and remove keys in a known order, in turns: each begins when the change
 //! before its own is visible, though that call may not have returned yet. So for each moment the
@@ -28,7 +28,7 @@ const SHORT: usize = 8;
 const BELOW: usize = 50;
 const ABOVE: usize = 26;
 
-/// Changes of a writer before it is the other one's turn.
+/// The number of changes of a writer before the other writer's turn.
 const RUN: usize = 8;
 
 /// A limit for threads that read or disturb: a hundred times the steps that they take for each

@@ -80,7 +80,7 @@ impl Scene {
     }
 }
 
-/// A reader that reads twice never finds the old entry after the new one.
+/// Models a reader that reads twice: it must never find the old entry after the new one.
 fn read_beside(change: fn(&Scene), reading: Reading) {
     let scene = Scene::new();
     let other = Arc::clone(&scene);

@@ -1,4 +1,4 @@
-//! docs/format/ordmap.md against the code.
+//! Checks docs/format/ordmap.md against the code.
 
 use super::{VERSION, head, kind};
 use crate::hint_table::BUCKET_WORDS;

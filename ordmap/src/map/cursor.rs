@@ -90,7 +90,7 @@ impl<'m> Cursor<'m> {
     /// first entry the cursor stands at no entry.
     ///
     /// # Errors
-    /// As [`next`](Cursor::next).
+    /// The errors of [`next`](Cursor::next).
     pub fn previous(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go(Direction::Down)
     }

@@ -45,7 +45,7 @@ impl<'m> Map<'m> {
     /// The last entry of the map.
     ///
     /// # Errors
-    /// As [`first`](Map::first).
+    /// The errors of [`first`](Map::first).
     pub fn last(&self) -> Result<Option<Entry<'m>>, MapError> {
         let mut cursor = self.cursor();
         cursor.last()?;
@@ -68,7 +68,7 @@ impl<'m> Range<'m> {
     /// Moves down to the next entry; a new range moves to its highest entry.
     ///
     /// # Errors
-    /// As [`next`](Range::next).
+    /// The errors of [`next`](Range::next).
     #[inline]
     pub fn previous(&mut self) -> Result<Option<&Entry<'m>>, MapError> {
         self.go(Direction::Down)

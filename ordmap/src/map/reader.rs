@@ -43,8 +43,8 @@ pub(super) struct DamageDetector {
 }
 
 impl DamageDetector {
-    /// Records a failed attempt and the current number of changes; true if too many attempts in a
-    /// row failed without a change.
+    /// Records a failed attempt and the current number of changes; returns true if too many
+    /// attempts in a row failed without a change.
     pub(super) fn is_damage(&mut self, change_count: u64) -> bool {
         let is_quiet = change_count == self.change_count;
         self.tries = if is_quiet { self.tries + 1 } else { 0 };

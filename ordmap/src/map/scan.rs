@@ -72,7 +72,7 @@ impl<'m> Scan<'m> {
     /// entry.
     ///
     /// # Errors
-    /// As [`next`](Scan::next).
+    /// The errors of [`next`](Scan::next).
     #[inline]
     pub fn previous(&mut self) -> Result<Option<KeyValue<'_>>, MapError> {
         self.go(Direction::Down)

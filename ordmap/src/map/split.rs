@@ -23,7 +23,7 @@ use crate::shard::{
 };
 use crate::tree::Direction;
 
-/// A shard with fewer entries is not split.
+/// A shard with fewer entries than this is not split.
 const SPLIT_LEN_MIN: u64 = 4096;
 
 /// A shard is split when writers had to wait for an eighth of the changes in a window of this many

@@ -119,7 +119,7 @@ pub(crate) fn write_itself(words: &[AtomicU64], reference: ObjectRef) {
     layout.write(words, reference.generation(), EntryKind::Entry, &bytes, &bytes);
 }
 
-/// A reader follows the slot while its object is freed and rewritten.
+/// Models a reader that follows the slot while its object is freed and rewritten.
 fn read_and_reused(order: fn(&Memory, ObjectRef)) {
     let memory = Arc::new(Memory::new());
     let first = memory.make();
@@ -163,7 +163,7 @@ fn word(base: u64, class: ChunkClass, owner: u16) -> u64 {
     ChunkWord::new(Generation::of(base), class, owner, 0).word()
 }
 
-/// The chunk of the object that is read is divided into larger objects, and a value there has the
+/// Models a reader whose object's chunk is divided into larger objects, while a value there has the
 /// old header in the object's place.
 fn divided_into_larger() {
     let memory = Arc::new(Memory::new());
@@ -185,8 +185,8 @@ fn divided_into_larger() {
     writer.join().unwrap();
 }
 
-/// A value of a larger object looks like the header of the object that is read, while its chunk is
-/// divided into smaller objects.
+/// Models a reader whose object's chunk is divided into smaller objects, while a value of a larger
+/// object looks like the header of the reader's object.
 fn divided_into_smaller() {
     let memory = Arc::new(Memory::new());
     memory.chunks[0].store(word(1, WHOLE, OWNER), Relaxed);
@@ -204,7 +204,7 @@ fn divided_into_smaller() {
     writer.join().unwrap();
 }
 
-/// The claimer of a chunk sees the stores of the shard that gave it back.
+/// Checks that the claimer of a chunk sees the stores of the shard that gave the chunk back.
 fn given_and_claimed() {
     let memory = Arc::new(Memory::new());
     let first = memory.make();
@@ -224,7 +224,8 @@ fn given_and_claimed() {
     giver.join().unwrap();
 }
 
-/// One shard gives its chunk back while another one searches: a failed search is repeated later.
+/// Models a shard that gives its chunk back while another one searches: a failed search is repeated
+/// later.
 fn given_and_searched() {
     let memory = Arc::new(Memory::new());
     let other = Arc::clone(&memory);

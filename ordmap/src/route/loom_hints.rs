@@ -85,8 +85,8 @@ impl Scene {
     }
 }
 
-/// A reader that knows the old shard of the key finds the new value in the new shard; then it asks
-/// the hint table for the entry in the old shard, as if the bound had not moved.
+/// Models a reader that knows the old shard of the key. It finds the new value in the new shard;
+/// then it asks the hint table for the entry in the old shard, as if the bound had not moved.
 fn asked_where_it_was(is_taken_out: bool) {
     let scene = Scene::new();
     let other = Arc::clone(&scene);

@@ -133,7 +133,7 @@ fn moved_often() {
     mover.join().unwrap();
 }
 
-/// A writer changes the value while the entry moves, and then reads the value.
+/// Models a writer that changes the value while the entry moves, and then reads the value.
 fn changed(looks_again: bool) {
     let scene = Scene::new();
     let other = Arc::clone(&scene);

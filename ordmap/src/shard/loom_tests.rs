@@ -99,8 +99,8 @@ fn held_and_raised_late() {
     });
 }
 
-/// A reader marks an entry while it is freed and its chunk divided again, so that another object
-/// with the same first word lies there.
+/// Models a reader that marks an entry while the entry is freed and its chunk divided again, so
+/// that another object with the same first word lies there.
 fn marked_by(mark: fn(&ObjectView<'_>, &Row)) {
     let scene = Scene::new();
     let first = scene.memory.make();
@@ -128,8 +128,8 @@ fn marked_by(mark: fn(&ObjectView<'_>, &Row)) {
     }
 }
 
-/// A writer dies before or after it publishes; its successor repairs and writes again, beside a
-/// reader.
+/// Models a writer that dies before or after it publishes. Its successor repairs and writes again,
+/// beside a reader.
 fn repaired(is_published: bool) {
     let scene = Scene::new();
     let first = scene.memory.make();
@@ -160,8 +160,8 @@ fn repaired(is_published: bool) {
     writers.join().unwrap();
 }
 
-/// A reader that finds the same even turn before and after has seen one state: the last one that
-/// was published before that turn began.
+/// Checks that a reader that finds the same even turn before and after has seen one state: the last
+/// one that was published before that turn began.
 fn turned() {
     let scene = Scene::new();
     publish(scene.root(), ObjectRef::of_word(1));
@@ -207,9 +207,9 @@ impl Passed {
     }
 }
 
-/// An entry comes into a shard that a reader has passed, then the first entry of the next shard
-/// leaves: the second entry of that shard is never the next one. The reader checks that the shard
-/// `is_still` empty.
+/// Models an entry that comes into a shard that a reader has passed; then the first entry of the
+/// next shard leaves: the second entry of that shard is never the next one. The reader checks that
+/// the shard `is_still` empty.
 fn passed(is_still: impl Fn(ShardWords<'_>, u64) -> bool) {
     let words = boxed_words(words_needed(1));
     let scene = Arc::new(Passed { words, first: AtomicU64::new(FIRST.word()) });

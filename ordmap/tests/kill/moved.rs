@@ -56,7 +56,7 @@ fn sorted(number: usize) -> Vec<u8> {
     keys.swap_remove(number)
 }
 
-/// Every kind of read finds all keys and no others.
+/// Checks that every kind of read finds all keys and no others.
 fn check(map: &Map<'_>, case: &str) {
     let mut pairs: Vec<_> =
         (0..KEYS).map(|key| (key_of(0, key), value_of(0, key, 1).unwrap())).collect();

@@ -88,7 +88,8 @@ fn a_death_at_a_crash_point_leaves_nothing_behind() {
     }
 }
 
-/// One process dies by SIGKILL, the next one at the point, while a third one works and must go on.
+/// Kills one process by SIGKILL and the next one at the point, while a third one works and must go
+/// on.
 fn die_at(scene: &Scene, dir: &Path, point: &str, times: u32, random: &mut Rng) {
     scene.stop(false);
     let first = start(dir, 0, random, None);

@@ -46,7 +46,7 @@ impl<'m> Play<'m> {
         Play { map, oracle: Oracle::default(), keys, random, phase: 1, steps: 0, moved: 0 }
     }
 
-    /// Its changes since the last call.
+    /// The changes of the map since the last call.
     pub(crate) fn take_changes(&mut self) -> Vec<Change> {
         self.oracle.take_changes()
     }

@@ -198,12 +198,12 @@ fn lens(map: &Map<'_>) -> [u64; 2] {
 
 /// Waits for a condition that another thread makes true, or for the flag.
 fn wait_until(stop: &StopFlag, condition: impl Fn() -> bool) {
-    /// About 50 s.
+    /// The largest number of yields, which take about 50 s.
     const YIELDS_MAX: u64 = 50_000_000;
     stop.steps(YIELDS_MAX).take_while(|_| !condition()).for_each(|_| thread::yield_now());
 }
 
-/// A thread inserts while another one holds the lock, again and again.
+/// Inserts entries in one thread while another thread holds the lock, again and again.
 fn insert_in_turns(region: &OrdRegion, locked: &Map<'_>, until: impl Fn() -> bool) {
     const TURN_MAX: u32 = 20_000;
     const GO: u32 = 1;

@@ -82,8 +82,9 @@ impl SeekSnapshot {
 
     /// Whether the result has been right ever since the search: the same next entry, or none.
     ///
-    /// If something was published, it checks the path. So writers elsewhere in the shard do not
-    /// disturb a reader, and neither does a writer that was stopped after it published.
+    /// If a change was published since, the method checks the path. So writers elsewhere in the
+    /// shard do not disturb a reader, and neither does a writer that was stopped after it
+    /// published.
     #[inline]
     pub(super) fn is_still(&self, reader: &MapReader<'_>) -> Result<bool, ObjectReadError> {
         match &self.sought {
