@@ -443,11 +443,11 @@ pub enum Operator {
     Counter(u32),
     /// `no-op`: does nothing.
     NoOp,
-    /// `set-state-flag`, `set-session-flag`
+    /// `set-state-flag`, `set-session-flag`: sets a flag.
     SetFlag(Lifetime, u8, bool),
-    /// `set-state-int8`, `set-session-int8`
+    /// `set-state-int8`, `set-session-int8`: sets an 8-bit number.
     SetInt8(Lifetime, u8, Template),
-    /// `set-state-int16`, `set-session-int16`
+    /// `set-state-int16`, `set-session-int16`: sets the 16-bit number.
     SetInt16(Lifetime, Template),
     /// `set-http-cntl`: sets a control of the request.
     SetControl(HttpControl, bool),

@@ -19,7 +19,7 @@ use forebay_rules::{
     read_with,
 };
 
-/// If fewer cases are found, some files are missing.
+/// The least number of cases: if fewer are found, some files are missing.
 const CASE_COUNT_MIN: usize = 150;
 
 /// A filter that sets one field. It also sets STATE-FLAG:0, unless the field was already present.

@@ -73,8 +73,9 @@ impl RequestText {
     }
 }
 
-/// Runs the rules of an early hook (`ReadRequest` or `Remap`) on a request. The lines that they
-/// write are marked in the changed head, besides those of the view that are marked already.
+/// Runs the rules of an early hook (`ReadRequest` or `Remap`) on a request. The lines that these
+/// rules write are marked in the changed head, in addition to the lines that are already marked in
+/// the view.
 ///
 /// # Errors
 /// Returns [`ApplyError`] if the changed request is not valid.

@@ -37,8 +37,8 @@ pub fn rule_outgoing(
     rule_block(fields, None, limits, scratch, run).map(|(fields, _)| fields)
 }
 
-/// Runs rules on an origin's response before anything is decided about it; returns the status and
-/// the fields. The reason phrase, whether received or set here, is not forwarded.
+/// Runs rules on an origin's response before any decision about the response; returns the status
+/// and the fields. The reason phrase, whether received or set here, is not forwarded.
 ///
 /// # Errors
 /// Returns [`ApplyError::Fields`] if the changed lines cannot be parsed, which would be a bug.

@@ -14,7 +14,7 @@ pub(crate) fn is_hook(variable: &SourceWord) -> bool {
     variable.as_str().ends_with("_HOOK")
 }
 
-/// The turn of a hook that is the first or the only one at its point of the flow.
+/// The turn of the first or only hook of the language at a point of the flow.
 pub(crate) const FIRST_TURN: u8 = 0;
 
 /// Returns the hook that a condition names, and its turn at that point of the flow.

@@ -23,8 +23,8 @@ pub(super) fn by_subject<'p>(
     subjects
 }
 
-/// Assigns a slot to each subject that takes a search and that several different conditions test.
-/// (The result of a repeated condition is memoized instead.)
+/// Assigns a slot to each subject that is found only by a search and that several different
+/// conditions test. (The result of a repeated condition is memoized instead.)
 pub(super) fn assign_subject_slots(program: &mut HookProgram, sites: &EvaluationSites) {
     let is_searched = |test: &super::PlannedCondition| {
         matches!(test.subject, Variable::Header(..) | Variable::Cookie(_) | Variable::Url(..))

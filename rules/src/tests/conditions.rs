@@ -11,7 +11,8 @@ fn field(name: &str) -> FieldName {
     FieldName::parse(name.as_bytes()).expect("a name")
 }
 
-/// Each condition has an operand of its type, at SEND_RESPONSE_HDR_HOOK.
+/// Checks the variable of each condition at SEND_RESPONSE_HDR_HOOK. Each condition has an operand
+/// of the variable's type.
 fn check(cases: &[(&str, Variable)]) {
     for (condition, subject) in cases {
         let found = test_at("SEND_RESPONSE_HDR_HOOK", &format!("cond %{{{condition}"));

@@ -9,7 +9,8 @@ use crate::{
 
 use super::{findings, shown};
 
-/// Checks the only finding of each line. The line follows that of the hook, which is line 1.
+/// Checks the only finding of each line. Each line stands below the line of the hook, which is line
+/// 1.
 fn check(cases: &[(&str, &str, &str, &str)], hook: &str) {
     for (line, place, message, hint) in cases {
         let rest = if line.starts_with("cond") { "\nno-op" } else { "" };

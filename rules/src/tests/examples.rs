@@ -2,7 +2,7 @@ use crate::ast::RuleScope;
 
 use super::findings;
 
-/// Rules for tasks from the language's own documentation, and for tasks that users have.
+/// Checks rules for tasks from the language's own documentation, and for tasks that users have.
 fn check(cases: &[(&str, &str)]) {
     for (task, lines) in cases {
         let scope =

@@ -30,8 +30,8 @@ pub(super) fn header<S: RuleEnvironment>(
     }
 }
 
-/// Reports a failed operator, because the value cannot be set. `set-header` still removes the lines
-/// of this name, so that a line from the client does not remain in place of the value.
+/// Reports that an operator failed, because its value cannot be set. `set-header` still removes the
+/// lines of this name, so that a line from the client does not remain in place of the value.
 fn refuse<S>(
     name: &FieldName,
     is_set: bool,

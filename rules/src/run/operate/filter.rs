@@ -41,7 +41,7 @@ pub(super) fn filter<S: RuleEnvironment>(
     outcome
 }
 
-/// Returns the lines of fields that the filter does not declare to change, sorted.
+/// Returns the lines of all fields that the filter does not declare as changed, sorted.
 fn lines_beside(call: &FilterCall, fields: &mut FieldEdit<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let changes = call.filter.changes();
     let is_beside =
