@@ -125,7 +125,7 @@ impl CounterFile {
     /// keeps it until [`UnnamedCounters::name`].
     ///
     /// # Errors
-    /// As [`CounterFile::create`].
+    /// The errors of [`CounterFile::create`].
     pub fn prepare(
         path: &Path,
         defs: &[CounterDef],

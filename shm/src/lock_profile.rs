@@ -95,7 +95,7 @@ impl ProfileFile {
     /// Opens a file for switching.
     ///
     /// # Errors
-    /// As [`ProfileFile::open`], or the file cannot be written.
+    /// The errors of [`ProfileFile::open`]; also if the file cannot be written.
     pub fn open_to_switch(path: &Path) -> Result<ProfileFile, CounterError> {
         ProfileFile::open_for(path, Access::Write)
     }
@@ -120,7 +120,7 @@ impl ProfileFile {
     /// Reads only the header, which names the process.
     ///
     /// # Errors
-    /// As [`ProfileFile::read`].
+    /// The errors of [`ProfileFile::read`].
     pub fn about(&self) -> Result<ProfileHeader, CounterError> {
         ProfileHeader::of(self).map_err(|error| self.error(error))
     }
@@ -139,7 +139,7 @@ impl ProfileFile {
     /// Discards everything that the profile has recorded.
     ///
     /// # Errors
-    /// As [`ProfileFile::switch`].
+    /// The errors of [`ProfileFile::switch`].
     pub fn reset(&self, unix_ns: u64) -> Result<(), CounterError> {
         let generation = self.read()?.control.generation;
         self.switch(Switch::ResetUnixNs, unix_ns)?;

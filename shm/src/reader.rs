@@ -89,7 +89,7 @@ impl CounterReader {
         self.slots.sum(word)
     }
 
-    /// The values of all counters over all slots, as
+    /// The values of all counters over all slots, like
     /// [`CounterFile::values`](crate::CounterFile::values).
     pub fn values(&self) -> impl Iterator<Item = (&ReadDef, CounterValue)> {
         self.slots.values(&self.defs)

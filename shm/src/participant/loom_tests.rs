@@ -71,8 +71,8 @@ fn two_join_at_once() {
     assert_ne!(first.row, second.row, "two participants in one row");
 }
 
-/// One thread joins and immediately dies, while another one joins: the row of a dead participant is
-/// not free.
+/// Models a thread that joins and immediately dies, while another one joins: the row of a dead
+/// participant is not free.
 fn one_joins_and_dies_while_one_joins() {
     let table = Arc::new(ModelTable::new(1));
     let other = Arc::clone(&table);
@@ -82,8 +82,8 @@ fn one_joins_and_dies_while_one_joins() {
     assert!(!(joined && died), "two participants got a row that was not swept in between");
 }
 
-/// One participant leaves, and the next one joins in its row. A list must not show the facts of one
-/// participant under the id of the other.
+/// Models a participant that leaves, and the next one that joins in its row. A list must not show
+/// the facts of one participant under the id of the other.
 fn a_list_mixes_nobody() {
     let table = Arc::new(ModelTable::new(1));
     let (first, held) = table.join().unwrap();
@@ -135,8 +135,7 @@ impl Dying {
         }
     }
 
-    /// A later participant in the same row is not mistaken for the dead participant, nor the dead
-    /// one for the later one.
+    /// Models a later participant in the row of a dead one: neither is mistaken for the other.
     fn succeed(&self) {
         let (next, held) = self.table.join().unwrap();
         assert_eq!((next.row, next.generation), (self.id.row, self.id.generation + 1));

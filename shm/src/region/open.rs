@@ -112,9 +112,10 @@ impl Region {
         Ok(Region::new(map, file, plan, opened))
     }
 
-    /// As [`open_or_create`](Region::open_or_create), but a new region gets its name only by
-    /// [`UnnamedRegion::name`], and the file that has the name stays until then. This is for a
-    /// successor that may still fail, and must then leave the file to the process that uses it.
+    /// Does the same as [`open_or_create`](Region::open_or_create), but a new region gets its name
+    /// only by [`UnnamedRegion::name`], and the file that has the name stays until then. This is
+    /// for a successor that may still fail, and must then leave the file to the process that uses
+    /// it.
     ///
     /// # Errors
     /// As [`open_or_create`](Region::open_or_create).

@@ -79,7 +79,7 @@ pub struct RobustLock<W, F> {
 
 /// The result of an attempt to lock.
 enum Attempt {
-    /// The lock is taken. The flag is whether the protected data needs repair.
+    /// The lock is taken. The flag tells whether the protected data needs repair.
     Taken(bool),
     HeldByAnother,
     WordChanged,

@@ -154,7 +154,8 @@ fn run_beside(shared: &Arc<Shared>, run: impl FnOnce(&Shared) + 'static) -> thre
     thread::spawn(move || run(&shared))
 }
 
-/// Also shows that no wake-up is lost: a sleeper without a wake-up would be a deadlock.
+/// Models threads that exclude each other. Also shows that no wake-up is lost: a sleeper without a
+/// wake-up would be a deadlock.
 fn exclusion(thread_count: u32) {
     let shared = Shared::new();
     let others: Vec<_> = (1..thread_count)
@@ -190,7 +191,8 @@ fn repairer_dies() {
     assert_eq!(shared.told_count.load(Relaxed), 2, "the next one is told too");
 }
 
-/// A sweeper that knows of the death frees the lock; the next owner does not know of the death.
+/// Models a sweeper that knows of the death and frees the lock, and a next owner that does not know
+/// of the death.
 fn sweeper_frees() {
     let shared = Shared::new();
     let dead = Dead::new(ParticipantId { row: 1, generation: 1 }, HERE);
@@ -220,8 +222,8 @@ fn die_holding(shared: &Shared, row: u32) -> impl FnOnce() {
     move || shared.lives[row as usize].store(1, forebay_sync::atomic::Ordering::Release)
 }
 
-/// A thread sleeps behind an owner that dies, and a third thread takes over the lock: the third
-/// thread wakes the sleeper.
+/// Models a thread that sleeps behind an owner that dies, while a third thread takes over the lock:
+/// the third thread wakes the sleeper.
 fn taken_over_before_a_sleeper() {
     let shared = Shared::new();
     let die = die_holding(&shared, 1);
@@ -231,7 +233,8 @@ fn taken_over_before_a_sleeper() {
     sleeper.join().unwrap();
 }
 
-/// A thread sleeps behind an owner that dies. A sweep frees the lock, and no other thread takes it.
+/// Models a thread that sleeps behind an owner that dies. A sweep frees the lock, and no other
+/// thread takes it.
 fn abandoned_before_a_sleeper() {
     let shared = Shared::new();
     let die = die_holding(&shared, 1);
@@ -241,7 +244,7 @@ fn abandoned_before_a_sleeper() {
     sleeper.join().unwrap();
 }
 
-/// Of two sleepers, the woken one gives up, since the owner has the lock again.
+/// Models two sleepers, of which the woken one gives up, since the owner has the lock again.
 fn gives_up_before_a_sleeper() {
     let shared = Shared::new();
     let member = Member { row: 2, shared: &shared };

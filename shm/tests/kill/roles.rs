@@ -139,8 +139,8 @@ fn spawn_idle() -> u32 {
     child.id()
 }
 
-/// Makes a region beyond the limit on the size of files: this is an error and does not kill the
-/// process.
+/// Makes a region beyond the limit on the size of files: this must be an error and must not kill
+/// the process.
 fn limited(path: &Path) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limit = Rlimit { current: Some(4096), maximum: None };
@@ -211,7 +211,7 @@ fn tight_cases(path: &Path) {
     }
 }
 
-/// Participants end in every way while a child has copies of all descriptors.
+/// Ends participants in every way while a child has copies of all descriptors.
 fn part_beside_child(shared: &Shared) {
     let region = &shared.region;
     let (us, dropped, left) =
@@ -235,7 +235,7 @@ fn part_beside_child(shared: &Shared) {
     wait_for_end();
 }
 
-/// A child that drops and leaves its parent's participants changes nothing.
+/// Drops and leaves the parent's participants in a child, which must change nothing.
 fn drop_in_child(shared: &Shared) {
     let us = shared.region.join().unwrap();
     let (dropped, left) = (shared.region.join().unwrap(), shared.region.join().unwrap());

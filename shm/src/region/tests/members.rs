@@ -122,7 +122,7 @@ fn who_takes_part_or_died_elsewhere_is_refused() {
 }
 
 /// A participant in any row, such as the last row that a lock's word can name, or the row behind
-/// it. It takes all others to be alive.
+/// it. It assumes that all other participants are alive.
 struct Far(u32, RegionId);
 
 impl Liveness for Far {
