@@ -26,8 +26,8 @@ fn a_load_before_a_swap_hides_no_interleaving() {
     assert_eq!(*seen.lock().unwrap(), BTreeSet::from([1, 2]), "this loom skips interleavings");
 }
 
-/// Each thread stores into its own word and then loads the other thread's word. With the fences, at
-/// least one thread sees the store of the other.
+/// Models store buffering: each thread stores into its own word and then loads the other thread's
+/// word. With the fences, at least one thread sees the store of the other.
 fn store_buffering() {
     let words = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let other = Arc::clone(&words);
@@ -42,7 +42,8 @@ fn store_buffering() {
     assert_ne!((left.join().unwrap(), right), (0, 0), "neither saw the other");
 }
 
-/// A sender writes a message and then a flag. A receiver that sees the flag must see the message.
+/// Models message passing: a sender writes a message and then a flag. A receiver that sees the flag
+/// must see the message.
 fn message_passing() {
     let words = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let other = Arc::clone(&words);

@@ -154,7 +154,7 @@ impl<S: SlotTable> Guarded<S> {
     }
 }
 
-/// A reader runs beside a writer. After the write, the writer reads too, and so switches the bias
+/// Models a reader beside a writer. After the write, the writer reads too, and so switches the bias
 /// on again.
 fn reader_and_writer<C: Claim + Send + Sync>() {
     let shared = Guarded::biased(OwnTable::<C, 2>::new());
@@ -188,8 +188,8 @@ fn a_writer_and_a_reader_by_slot_keep_apart() {
     }
 }
 
-/// A thread reads one lock and then, in the same slot, another lock, beside a writer of the first
-/// lock.
+/// Models a thread that reads one lock and then, in the same slot, another lock, beside a writer of
+/// the first lock.
 fn one_slot_two_locks<C: Claim + Send + Sync>() {
     let table = Arc::new(OwnTable::<C, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];
@@ -216,7 +216,7 @@ fn a_writer_that_sees_another_locks_word_comes_after_its_own_reader() {
     );
 }
 
-/// Two threads of one row read two different locks, beside a writer of the first lock.
+/// Models two threads of one row that read two different locks, beside a writer of the first lock.
 fn shared_row() {
     let table = Arc::new(OwnTable::<BySwap, 1>::new());
     let [first, second] = [Guarded::biased(Arc::clone(&table)), Guarded::biased(table)];
@@ -239,8 +239,8 @@ fn threads_that_share_a_row_keep_apart() {
     holds_within(Some(3), "bravo: two threads, one row", shared_row);
 }
 
-/// A thread gives its number back while it still reads. Another one takes the number and reads
-/// another lock, beside a writer of the first lock.
+/// Models a thread that gives its number back while it still reads. Another thread takes the number
+/// and reads another lock, beside a writer of the first lock.
 fn number_with_a_late_guard() {
     let numbers = Arc::new(IndexPool::new());
     let table = Arc::new(OwnTable::<ByStore, 1>::new());
@@ -275,8 +275,8 @@ fn a_number_given_back_while_its_slot_is_held_does_no_harm() {
     breaks_within(Some(2), "bravo.empty", NAME, number_with_a_late_guard);
 }
 
-/// A thread writes, takes the lock twice for reading and fails to take it for writing, beside a
-/// reader.
+/// Models a thread that writes, takes the lock twice for reading and fails to take it for writing,
+/// beside a reader.
 fn failed_try() {
     let shared = Guarded::biased(OwnTable::<ByStore, 2>::new());
     become_thread(0);
@@ -294,7 +294,7 @@ fn failed_try() {
     reader.join().unwrap();
 }
 
-/// A thread tries twice to write, beside a reader.
+/// Models a thread that tries twice to write, beside a reader.
 fn two_tries() {
     let shared = Guarded::biased(OwnTable::<BySwap, 2>::new());
     become_thread(0);

@@ -71,7 +71,7 @@ pub fn prepare() {
 /// | `table` | readers, each in its own slots | writers that switched the bias off |
 #[derive(Debug)]
 pub struct Bravo<R, S = SharedTable> {
-    /// See [`state`] for its bits.
+    /// The state word; see [`state`] for its bits.
     state: AtomicU64,
     /// No reader switches the bias on before this time, in nanoseconds of [`clock::now_ns`].
     inhibit_until: AtomicU64,

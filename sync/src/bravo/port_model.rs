@@ -46,7 +46,7 @@ const PORT: Orders = Orders {
 const PAIRED: Orders =
     Orders { claim: Ordering::AcqRel, leave: Ordering::Release, scan: Ordering::Acquire, ..PORT };
 
-/// The port with the fences and nothing else.
+/// The port with fences added, and nothing else changed.
 const FENCED: Orders = Orders { reader_fence: true, writer_fence: true, ..PORT };
 
 /// The port as an x86 processor runs it: a locked instruction is a full fence, every load an

@@ -91,7 +91,7 @@ fn one_value() {
     holder.join().unwrap();
 }
 
-/// A reclaimer checks several values with one pass over the leases.
+/// Models a reclaimer that checks several values with one pass over the leases.
 fn one_scan() {
     let store = store(2);
     let other = Arc::clone(&store);
@@ -116,8 +116,8 @@ fn one_scan() {
     holder.join().unwrap();
 }
 
-/// A row has one slot, which may hold the place of the second value when the reclaimer of the first
-/// value looks.
+/// Models a row with one slot, which may hold the place of the second value when the reclaimer of
+/// the first value looks.
 fn slot_used_again() {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -130,7 +130,7 @@ fn slot_used_again() {
     holder.join().unwrap();
 }
 
-/// A holder turns its lease into a number, and ends the lease by this number.
+/// Models a holder that turns its lease into a number, and ends the lease by this number.
 fn by_number() {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -147,8 +147,8 @@ fn by_number() {
     holder.join().unwrap();
 }
 
-/// A holder dies while it has a lease. Another participant clears the holder's row and takes the
-/// row.
+/// Models a holder that dies while it has a lease. Another participant clears the holder's row and
+/// takes the row.
 fn dead_holder() {
     let store = store(1);
     let other = Arc::clone(&store);
@@ -164,7 +164,7 @@ fn dead_holder() {
     finder.join().unwrap();
 }
 
-/// A pinned value is leased without a check, and then unpinned.
+/// Models a pinned value that is leased without a check, and then unpinned.
 fn pin_becomes_lease(pins_first: bool) {
     let store = store(1);
     let other = Arc::clone(&store);

@@ -69,7 +69,7 @@ pub trait Observer: Sync {
     /// The attempt found the lock held and waits from now on.
     fn waiting(&self, attempt: &LockUse, holder: Option<LockSite>);
 
-    /// The lock is acquired; if it was found held, the wait ends here.
+    /// The lock is acquired; if the lock was found held, the wait ends here.
     fn acquired(&self, hold: &LockUse, found: LockState);
 
     /// The lock is about to be released; `was_wanted` says whether another attempt failed or waited

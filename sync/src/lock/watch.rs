@@ -314,7 +314,7 @@ impl AttemptInfo<'_> {
 /// this part before it releases the lock. It is small and passed by value, so that it stays in
 /// registers.
 pub struct WatchedHold<'a> {
-    /// `None` if the acquisition was not reported.
+    /// The reporting part of the lock; `None` if the acquisition was not reported.
     watch: Option<&'a Watch>,
     /// The index of the slot in which the thread keeps the other facts of the hold.
     slot: u32,

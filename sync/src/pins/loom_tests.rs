@@ -105,7 +105,8 @@ fn two_readers() {
     readers.into_iter().for_each(|reader| reader.join().unwrap());
 }
 
-/// A third thread (a purge) removes the word under a pin; the reclaimer may find it gone.
+/// Models a third thread (a purge) that removes the word under a pin; the reclaimer may find the
+/// word gone.
 fn third_party() {
     let store = store();
     let reader = reader(&store, 0, 1);
@@ -123,7 +124,8 @@ fn third_party() {
     remover.join().unwrap();
 }
 
-/// A reader pins memory that it has already pinned: the memory is free after the last unpin.
+/// Models a reader that pins memory that it has already pinned: the memory is free after the last
+/// unpin.
 fn nested() {
     let store = store();
     let other = Arc::clone(&store);
@@ -141,8 +143,8 @@ fn nested() {
     reader.join().unwrap();
 }
 
-/// A reader dies while it pins the memory. Another thread clears the reader's row and takes the
-/// row.
+/// Models a reader that dies while it pins the memory. Another thread clears the reader's row and
+/// takes the row.
 fn dead_reader() {
     let store = store();
     let other = Arc::clone(&store);
@@ -158,8 +160,8 @@ fn dead_reader() {
     finder.join().unwrap();
 }
 
-/// A worker joins and immediately reads. The reclaimer looks at the rows always or, with `by_list`,
-/// only if it saw before its barrier that a worker had joined.
+/// Models a worker that joins and immediately reads. The reclaimer looks at the rows always or,
+/// with `by_list`, only if it saw before its barrier that a worker had joined.
 fn joining(by_list: bool) {
     let store = store();
     let other = Arc::clone(&store);

@@ -53,7 +53,7 @@ fn a_block_has_one_owner_at_a_time_and_the_next_continues_its_counts() {
     breaks("profile.take", NAME, two_owners);
 }
 
-/// A block of the first generation is cleared for the second while a tool looks.
+/// Models a tool that looks while a block of the first generation is cleared for the second.
 fn look_while_cleared() {
     let shared = Arc::new([AtomicU64::new(1), AtomicU64::new(7), AtomicU64::new(8)]);
     let other = Arc::clone(&shared);

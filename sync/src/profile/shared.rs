@@ -265,8 +265,8 @@ impl Profile {
         holds::holder_of(self, lock, 1)
     }
 
-    /// The key of the call site of a lock's holder, for a thread that begins to wait. As
-    /// [`holder_of`](Profile::holder_of), but searches twice, since a waiter has the time.
+    /// The key of the call site of a lock's holder, for a thread that begins to wait. Does the same
+    /// as [`holder_of`](Profile::holder_of), but searches twice, since a waiter has the time.
     #[must_use]
     pub(super) fn holder_in_the_way(&self, lock: usize) -> u64 {
         holds::holder_of(self, lock, 2)

@@ -100,7 +100,7 @@ fn frame_pointer() -> usize {
     frame
 }
 
-/// Walks the frames in `stack`, of which each lies above the one before, fills in their return
+/// Walks the frames in `stack`, each of which lies above the previous one, fills in their return
 /// addresses and returns their number.
 ///
 /// On both supported architectures a frame holds the address of the next frame and, above it, the

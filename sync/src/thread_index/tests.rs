@@ -49,7 +49,7 @@ thread_local! {
     static OUTLIVES: AsksLate = const { AsksLate(Cell::new(None)) };
 }
 
-/// Asks for the number of its thread in its destructor.
+/// A value whose destructor asks for the number of its thread.
 struct AsksLate(Cell<Option<&'static Mutex<Option<u32>>>>);
 
 impl Drop for AsksLate {
