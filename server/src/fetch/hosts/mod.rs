@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - At most one thread of the server resolves a given name of the table at a time. This thread is
-//! never the event loop of a worker.
+//!   never the event loop of a worker.
 //! - The lock is never held across a wait, nor while a name is resolved.
 //! - Stale addresses are used only after a failure or a wait (RFC 8767 §5).
 //! - The end of every resolution is recorded in the table, even if its task or its thread dies.

@@ -9,7 +9,7 @@
 //!   the kernel has its last encrypted byte, so a connection holds at most
 //!   [`TLS_WRITE_BYTES_MAX`](crate::limits::TLS_WRITE_BYTES_MAX) encrypted bytes.
 //! - The end of the stream is the client's close_notify. A connection that ends without a
-//! close_notify causes a read error, so a truncated body is never taken for a complete one.
+//!   close_notify causes a read error, so a truncated body is never taken for a complete one.
 //! - A connection that sends nothing holds no TLS state. The state is created when the first bytes
 //!   arrive, in one of a limited number of handshake slots ([`HandshakeSlots`]).
 //! - Each worker has its own copy of the server's TLS settings ([`TlsAcceptor`]) and shares no TLS
