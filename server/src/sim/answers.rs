@@ -78,8 +78,8 @@ pub(super) fn is_hit(response: &Response) -> bool {
     response.field("cache-status").is_some_and(|status| status.contains("; hit"))
 }
 
-/// Checks that no part of the response is meant for another client: neither a cookie, nor a page
-/// that the origin made for a cookie.
+/// Checks that no part of the response is meant for another client: the response contains neither a
+/// cookie of another client, nor a page that the origin made for such a cookie.
 fn check_owner(
     run: &Run,
     ask: &Ask,
@@ -100,8 +100,11 @@ fn check_owner(
     Ok(())
 }
 
-/// Returns the facts by which the oracle judges a response. A stale response that is served because
-/// the origin fails requires a failure of the origin.
+/// Returns the facts by which the oracle judges a response.
+///
+/// # Errors
+/// The server says that it sent a stale response because the origin failed, but the origin cannot
+/// have failed.
 fn usage<'a>(
     run: &Run,
     ask: &Ask,

@@ -1,5 +1,5 @@
-//! Hostile clients of one network or of several. They stop by themselves, and nothing that they do
-//! excuses the failure of another client's request.
+//! Hostile clients, from one network or from several. They stop by themselves. What they do does
+//! not excuse the failure of another client's request.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -14,30 +14,30 @@ use super::run::Run;
 use super::wire::WireEnd;
 use super::{beside, poison};
 
-/// Number of hostile clients in an attack: so many that a client that had to wait behind all of
-/// them for a connection to the origin would not get one in time.
+/// The number of hostile clients in an attack. There are so many that another client would not get
+/// a connection to the origin in time if it had to wait behind all of them.
 const CLIENT_COUNT: u64 = 300;
 
-/// The largest number of connections of a worker: enough for the clients of an attack and of all
-/// other acts.
+/// The largest number of connections of a worker: enough for the clients of an attack and for those
+/// of all other acts.
 pub(super) const CONNECTIONS_MAX: u64 = 450;
 
-/// Number of hostile clients with idle connections: more than a worker accepts.
+/// The number of hostile clients with idle connections: more than a worker accepts.
 const IDLE_COUNT: u64 = CONNECTIONS_MAX + 150;
 
-/// Number of clients that request [`OWN`] or [`UNSTORABLE`]: few enough for all of them to have a
-/// connection to the origin at once.
+/// The number of clients that request [`OWN`] or [`UNSTORABLE`]: few enough for all of them to have
+/// a connection to the origin at the same time.
 const OWN_COUNT: u64 = 40;
 
-/// The largest number of fetches that one network may have in progress after their clients have
+/// The largest number of fetches of one network that may be in progress after their clients have
 /// left.
 pub(super) const ABANDONED_MAX: usize = 8;
 
 /// The largest number of connections to the origin in a run with an attack.
 pub(super) const ORIGIN_CONNECTIONS: u32 = 64;
 
-/// The longest time that a request waits for a connection to the origin in a run with an attack.
-/// Slow clients lose theirs after about a second.
+/// The longest time that a request waits for a connection to the origin in a run with an attack. A
+/// slow client loses its connection to the origin after about a second.
 pub(super) const ORIGIN_WAIT_MS: u64 = 4_000;
 
 /// How long an attack lasts, unless the server ends the connections earlier.
@@ -47,32 +47,34 @@ pub(super) const ATTACK_MS: u64 = 15_000;
 /// its answers must not be stored.
 pub(super) const TARGET: &str = "/attack";
 
-/// The route below [`TARGET`] whose responses must not be stored, although the origin permits it.
+/// The beginning of a route of [`TARGET`] whose responses must not be stored, although the origin
+/// permits it.
 pub(super) const CLOSED: &str = "/attack/closed";
 
-/// Spellings of a path in [`CLOSED`], each of which some origin resolves to that path.
+/// Spellings of a path below [`CLOSED`]. Each of them is resolved to that path by some origins.
 pub(super) const CLOSED_SPELLINGS: &[&str] =
     &["/attack//closed", "/attack/%63losed", "/attack/x/..%2fclosed", "/attack/closed;x", CLOSED];
 
-/// The route below [`TARGET`] that permits content of GET, which the origin parses as the next
-/// request.
+/// The beginning of a route of [`TARGET`] that permits content in GET requests. The origin does not
+/// read such content, but parses it as the next request.
 pub(super) const UNREAD: &str = "/attack/unread";
 
-/// The prefix of the targets whose responses are long, and whose clients leave.
+/// The prefix of the targets that have long responses, and whose clients leave before the end.
 pub(super) const ABANDONED: &str = "/attack/abandoned";
 
-/// A site that only hostile clients use; then the targets of their invalidations, and its long
+/// A site that only hostile clients use; the targets of their invalidations; and the site's long
 /// pages, which the origin sends slowly.
 pub(super) const BUSY_HOST: &str = "busy.test";
 pub(super) const POSTED: &str = "/attack/posted";
 pub(super) const DRIPPED: &str = "/attack/dripped";
 
-/// A site without invalidations, and one of its pages.
+/// A site to which no client sends invalidations, and one of the site's pages.
 pub(super) const QUIET_HOST: &str = "quiet.test";
 pub(super) const QUIET: &str = "/attack/quiet";
 
-/// Pages of the quiet site: one that the origin sends late to requests with Authorization, one that
-/// cannot be stored, one to which the origin never responds, and one with variants.
+/// Four pages of the quiet site. The origin sends `OWN` late to requests with Authorization.
+/// `UNSTORABLE` cannot be stored. To requests for `FAILING` the origin never responds. `VARIED` has
+/// variants.
 pub(super) const OWN: &str = "/attack/own";
 pub(super) const UNSTORABLE: &str = "/attack/unstorable";
 pub(super) const FAILING: &str = "/attack/failing";
@@ -81,7 +83,7 @@ pub(super) const VARIED: &str = "/attack/varied";
 /// The delay of the origin's late answers, in milliseconds.
 pub(super) const LATE_MS: u64 = 2_000;
 
-/// How long clients wait before they leave, in milliseconds.
+/// How long the clients that leave wait before that, in milliseconds.
 const LEAVE_MS: u64 = 200;
 
 /// Number of pipelined requests of a client that reads nothing.
@@ -90,11 +92,11 @@ const PIPELINED_COUNT: usize = 200;
 /// The behaviour of all hostile clients of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
-    /// Send heads that never end, one byte now and then.
+    /// Send heads that never end, one byte at a time.
     Heads,
     /// Send uploads slowly.
     Uploads,
-    /// Begin uploads, wait for a 100, and send nothing after it.
+    /// Begin uploads, wait for a 100, and then send nothing.
     Continues,
     /// Send pipelined requests for a URL, and do not read the responses.
     Pipelines { url: usize },
@@ -102,13 +104,13 @@ pub(super) enum Attack {
     Misses,
     /// Send requests with Authorization for a URL; the origin answers them late.
     Authorized { url: usize },
-    /// Request spellings of a path that hide its route.
+    /// Request spellings of a path that disguise its route.
     Paths,
     /// Send uploads whose first chunk has a size of 2^63 bytes, or one that exceeds every limit.
     Chunks,
-    /// Keep connections idle, more than a worker accepts.
+    /// Keep idle connections open, more than a worker accepts.
     Idle,
-    /// Request long responses, and leave.
+    /// Request long responses, and leave before the end.
     Abandons,
     /// Request a URL with fields that are not in the key.
     Fields { url: usize },
@@ -118,7 +120,7 @@ pub(super) enum Attack {
     Purges,
     /// Request long pages of one site, which its origin sends slowly.
     Drips,
-    /// Send requests with Authorization for a page that other clients get at once.
+    /// Send requests with Authorization for a page that clients without Authorization get at once.
     Own,
     /// Request a page that cannot be stored, and that the origin sends late.
     Unstorable,
@@ -171,7 +173,8 @@ pub(super) fn start(
     (0..attack.client_count()).map(move |number| {
         let network = (number % network_count) as u8;
         let from = SocketAddr::from(([10, 9, network, 1], 40_000 + number as u16));
-        // The numbers of acts are far smaller than 2^32.
+        // The numbers do not overlap, because the numbers of acts and clients are far smaller than
+        // 2^32.
         let end = run.connect(worker, from, (act + 1) << 32 | number);
         let run = Rc::clone(run);
         tokio::task::spawn_local(async move {
@@ -194,8 +197,8 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
                 "POST {TARGET} HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n"
             );
             write(end, head.as_bytes()).await?;
-            // This is more than the part that is read before the request takes a connection to the
-            // origin.
+            // The content is longer than the part that the server reads before the request takes a
+            // connection to the origin.
             write(end, &vec![b'x'; 70_000]).await?;
             drip(end, &[b'x'; 100]).await
         }
@@ -276,7 +279,7 @@ async fn drip(end: &WireEnd, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Reads once; `None` at the end of the connection.
+/// Reads once; returns `None` at the end of the connection.
 async fn read(run: &Run, end: &WireEnd) -> Option<Vec<u8>> {
     let bytes = end.read().await.ok().filter(|bytes| !bytes.is_empty())?;
     run.trace("hostile", &bytes);

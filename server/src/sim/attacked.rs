@@ -14,32 +14,33 @@ use super::paths::{CONTENT_UNREAD, FAILED_FETCHES};
 use super::run::Run;
 use super::wire::WireEnd;
 
-/// Number of pieces of a response for [`ABANDONED`], and the time between them.
+/// The number of pieces of a response for [`ABANDONED`], and the time between them in milliseconds.
 const PIECES: (usize, u64) = (10, 300);
 
-/// Time within which the server must have stopped the fetches that clients abandoned beyond the
-/// limit.
+/// The time within which the server must have stopped the fetches that exceed the limit on
+/// abandoned fetches.
 const ABANDONED_MS: u64 = 1_000;
 
-/// Length of a response for [`DRIPPED`]: so long that a few of them fill the memory for arriving
-/// responses.
+/// The length of a response for [`DRIPPED`]: so long that a few of them fill the memory for
+/// arriving responses.
 const DRIPPED_BYTES: usize = 230_000;
 
-/// Length of the response for [`QUIET`]: so long that there would be no room for it beside
-/// [`DRIPPED`] if the responses of that site were allowed to take all of the room.
+/// The length of the response for [`QUIET`]: so long that it would find no room if the responses
+/// for [`DRIPPED`] were allowed to take all of the memory.
 const QUIET_BYTES: usize = 60_000;
 
-/// The largest number of requests for [`FAILING`] that the origin may receive: three on which
-/// others wait, and a few that go by themselves.
+/// The largest number of requests for [`FAILING`] that the origin may receive: three fetches that
+/// other requests follow, and a few requests that go to the origin by themselves.
 const FAILING_MAX: u64 = 12;
 
-/// Whether only a hostile client asks for the target.
+/// Whether only hostile clients request the target.
 pub(super) fn is_hostile(request: &Request) -> bool {
     request.target.starts_with(TARGET)
 }
 
-/// Returns how many bytes of this request's content the origin leaves unread, and then parses as
-/// the next request on the connection: all of them if the target starts with [`UNREAD`], else 0.
+/// Returns how many bytes of this request's content the origin leaves unread and then parses as the
+/// next request on the connection. This is the whole content if the target starts with [`UNREAD`],
+/// otherwise 0.
 pub(super) fn unread_bytes(run: &Run, request: &Request) -> usize {
     if !request.target.starts_with(UNREAD) {
         return 0;
@@ -48,8 +49,9 @@ pub(super) fn unread_bytes(run: &Run, request: &Request) -> usize {
     request.body.len()
 }
 
-/// Responds to a request for a hostile target, and delays the response to another request that a
-/// hostile client may have sent. Returns whether the response has been sent.
+/// Responds to a request for a target of hostile clients. Delays the response to any other request
+/// that has Authorization, and so may be of a hostile client. Returns whether the response has been
+/// sent.
 pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool> {
     let (target, is_hostile) = (&request.target, is_hostile(request));
     if target.starts_with(ABANDONED) {
@@ -68,7 +70,7 @@ pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::
         return Err(run.attacked.fail(run));
     }
     if is_hostile {
-        // Spellings of a closed path are recognised by their last letters.
+        // All spellings of a closed path contain these letters.
         let is_storable = target.contains("losed") || [QUIET, OWN, VARIED].iter().any(is_prompt);
         let control = if is_storable { "max-age=600" } else { "no-store" };
         let bytes = if target.starts_with(QUIET) { QUIET_BYTES } else { 4 };
@@ -81,8 +83,8 @@ pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::
     Ok(is_hostile)
 }
 
-/// Sends a response whose client does not wait for it, and checks that the server has only few of
-/// them from one network.
+/// Sends a response whose client does not wait for its end, and checks that the server keeps only
+/// few such fetches of one network.
 async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<()> {
     let network = request.head.field("x-forwarded-for").unwrap_or_default();
     let _sending = run.attacked.begin(network, run.now_ms());
@@ -145,8 +147,8 @@ impl AttackedLog {
         SlowResponseGuard { log: self, entry }
     }
 
-    /// Returns the number of responses for a network that are so old that the server should have
-    /// stopped them, if there are too many.
+    /// Returns how many responses for a network are so old that the server must have stopped them
+    /// if there are too many.
     fn count_old(&self, network: &str, now_ms: u64) -> usize {
         let is_old = |began_ms: &u64| began_ms + ABANDONED_MS <= now_ms;
         let entries = self.abandoned.borrow();

@@ -1,5 +1,6 @@
-//! Hostile clients that delay another client, or cause its page to be lost. In each of these
-//! attacks some clients are well-behaved, and check that they are served as if they were alone.
+//! Hostile clients that try to delay another client, or to push its page out of the cache. In each
+//! of these attacks some clients are well-behaved, and check that they are served as if they were
+//! alone.
 
 use std::time::Duration;
 
@@ -20,19 +21,20 @@ use super::wire::WireEnd;
 const BEGIN_MS: u64 = 500;
 
 /// The time within which a client without Authorization must get a page that the origin sends to
-/// such clients at once. It is shorter than the time that the origin takes for the others.
+/// such clients at once. It is shorter than the time after which the origin answers the other
+/// clients.
 const OWN_MS_MAX: u64 = 1_000;
 
-/// Number of requests that each client sends for a page that cannot be stored.
+/// The number of requests that each client sends for a page that cannot be stored.
 const UNSTORABLE_REQUESTS: u32 = 4;
 
 /// The time between the requests with Authorization and the start of the other clients.
 const OWN_PAUSE_MS: u64 = 50;
 
-/// The time between two uses of a variant in milliseconds, and the number of uses.
+/// The time between two uses of a variant, in milliseconds, and the number of uses.
 const USES: (u64, u64) = (400, 25);
 
-/// The time between the first requests of two clients, each for its own variants.
+/// The time between the requests of two hostile clients, each of which requests its own variant.
 const VARIANT_PAUSE_MS: u64 = 20;
 
 /// The time that a purge may take.
@@ -77,8 +79,8 @@ async fn fetch_quiet(run: &Run, end: &WireEnd, path: &'static str) -> Option<()>
     Some(())
 }
 
-/// Requests a page that the origin sends late if the request has Authorization; every fourth client
-/// sends none.
+/// Requests a page that the origin sends late if the request has Authorization. Every fourth client
+/// is well-behaved, and sends no Authorization.
 pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if !number.is_multiple_of(4) {
         let field = format!("Authorization: {number}\r\n");
@@ -98,7 +100,7 @@ pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     }
 }
 
-/// Requests a page that cannot be stored several times. Once one response has arrived, further
+/// Sends several requests for a page that cannot be stored. Once one response has arrived, further
 /// requests for the page must not wait for one another.
 pub(super) async fn unstorable(run: &Run, end: &WireEnd) -> Option<()> {
     let request = get(QUIET_HOST, UNSTORABLE, "");
@@ -118,14 +120,15 @@ pub(super) async fn unstorable(run: &Run, end: &WireEnd) -> Option<()> {
     Some(())
 }
 
-/// Requests a page whose origin closes the connection after a while. The origin counts the
-/// requests.
+/// Requests a page for which the origin closes the connection after a while. The origin counts
+/// these requests.
 pub(super) async fn failures(run: &Run, end: &WireEnd) -> Option<()> {
     write(end, get(QUIET_HOST, FAILING, "").as_bytes()).await?;
     read_to_end(run, end).await
 }
 
-/// Requests many variants of a page, while the first client uses one of them again and again.
+/// Requests many variants of a page, one variant for each client. The first client requests its
+/// variant again and again.
 pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let request = get(QUIET_HOST, VARIED, &format!("X-Kind: {number}\r\n"));
     if number > 0 {
@@ -134,7 +137,7 @@ pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()
         return read_to_end(run, end).await;
     }
     let (began_ms, reclaimed, (pause_ms, use_count)) = (run.now_ms(), run.ledger().reclaimed, USES);
-    // A variant without a hit has no more uses than the variants of other clients.
+    // A variant without a hit has not been used more than the variants of other clients.
     let mut is_used = false;
     for _ in 0..use_count {
         write(end, request.as_bytes()).await?;
@@ -156,7 +159,7 @@ fn get(host: &str, target: &str, field: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n")
 }
 
-/// Whether an operator has purged all sites.
+/// Whether an operator has purged all sites, at or shortly before `began_ms` or since then.
 fn is_purged_since(run: &Run, began_ms: u64) -> bool {
     let during = began_ms.saturating_sub(PURGE_MS)..=run.now_ms();
     let is_purge =
@@ -164,9 +167,8 @@ fn is_purged_since(run: &Run, began_ms: u64) -> bool {
     run.scenario.acts.iter().any(is_purge)
 }
 
-/// Whether a request that began at `began_ms`, and has not ended, may have been disturbed by a
-/// refused connection to the origin, or by a worker that restarted or did not accept its
-/// connection.
+/// Whether something may have disturbed a request that began at `began_ms` and has not ended: a
+/// refused connection to the origin, or a worker that restarted or did not accept the connection.
 fn is_disturbed(run: &Run, began_ms: u64) -> bool {
     let is_during = |act: &Act| {
         let ms = match act.kind {

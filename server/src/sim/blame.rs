@@ -2,20 +2,20 @@
 
 use std::cell::RefCell;
 
-/// How long a disturbance has consequences after its end: bytes are still in transit, and the
-/// server still gives up responses that broke off.
+/// How long a disturbance has consequences after its end. During this time, bytes are in transit,
+/// and the server still gives up responses that broke off.
 const ECHO_MS: u64 = 1_000;
 
-/// How long a response that broke off at the origin has consequences. A fetch that waits for a
+/// How long it has consequences that a response broke off at the origin. A fetch that waits for a
 /// paused client reads the end of the response only when the client continues, and clients pause
 /// for less than this time.
 const FETCH_ECHO_MS: u64 = 13_000;
 
-/// How long the server considers the origin down after a refused connection, including the time of
-/// a probe.
+/// How long the server may consider the origin down after a refused connection, including the time
+/// of a probe.
 const DOWN_ECHO_MS: u64 = 4_000;
 
-/// The set of requests that a disturbance may cause to fail.
+/// The requests that may fail because of a disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Requests for this URL: the origin answered a request for it with a fault.
@@ -67,15 +67,15 @@ impl BlameLog {
         self.0.borrow_mut()[number].ended_ms = now_ms;
     }
 
-    /// Whether the origin refused a connection during a request, or so shortly before it that the
-    /// server may still consider the origin down.
+    /// Whether the origin refused a connection during a request, or so shortly before the request
+    /// that the server may still have considered the origin down.
     pub(super) fn was_unreachable(&self, began_ms: u64) -> bool {
         let is_near = |it: &Disturbance| it.ended_ms.saturating_add(DOWN_ECHO_MS) >= began_ms;
         self.0.borrow().iter().any(|it| it.scope == Scope::Origin && is_near(it))
     }
 
-    /// Whether the origin answered a request for the URL with a fault, during a request or a short
-    /// time before it.
+    /// Whether the origin answered some request for the URL with a fault, either during this
+    /// request or a short time before it.
     pub(super) fn was_faulty(&self, url: usize, began_ms: u64) -> bool {
         let is_near = |it: &Disturbance| it.ended_ms.saturating_add(FETCH_ECHO_MS) >= began_ms;
         self.0.borrow().iter().any(|it| it.scope == Scope::Url(url) && is_near(it))
@@ -88,14 +88,15 @@ impl BlameLog {
         self.0.borrow().iter().any(is_restart)
     }
 
-    /// Whether a disturbance explains the failure. A collapsed request gets the response of an
-    /// earlier request, whose disturbance lasts while the origin answers that request.
+    /// Whether a disturbance excuses the failure. A collapsed request gets the response to an
+    /// earlier request; the disturbance of that request lasts as long as the origin is answering
+    /// it.
     pub(super) fn excuses(&self, failed: &FailedRequest) -> bool {
         let concerns = |scope| match scope {
             Scope::Url(url) => url == failed.url,
             Scope::Origin => true,
             Scope::Unsafe => failed.is_unsafe,
-            // The request may have followed a fetch of the restarted worker, whose response then
+            // The request may have followed a fetch of the restarted worker. Then its response
             // breaks off.
             Scope::Worker(worker) => worker == failed.worker || failed.has_begun,
         };

@@ -12,18 +12,19 @@ use super::run::Run;
 use crate::counters::Counter;
 use crate::worker::Worker;
 
-/// Time between two samples of the store's sums.
+/// The time between two samples of the memory in use.
 const SAMPLE_MS: u64 = 50;
 
-/// Number of handles to a worker at rest. The simulation and the worker's command loop have one
-/// each; each of the worker's other four loops (making room in the store, sweeping, flushing the
-/// access log, accepting) has two.
+/// The number of handles to a worker at rest. The simulation and the worker's command loop have one
+/// handle each. The worker's other four loops (making room in the store, sweeping, flushing the
+/// access log, accepting) have two handles each.
 const HANDLES_AT_REST: usize = 2 + 2 * 4;
 
-/// The budget of a worker for output that waits for clients.
+/// A worker's budget for output that its clients have not read yet.
 pub(super) const OUTPUT_BYTES: u64 = 1 << 20;
 
-/// The most output that a connection queues beyond this budget: one response, usually a short one.
+/// The most output that a connection queues in excess of this budget: one response, usually a short
+/// one.
 const OUTPUT_BEYOND_BYTES: u64 = 8 << 10;
 
 /// The budgets of a server's memory.
@@ -51,7 +52,7 @@ fn check_memory(run: &Run, store: &Store, config: &StoreConfig) {
     }
 }
 
-/// Checks that the output that waits for clients stays within the budget of each worker.
+/// Checks that the output that clients have not read yet stays within the budget of each worker.
 fn check_output(run: &Run, counters: &CounterFile) {
     let bytes_max = OUTPUT_BYTES + CONNECTIONS_MAX * OUTPUT_BEYOND_BYTES;
     for slot in 0..counters.slot_count() {
@@ -62,7 +63,7 @@ fn check_output(run: &Run, counters: &CounterFile) {
     }
 }
 
-/// Checks that a worker has no connection, no request to the origin and no task of a request.
+/// Checks that a worker has no connection, no exchange with the origin and no task of a request.
 pub(super) fn check_worker_at_rest(run: &Run, index: usize, worker: &Rc<Worker>) {
     let left = [
         ("connections", worker.registry.count()),
@@ -77,7 +78,8 @@ pub(super) fn check_worker_at_rest(run: &Run, index: usize, worker: &Rc<Worker>)
     }
 }
 
-/// Checks that no response is arriving in the store, and that nothing in it is copied or pinned.
+/// Checks that no response is arriving in the store, and that no stored response is copied out or
+/// pinned.
 pub(super) fn check_store_at_rest(run: &Run, store: &Store) {
     let stats = store.stats();
     if stats.growing_bytes != 0 || stats.copied_bytes != 0 || stats.flight_count != 0 {

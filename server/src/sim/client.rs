@@ -20,8 +20,8 @@ use super::sending::SentRequest;
 use super::wire::WireEnd;
 use super::world::{URL_COUNT, tag_of};
 
-/// Time within which the server must close the connection of a client that stops in the middle of a
-/// head.
+/// The time within which the server must close the connection of a client that stops in the middle
+/// of a head.
 const SILENCE_MS_MAX: u64 = 15_000;
 
 /// How long a client may be idle between two requests without losing its connection.
@@ -70,8 +70,8 @@ struct Responses<'a> {
     /// The number of responses that have arrived.
     count: usize,
     has_ended: bool,
-    /// Whether a reset ended the connection. It may have cut off the last response, which is then
-    /// incomplete, even if only the end of the connection would mark its end.
+    /// Whether a reset ended the connection. A reset may cut off the last response. That response
+    /// is then incomplete, even if the end of the connection is what marks its end.
     is_reset: bool,
     reading: Reading,
     read_bytes: usize,
@@ -79,7 +79,7 @@ struct Responses<'a> {
     paused_ms: u64,
     /// The time by which the current request must have ended.
     deadline: Instant,
-    /// The value of [`Run::pressure`] when the connection was opened.
+    /// The value of [`Run::pressure`] at the time when the connection was opened.
     pressure: u64,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Responses<'a> {
         }
     }
 
-    /// Checks that no byte follows the last response, neither an unexpected body nor an unrequested
+    /// Checks that no byte follows the last response: neither an unexpected body nor an unrequested
     /// response.
     async fn expect_end(&mut self) {
         self.deadline = deadline();
@@ -248,13 +248,13 @@ impl Session<'_> {
         responses: &mut Responses<'_>,
         sent: &RefCell<Vec<SentRequest>>,
     ) -> bool {
-        // A reset may also lose responses to earlier requests.
+        // A reset may also destroy responses to earlier requests.
         let resets = asks.iter().any(|ask| matches!(ask.break_off(), BreakOff::Reset(_)));
         for (index, ask) in asks.iter().enumerate() {
             responses.deadline = deadline();
             let answer = responses.next(ask.method()).await;
             let Some(mut asked) = sent.borrow().get(index).cloned() else {
-                // The server may close a connection that was silent.
+                // The client was silent, so the server may close its connection.
                 if answer.is_ok() {
                     self.run.fail("a response came before its request".into());
                 }
@@ -271,22 +271,22 @@ impl Session<'_> {
                 }
                 Ok(response) => response,
             };
-            // A worker that is killed cannot reset its connections, so its clients see a normal
-            // end.
+            // A worker that is killed cannot reset its connections, so its clients see an orderly
+            // end of the stream.
             if response.ends_with_connection {
                 response.is_whole &= !self.run.blame.was_restarted(self.worker, asked.began_ms);
             }
             let is_error = matches!(response.status, 404 | 502..=504);
             if response.status == 404 && is_hit(&response) {
                 self.run.paths.count(STORED_ERROR);
-                // If the clock is set back, the error stays fresh for longer.
+                // If the clock was set back, the stored error stays fresh for longer.
                 let stepped_ms = self.run.world.borrow().stepped_ms;
                 asked.began_ms = asked.began_ms.saturating_sub(stepped_ms);
             }
             if !is_broken_off {
                 missed::note(self.run, ask, &asked, &response);
             }
-            // A pipelined request may be looked up only at this moment.
+            // The server may look up a pipelined request only now, after the previous response.
             if let (Some(next), Some(ask)) =
                 (sent.borrow_mut().get_mut(index + 1), asks.get(index + 1))
             {
@@ -315,23 +315,22 @@ impl Session<'_> {
         true
     }
 
-    /// Whether the server may close the connection between two requests: because the client paused
-    /// for too long, or because another connection needed its place.
+    /// Whether the server may close the connection between two requests, because the client paused
+    /// for too long, or because another connection needed the place of this one.
     fn may_end_idle(&self, responses: &Responses<'_>) -> bool {
         let may_be_displaced = responses.count > 0 && self.run.pressure() > responses.pressure;
         responses.paused_ms >= IDLE_MS || may_be_displaced
     }
 
-    /// Whether the server may cut off the client: because the client paused for too long, or
-    /// because the cache or another request needed the memory or the connection that the client
-    /// occupied.
+    /// Whether the server may cut off the client, because the client paused for too long, or
+    /// because the client occupied memory or a connection that the cache or another request needed.
     fn may_be_cut(&self, responses: &Responses<'_>) -> bool {
         responses.paused_ms >= GRACE_MS || self.run.pressure() > responses.pressure
     }
 
-    /// Looks for a disturbance that excuses a failed request. A disturbance of a later request also
-    /// excuses it, because the reset that ends a broken response may destroy earlier responses that
-    /// the client has not read yet.
+    /// Looks for a disturbance that excuses a failed request. A disturbance of a later request on
+    /// the connection excuses it too, because the reset that ends a broken response may destroy
+    /// earlier responses that the client has not read yet.
     fn blame(&self, asks: &[Ask], asked: &SentRequest, has_begun: bool, why: &str) {
         let failed = asks.iter().map(|ask| FailedRequest {
             url: ask.url,
@@ -361,11 +360,11 @@ impl Session<'_> {
         head += "\r\n";
         let mut responses = Responses::new(run, self.end, Reading::Eager);
         let answer = match timeout_at(responses.deadline, self.end.write(head.as_bytes())).await {
-            // If the connection does not accept the request, there is no response either.
+            // If the connection does not accept the request, there is no response to wait for.
             Ok(_) => responses.next("PURGE").await,
             Err(_) => return run.fail("a purge was not taken".into()),
         };
-        // The origin is not involved in a purge, so no URL can excuse its failure.
+        // The origin takes no part in a purge, so no fault for a URL excuses a failed purge.
         let url = URL_COUNT;
         let failed = FailedRequest { url, worker, is_unsafe: false, has_begun: false, began_ms };
         match answer {

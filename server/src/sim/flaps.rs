@@ -1,5 +1,5 @@
-//! Several origins of one site, all but one of which fail now and then, and the log of the requests
-//! that they get.
+//! A site with several origins, all but one of which fail at times, and the log of the requests
+//! that the origins get.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use super::rng::Rng;
 use super::run::Run;
 use super::wire::ORIGIN;
 
-/// The most times that one origin gets one request: on a pooled connection that turns out dead, and
-/// on a new one.
+/// The most times that one origin may get the same request: once on a pooled connection that turns
+/// out to be dead, and once on a new connection.
 const RECEIPTS_MAX: u64 = 2;
 
 /// The origins of the site of a run.
@@ -22,18 +22,18 @@ pub(super) struct OriginSet {
     balance: &'static str,
     /// The origin that never fails.
     steady: u64,
-    /// The time for which the state of an origin lasts.
+    /// How long an origin stays in the same state, in milliseconds.
     state_ms: u64,
     seed: u64,
 }
 
-/// The state of an origin, which decides about its connections and requests.
+/// The state of an origin, which decides how the origin treats connections and requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OriginState {
     Up,
-    /// It refuses connections, and resets those that it has with their next request.
+    /// The origin refuses connections, and resets each open connection at the next request.
     Refuses,
-    /// It resets each connection with its first request.
+    /// The origin resets each connection at the first request.
     Resets,
 }
 
@@ -53,7 +53,7 @@ impl OriginSet {
         self.count
     }
 
-    /// Returns the lines of the configuration.
+    /// Returns the lines of the site's configuration that name the origins.
     pub(super) fn settings(self) -> String {
         if self.count == 1 {
             return format!("origin = \"http://{ORIGIN}\"\n");
@@ -63,7 +63,7 @@ impl OriginSet {
         format!("origin = [{}]\nbalance = \"{}\"\n", origins.join(", "), self.balance)
     }
 
-    /// Returns the number of the origin with this address, if the site has several.
+    /// Returns the number of the origin with this address; `None` if the site has only one origin.
     pub(super) fn index(self, server: SocketAddr) -> Option<u64> {
         (0..self.count).find(|index| self.count > 1 && address(*index) == server)
     }
@@ -86,14 +86,16 @@ fn address(index: u64) -> SocketAddr {
     }
 }
 
-/// The requests of clients that reached the origins: how often each origin got each of them.
+/// Counts the receipts of client requests: for each request, how often each origin got it.
 #[derive(Default)]
 pub(super) struct ReceiptLog(RefCell<BTreeMap<String, BTreeMap<u64, u64>>>);
 
 impl ReceiptLog {
-    /// Notes that a request has reached an origin. The run fails if it was sent too often.
+    /// Records that a request has reached an origin. The run fails if the request was sent too
+    /// often.
     pub(super) fn note(&self, run: &Run, request: &Request, origin: u64) {
-        // The parts of a response are requests of their own.
+        // Requests for parts of a response are not counted, because each part is requested
+        // separately.
         let Some(ask) = request.head.field("x-ask").filter(|_| !request.head.has("range")) else {
             return;
         };

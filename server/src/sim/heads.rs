@@ -1,5 +1,5 @@
-//! Responses to HEAD that contradict a stored response (RFC 9111 §4.3.5): it must not be used after
-//! them as if it were fresh.
+//! Responses to HEAD that contradict a stored response (RFC 9111 §4.3.5). Afterwards the stored
+//! response must not be used as if it were fresh.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,30 +18,31 @@ use super::world::kind_of;
 #[derive(Debug)]
 struct SeenHead {
     ask: Ask,
-    /// The number of the event after which other requests begin.
+    /// The number of the event at which the response arrived. Requests with a later event must not
+    /// use a response that it contradicts.
     event: u64,
     exchange: u64,
     tag: String,
-    /// The time at which the origin got the request.
+    /// The time at which the origin got the HEAD request.
     asked: Instant,
 }
 
 /// The responses to HEAD of a run.
 #[derive(Default)]
 pub(super) struct HeadLog {
-    /// The time at which the origin got the request of each exchange.
+    /// For each exchange with a HEAD request, the time at which the origin got the request.
     asked: RefCell<BTreeMap<u64, Instant>>,
     seen: RefCell<Vec<SeenHead>>,
 }
 
 impl HeadLog {
-    /// Notes that the origin has got a HEAD.
+    /// Records that the origin has got a HEAD request.
     pub(super) fn note_asked(&self, exchange: u64, at: Instant) {
         self.asked.borrow_mut().insert(exchange, at);
     }
 
-    /// Notes a response to HEAD that came from the origin. One that may be for its client alone
-    /// says nothing about stored responses.
+    /// Records a response to HEAD that came from the origin. Ignores a response that may be meant
+    /// for its client alone, because it says nothing about stored responses.
     fn note_seen(&self, run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
         let is_personal = asked.cookie.is_some() || !ask.spelling.cookie.is_empty();
         if !ask.is_head || is_personal || response.status != 200 {
@@ -57,8 +58,8 @@ impl HeadLog {
         self.seen.borrow_mut().push(head);
     }
 
-    /// Returns whether an earlier HEAD contradicts this stored response, with which a request was
-    /// answered. The response must have been whole when the origin got the HEAD.
+    /// Whether an earlier HEAD contradicts the stored response with which a request was answered. A
+    /// HEAD counts only if the stored response had arrived completely when the origin got the HEAD.
     fn contradicts(&self, reply: &IdealReply, ask: &Ask, asked: &SentRequest) -> bool {
         let contradicts = |head: &SeenHead| {
             head.ask.url == ask.url
@@ -72,11 +73,11 @@ impl HeadLog {
     }
 }
 
-/// Checks that a response is not a fresh hit of one that an earlier HEAD has contradicted, and
-/// notes the response if it is one to HEAD.
+/// Checks that a response is not a fresh hit on a stored response that an earlier HEAD has
+/// contradicted. Records the response if it came from the origin.
 ///
 /// # Errors
-/// The response was outdated.
+/// An earlier HEAD has contradicted the response.
 pub(super) fn check_heads(
     run: &Run,
     ask: &Ask,
@@ -89,7 +90,7 @@ pub(super) fn check_heads(
         return Ok(());
     }
     let is_stale_use = response.field("cache-status").is_some_and(|it| it.contains("detail=stale"));
-    // A request may match several responses of such a URL, and a HEAD concerns one of them.
+    // A request may match several responses of such a URL, but a HEAD concerns only one of them.
     if is_stale_use || kind_of(ask.url).vary_changes {
         return Ok(());
     }

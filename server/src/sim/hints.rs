@@ -1,5 +1,5 @@
-//! Interim responses: those of the origin, and the early hints that the server makes from a stored
-//! page (RFC 8297).
+//! Checks of interim responses: those of the origin, and the early hints that the server makes from
+//! a stored page (RFC 8297).
 
 use forebay_testkit::Response;
 use forebay_testkit::message::Head;
@@ -17,7 +17,7 @@ pub(super) const ORIGIN_HINT: &str = "</origin.css>; rel=preload";
 /// Checks the interim responses that a client got before its final response.
 ///
 /// # Errors
-/// One of them is not for this request.
+/// One of the interim responses does not belong to this request.
 pub(super) fn check_interim(
     run: &Run,
     ask: &Ask,
@@ -44,8 +44,8 @@ fn is_stale_hit(cache_status: &str) -> bool {
     cache_status.contains("; detail=stale")
 }
 
-/// Checks a 103: its links are those that the origin sent during the request, or those of a stored
-/// version of the page that the request may know.
+/// Checks a 103. Its links must be those that the origin sent during the request, or those of a
+/// stored version of the page that the client is allowed to see.
 fn check_hint(run: &Run, ask: &Ask, asked: &SentRequest, head: &Head) -> Result<(), String> {
     let links: Vec<&str> = head.all("link").collect();
     if links == [ORIGIN_HINT] {

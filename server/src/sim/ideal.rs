@@ -2,9 +2,9 @@
 //! may be stored, and knows which requests it could answer. It is written from the text of the RFC,
 //! reads fields as text, and shares no policy code with the server.
 //!
-//! It stores responses to GET that arrived completely, and the parts in responses with status 206;
-//! parts with the same strong entity tag are combined (§3.4). Purges are not in the RFC: the cache
-//! forgets the purged responses.
+//! The cache stores responses to GET that arrived completely, and the parts in responses with
+//! status 206; parts with the same strong entity tag are combined (§3.4). The RFC does not define
+//! purges: they make this cache forget the purged responses.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,17 +20,17 @@ use super::reply::{OriginReply, url_of};
 use super::scenario::Ask;
 use super::wire::Arrival;
 
-/// How long after an invalidation the server may still remove a response because of it, since it
-/// invalidates in steps.
+/// How long after an invalidation the server may still remove a response because of it. The server
+/// invalidates in steps, so it may remove a response that has just arrived.
 const INVALIDATION_STEPS: Duration = Duration::from_millis(50);
 
 /// The statuses that are heuristically cacheable (RFC 9110 §15.1), except 206.
 const HEURISTIC_STATUSES: &[u16] = &[200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
 
-/// The share of the time since `Last-Modified` that is typical for a heuristic (§4.2.2).
+/// A heuristic lifetime is the time since `Last-Modified` divided by this number (§4.2.2).
 const HEURISTIC_DIVISOR: u32 = 10;
 
-/// The source of a response's lifetime.
+/// The source of a response's freshness lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdealLifetime {
     Explicit,
@@ -48,7 +48,7 @@ pub(super) struct IdealReply {
     /// The beginning of the exchange, from which the response's age is counted (§4.2.3).
     pub(super) start: FetchStart,
     pub(super) replied: Instant,
-    /// The beginning of the exchange for the first of the combined parts.
+    /// The beginning of the exchange that brought the first of the combined parts.
     pub(super) first_start: FetchStart,
     /// Whether the request had a cookie.
     pub(super) has_cookie: bool,
@@ -62,13 +62,13 @@ pub(super) struct IdealReply {
     pub(super) tag: Option<String>,
     /// Whether a response to HEAD shows that there is another version (§4.3.5).
     is_outdated: bool,
-    /// The fields that Vary names, with their values in the request.
+    /// The fields that Vary names, with the values that they have in the request.
     varied: Vec<(String, Option<String>)>,
-    /// The stored parts of the body: for each, the offset of its first byte and the offset after
-    /// its last.
+    /// The stored parts of the body. For each part: the offset of its first byte, and the offset
+    /// after its last byte.
     parts: Vec<(usize, usize)>,
     body_bytes: usize,
-    /// The times at which the response, and the earlier responses that it updates, arrived at the
+    /// The times at which the response and the earlier responses that it updates arrived at the
     /// server.
     arrivals: Vec<Arrival>,
     pub(super) is_soft_purged: bool,
@@ -87,13 +87,13 @@ pub(super) enum IdealUse {
 pub(super) struct PendingRemoval {
     event: u64,
     is_soft: bool,
-    /// The time at which the removal ended; empty while it is in progress.
+    /// The time at which the removal ended; not set while the removal is in progress.
     ended: Arrival,
 }
 
 impl PendingRemoval {
-    /// Whether the removal applies to a response, by the time at which it was sent. While the
-    /// removal is in progress, it applies to all responses.
+    /// Whether the removal may have removed a response, judging by the time at which the response
+    /// was sent. A removal in progress may remove any response.
     fn concerns(&self, reply: &IdealReply) -> bool {
         let is_later = |ended: Instant| reply.replied > ended + INVALIDATION_STEPS;
         reply.event < self.event || !self.ended.get().is_some_and(is_later)
@@ -104,7 +104,7 @@ impl PendingRemoval {
     }
 }
 
-/// A reuse of a stored response, without asking the origin, that the RFC permits at some moment.
+/// A stored response that the RFC permits to reuse at a certain moment, without asking the origin.
 #[derive(Clone, Debug)]
 pub(super) struct PermittedReuse {
     pub(super) reply: Box<IdealReply>,
@@ -112,10 +112,10 @@ pub(super) struct PermittedReuse {
     pub(super) fresh: Duration,
     /// The time for which the response has been stale.
     pub(super) stale: Duration,
-    /// Whether the response has arrived at this very moment, so that the server may not have stored
+    /// Whether the response has arrived only at this moment, so that the server may not have stored
     /// it yet.
     pub(super) is_new: bool,
-    /// Whether a later response has arrived, which does not answer the request.
+    /// Whether a later response that matches the request has arrived, but does not answer it.
     pub(super) is_replaced: bool,
 }
 
@@ -135,8 +135,8 @@ pub(super) enum Permission {
 }
 
 impl PermittedReuse {
-    /// Returns the permission, and the time for which it lasts; `None` if reuse is not permitted,
-    /// because the origin did not fail.
+    /// Returns the permission, and how much longer it lasts. Returns `None` if the response may be
+    /// reused only after a failure of the origin, and the origin did not fail.
     pub(super) fn permission(
         &self,
         has_failed: bool,
@@ -167,7 +167,7 @@ impl PermittedReuse {
     }
 }
 
-/// The cache, and the removals of a run.
+/// The stored responses of the cache, and the removals during a run.
 #[derive(Default)]
 pub(super) struct IdealCache {
     stored: RefCell<BTreeMap<usize, Vec<IdealReply>>>,
@@ -200,7 +200,7 @@ impl IdealCache {
         let url = url_of(request)?;
         let fields = ReplyFields(&answer.head);
         let status = fields.status();
-        // §4.4: a response without an error to an unsafe method invalidates.
+        // §4.4: a response to an unsafe method invalidates the URL, unless it is an error.
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
             return (status < 400).then(|| IdealUse::Invalidate(self.remove(url, false)));
         }
@@ -213,7 +213,8 @@ impl IdealCache {
         Some(IdealUse::Store(Box::new(reply)))
     }
 
-    /// Stores a response that is complete at `arrival`, or updates the responses that it confirms.
+    /// Stores a response that is complete at `arrival`, or updates the stored responses that it
+    /// confirms.
     pub(super) fn take(&self, method: &str, replied: Option<IdealUse>, arrival: Arrival) {
         match replied {
             None => {}
@@ -232,7 +233,8 @@ impl IdealCache {
                 let confirmed = |old: &&IdealReply| {
                     reply.tag.is_some() && old.tag == reply.tag && old.varied == reply.varied
                 };
-                // §3.4, §4.3.4, §4.3.5: the latest response with the same entity tag.
+                // §3.4, §4.3.4, §4.3.5: the latest stored response with the same entity tag is
+                // updated.
                 match stored.iter().rfind(confirmed) {
                     Some(old) if is_update || reply.status == 206 => {
                         reply.parts.extend(&old.parts);
@@ -254,14 +256,14 @@ impl IdealCache {
         }
     }
 
-    /// Returns the stored response with the number of its exchange.
+    /// Returns the stored response that the given exchange brought.
     pub(super) fn stored(&self, url: usize, exchange: u64) -> Option<IdealReply> {
         let stored = self.stored.borrow();
         stored.get(&url)?.iter().find(|reply| reply.event == exchange).cloned()
     }
 
-    /// Returns the reuse that §4 permits for a request at this moment. The request's own no-cache
-    /// is ignored, because a cache need not obey it.
+    /// Returns the reuse that §4 permits for a request at this moment. A no-cache in the request is
+    /// ignored, because a cache is not required to obey it.
     pub(super) fn permitted(&self, ask: &Ask) -> Option<PermittedReuse> {
         let now = Instant::now();
         let stored = self.stored.borrow();
@@ -276,7 +278,8 @@ impl IdealCache {
         let is_left = |reply: &&IdealReply| {
             !removals.iter().any(|removal| !removal.is_soft && removal.concerns(reply))
         };
-        // §4, §4.1: the most recent of the suitable responses; those with Vary go first.
+        // §4, §4.1: of the suitable responses, those with Vary take precedence, then the most
+        // recent one.
         let rank = |reply: &&IdealReply| (!reply.varied.is_empty(), reply.event);
         let mut reply = usable.filter(is_left).max_by_key(rank)?.clone();
         reply.is_soft_purged = removals.iter().any(|removal| removal.concerns(&reply));
@@ -291,8 +294,9 @@ impl IdealCache {
 }
 
 impl IdealReply {
-    /// Whether a request has the values of the fields by which the response varies (§4.1). A client
-    /// expresses one language in several equivalent ways.
+    /// Whether a request has the same values as the stored response in the fields that Vary names
+    /// (§4.1). The values are compared in normal form, because clients write the same language in
+    /// several ways.
     pub(super) fn matches(&self, ask: &Ask) -> bool {
         self.varied.iter().all(|(name, value)| match name.as_str() {
             "accept-language" => value.as_deref().unwrap_or_default() == ask.language,
@@ -301,7 +305,7 @@ impl IdealReply {
         })
     }
 
-    /// Whether the stored parts of the body are enough for the request.
+    /// Whether the stored parts of the body suffice to answer the request.
     fn covers(&self, ask: &Ask) -> bool {
         let ranges = match ask.is_head || self.status >= 400 {
             true => Vec::new(),
@@ -324,7 +328,7 @@ impl IdealReply {
         true
     }
 
-    /// Whether all of the response was at the server before this time.
+    /// Whether the server had received the whole response before this time.
     pub(super) fn has_arrived_before(&self, at: Instant) -> bool {
         let mut arrivals = self.arrivals.iter();
         arrivals.all(|arrival| arrival.get().is_some_and(|arrived| arrived < at))
@@ -380,8 +384,8 @@ impl ReplyFields<'_> {
         Some((IdealLifetime::Heuristic, since / HEURISTIC_DIVISOR))
     }
 
-    /// Returns the stored form of the response if a shared cache may store it and use it without
-    /// validation (§3, §3.5).
+    /// Returns the response in the form in which it is stored; `None` unless a shared cache may
+    /// store the response and use it without validation (§3, §3.5).
     fn storable(&self, request: &Request, body_bytes: usize) -> Option<IdealReply> {
         let forbids = ["no-store", "private", "no-cache"];
         if forbids.iter().any(|directive| self.has(directive)) {

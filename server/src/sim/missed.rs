@@ -1,6 +1,6 @@
-//! The list of requests that a stored response could have answered according to RFC 9111, but that
-//! went to the origin or failed. For each of them the server must give a reason that its
-//! documentation explains. Events of the run explain most of them.
+//! The list of missed reuses: requests that a stored response could have answered according to RFC
+//! 9111, but that went to the origin or failed. For each such request, the server must give a
+//! reason that its documentation explains. Events of the run explain most of the reasons.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use super::world::{ERROR_S, ROUNDING_MS, STALE_IF_UNREACHABLE_S, kind_of};
 /// The page that explains the words of Cache-Status.
 const DOCUMENTED: &str = include_str!("../../../docs/why-a-miss.md");
 
-/// The details that refer to another response, or to the fetch of another request. The word of a
-/// second detail may follow.
+/// The words for details that concern another response, or the fetch of another request. Such a
+/// word may be followed by the word of a second detail.
 const ABOUT_OTHERS: &[&str] =
     &["declined", "leader-failed", "not-followed", "not-reusable", "not-shared", "not-storable"];
 
-/// A row of the list.
+/// A row of the list: equal reasons for requests that were not answered by a stored response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MissedReuse {
-    /// The values of `fwd` and `detail` in Cache-Status, but without details that say why the new
-    /// response is not stored.
+    /// The values of `fwd` and `detail` in Cache-Status. A detail that only says why the new
+    /// response is not stored is left out.
     pub(super) reason: String,
     pub(super) permission: Permission,
-    /// The reason, found in the events of the run, why the stored response was not used.
+    /// The event of the run that explains why the stored response was not used.
     pub(super) cause: String,
 }
 
@@ -42,13 +42,13 @@ pub(super) type MissedCounts = BTreeMap<MissedReuse, u64>;
 pub(super) struct StoreLedger {
     /// Responses that were evicted.
     pub(super) evicted: u64,
-    /// Segments whose responses were removed.
+    /// Segments that were reused, so that their responses were removed.
     pub(super) reclaimed: u64,
     /// Responses for which there was no room, or that were too long.
     pub(super) refused: u64,
     /// Fetches that ended before their response was stored.
     pub(super) aborted: u64,
-    /// Requests that were not repeated at another origin, because many were.
+    /// Requests that were not sent to another origin, because the retry budget was used up.
     pub(super) retries_refused: u64,
 }
 
@@ -89,8 +89,8 @@ pub(super) fn note(run: &Run, ask: &Ask, asked: &SentRequest, response: &Respons
     *run.missed.borrow_mut().entry(row).or_default() += 1;
 }
 
-/// Records the outcome of an exchange with the origin: the word for the reason why the response was
-/// not stored, or an empty text.
+/// Records, for the exchange that brought a response, the word for the reason why the response was
+/// not stored. Records an empty text if it was stored.
 fn note_exchange(run: &Run, response: &Response, member: &str) {
     let exchange = response.field("x-exchange").and_then(|number| number.parse().ok());
     let (Some(exchange), false) = (exchange, member.contains("; collapsed")) else {
@@ -134,7 +134,8 @@ struct MissedRequest<'a> {
 }
 
 impl MissedRequest<'_> {
-    /// Returns the reason why the response was not used; `None` if no event explains it.
+    /// Returns the cause for which the stored response was not used; `None` if no event explains
+    /// it.
     fn cause(&self, reason: &str) -> Option<String> {
         let reply = &self.reuse.reply;
         if let Some((_, detail)) = reason.split_once("; ") {
@@ -156,7 +157,7 @@ impl MissedRequest<'_> {
         self.cause_of_lost(reply).map(str::to_owned)
     }
 
-    /// Returns the reason why a response was not used although it is stored.
+    /// Returns the cause for which a response was not used although it is still stored.
     fn cause_of_found(&self, reply: &IdealReply) -> Option<&'static str> {
         let MissedRequest { run, ask, reuse, permission, left } = *self;
         let age = Instant::now() - reply.start.at;
@@ -185,7 +186,7 @@ impl MissedRequest<'_> {
         ])
     }
 
-    /// Returns the reason why a response is not stored, or no longer stored.
+    /// Returns the cause for which a response was not stored, or is no longer stored.
     fn cause_of_lost(&self, reply: &IdealReply) -> Option<&'static str> {
         let MissedRequest { run, ask, .. } = *self;
         let (before, now) = (reply.first_start.ledger, run.ledger());
@@ -209,8 +210,8 @@ impl MissedRequest<'_> {
         ])
     }
 
-    /// Whether the response may no longer be used, or is no longer the one to use, when the request
-    /// has been answered.
+    /// Whether, by the time at which the request has been answered, the response may no longer be
+    /// used, or another response has to be used instead.
     fn has_changed(&self) -> bool {
         let state = |reuse: &PermittedReuse| (reuse.reply.event, reuse.reply.is_soft_purged);
         self.run.ideal.permitted(self.ask).as_ref().map(state) != Some(state(self.reuse))

@@ -1,9 +1,9 @@
 //! A whole server in virtual time: the code of real workers over connections in memory, with
-//! clients and origins whose behaviour follows from one seed.
+//! clients and origins whose behaviour follows from a single seed.
 //!
-//! One thread and one clock run everything. Virtual time passes only while all tasks wait, so that
-//! minutes take milliseconds, and a seed always plays the same run. A checker knows the history of
-//! each URL and the promises of a cache about it.
+//! One thread and one clock run everything. Virtual time passes only while all tasks wait, so
+//! minutes of virtual time take milliseconds, and a seed always plays the same run. A checker knows
+//! the history of each URL, and what a cache promises about it.
 //!
 //! | file | holds |
 //! |---|---|
@@ -17,37 +17,40 @@
 //! | `flaps.rs` | several origins, which fail now and then; the log of the requests that they get |
 //! | `client.rs`, `sending.rs` | clients; their requests |
 //! | `answers.rs` | the checks of each response |
-//! | `ranges.rs`, `hints.rs` | the checks of its parts, and of the hints before it |
+//! | `ranges.rs`, `hints.rs` | the checks of parts of a response, and of hints before a response |
 //! | `ideal.rs` | a cache with unlimited room, as RFC 9111 permits it |
 //! | `heads.rs` | responses to HEAD that contradict stored responses |
-//! | `missed.rs` | the listing of requests that it could have answered, and the server did not |
+//! | `missed.rs` | the requests that `ideal.rs` could have answered, but the server's cache did not |
 //! | `attack.rs` | hostile clients |
-//! | `poison.rs` | those that want a wrong response stored |
-//! | `beside.rs` | those that hold up other clients |
-//! | `attacked.rs` | the origin's responses to them |
+//! | `poison.rs` | hostile clients that try to have a wrong response stored |
+//! | `beside.rs` | hostile clients that delay other clients |
+//! | `attacked.rs` | the origin's responses to hostile clients |
 //! | `paths.rs` | the paths that some seed must take |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
 //! | `rng.rs` | pseudo-random numbers from a seed |
 //!
-//! A run fails at the first promise that is broken. The promises are:
+//! A run fails as soon as one of these promises is broken:
 //! - A response belongs to the requested URL and variant, and is whole unless it says otherwise. It
 //!   does not mix two versions. No byte follows the last response of a connection.
-//! - A version is served only while RFC 9111 allows it: while it is fresh, and until a purge or a
+//! - A version is served only while RFC 9111 permits it: while it is fresh, and until a purge or a
 //!   successful unsafe request for its URL is acknowledged.
-//! - Several ranges get parts that are right to the byte. A 103 has links that the origin sent
-//!   during the request, or those of a stored version that the request may know.
-//! - A stored response is not used as fresh after a HEAD has contradicted it.
-//! - If one of several origins works, a request with a method that may be repeated succeeds. An
-//!   origin gets a request at most twice, and all of them together get a POST once.
-//! - The origin gets each request body as its client sent it, and no byte of a body as a request.
+//! - A request for several ranges gets parts that are right to the byte. A 103 has links that the
+//!   origin sent during the request, or links of a stored version that the client is allowed to
+//!   see.
+//! - After a HEAD has contradicted a stored response, that response is not used as fresh.
+//! - If at least one of several origins works, a request with a method that may be repeated
+//!   succeeds. One origin gets a request at most twice, and all origins together get a POST only
+//!   once.
+//! - The origin gets each request body as its client sent it, and gets no byte of a body as a
+//!   request.
 //! - Every request ends within a limit of virtual time after its first byte, and so does every run.
 //!   A client that stops in the middle of a request loses its connection.
 //! - An error or a broken response has an excuse: the origin answered a request for its URL with a
 //!   fault, or refused a connection; the worker was restarted; or the client paused. Hostile
 //!   clients are no excuse.
-//! - Whenever they are sampled (every 50 ms), the parts of the store are within their shares and
-//!   add up to the budget. A send queue is within the limit of its connection at each flush.
-//! - At the end of a run, while all workers still run, there is no connection, no request to the
+//! - At each sample (every 50 ms), the parts of the store are within their shares, and they add up
+//!   to its budget. At each flush, a send queue is within the limit of its connection.
+//! - At the end of a run, while all workers still run, there is no connection, no exchange with the
 //!   origin and no task of a request, and no response is arriving or pinned. After the workers have
 //!   ended, the store is sound.
 //! - No task of a worker, the purger, the origin or a client panics.

@@ -30,8 +30,8 @@ enum OriginFault {
         is_reset: bool,
     },
     Error,
-    /// The response is a 404 with a `Last-Modified` long ago, so that a heuristic could keep it
-    /// fresh for long.
+    /// The response is a 404 without a lifetime, whose `Last-Modified` is so long ago that a
+    /// heuristic could keep the response fresh for a long time.
     Missing,
     /// The connection ends after this many bytes of the body.
     Short {
@@ -67,8 +67,8 @@ enum OriginFault {
     EarlyAnswer,
     /// The connection ends in the middle of the body of a POST.
     EarlyClose,
-    /// The end of the connection marks the end of the body; or a reset cuts the body after this
-    /// many bytes.
+    /// The end of the connection marks the end of the body. If `cut` is set, a reset cuts off the
+    /// body after this many bytes.
     Unframed {
         cut: Option<usize>,
     },
@@ -110,15 +110,17 @@ impl OriginFault {
         }
     }
 
-    /// Whether a request may fail because of the fault.
+    /// Whether the fault may make a request fail.
     fn is_harmful(self) -> bool {
         use OriginFault::{EarlyAnswer, Interim, None, Unframed};
-        // A reset after the response is harmful: it destroys the part that has not been read yet.
+        // A reset after the response is harmful too: it destroys the bytes that have not been read
+        // yet.
         !matches!(self, None | Interim | EarlyAnswer | Unframed { cut: Option::None })
     }
 }
 
-/// The time between the last bytes of a response that is cut off and the reset.
+/// How long the origin waits between the last bytes of a response that it cuts off and the reset,
+/// in milliseconds.
 const UNREAD_MS: u64 = 20;
 
 /// Accepts connections until the task is aborted.
@@ -129,15 +131,15 @@ pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
         let run = Rc::clone(&run);
         tokio::task::spawn_local(async move {
             let _watch = OriginTaskGuard(Rc::clone(&run));
-            // An error means that one side has closed the connection. A request that the server
-            // sends on it at this moment is lost.
+            // An error means that the server or the origin has closed the connection. If the server
+            // is just sending a request on it, the request is lost.
             let _ = connection(&run, end, origin).await;
             run.blame.note(Scope::Unsafe, run.now_ms());
         });
     }
 }
 
-/// Fails the run if the task of the origin that owns this guard panics.
+/// Fails the run if the origin's task that owns this guard panics.
 struct OriginTaskGuard(Rc<Run>);
 
 impl Drop for OriginTaskGuard {
@@ -160,7 +162,8 @@ impl<'a> InProgress<'a> {
         let url = url_of(request);
         run.arriving.borrow_mut().extend(url);
         let scope = match fault {
-            // Bytes that arrive after the next request was sent look like the response to it.
+            // If such bytes arrive after the next request was sent, the server takes them for the
+            // response to that request.
             OriginFault::Unasked | OriginFault::TooLong => Some(Scope::Origin),
             _ => url.filter(|_| fault.is_harmful()).map(Scope::Url),
         };
@@ -181,7 +184,8 @@ impl Drop for InProgress<'_> {
     }
 }
 
-/// Answers the requests of a connection to an origin, which is numbered if the site has several.
+/// Answers the requests on a connection to an origin. If the site has several origins, `origin` is
+/// the number of this one.
 async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<()> {
     let mut input = Vec::new();
     while let Some((request, size)) = receive(run, &end, &mut input, false).await? {
@@ -236,8 +240,8 @@ async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<
     Ok(())
 }
 
-/// Waits for the next request. Returns it as soon as its head has arrived, or with `is_whole` when
-/// all of it has arrived. Also returns the request's size if all of it has arrived.
+/// Waits for the next request, and returns it as soon as its head has arrived; with `is_whole`,
+/// only once all of it has arrived. If all of it has arrived, also returns its size.
 async fn receive(
     run: &Run,
     end: &WireEnd,
@@ -263,7 +267,7 @@ async fn receive(
     }
 }
 
-/// Checks that a whole request is byte for byte the one that a client sent.
+/// Checks that a whole request is, byte for byte, a request that some client sent.
 fn check_request(run: &Run, request: &Request) {
     if !request.faults.is_empty() {
         run.fail(format!("the origin got {:?}", request.faults));
@@ -326,7 +330,7 @@ async fn respond(
         let sizes = ["zz", "", "-1", "8000000000000000", "ffffffffffffffffff", "3 3"];
         let size = rng.pick(&sizes);
         end.write(format!("{size}\r\n").as_bytes()).await?;
-        // A server might accept 2^63 as a size, and pass on the bytes that follow.
+        // A faulty server might accept 2^63 as a chunk size, and pass on the bytes that follow.
         let is_size = size.starts_with('8');
         end.write(if is_size { &answer.body[2..5] } else { b"abc\r\n" }).await?;
         return Ok(false);
@@ -347,8 +351,9 @@ async fn respond(
     Ok(is_whole)
 }
 
-/// Sends the bytes that a fault puts in place of the response or before it. If they take its place,
-/// returns whether the connection can take another request.
+/// Sends the bytes that a fault puts in place of the response, or before the response. If they
+/// replace the response, returns whether the connection can take another request; otherwise returns
+/// `None`.
 async fn respond_instead(
     run: &Run,
     end: &WireEnd,
@@ -398,8 +403,8 @@ async fn respond_instead(
     Ok(None)
 }
 
-/// Sends a response whose body ends with the connection, or is cut off by a reset after `cut`
-/// bytes. Returns false: the connection cannot take another request.
+/// Sends a response whose body ends with the connection, or which a reset cuts off after `cut`
+/// bytes. Returns false, because the connection cannot take another request.
 async fn send_unframed(
     run: &Run,
     end: &WireEnd,
@@ -411,15 +416,15 @@ async fn send_unframed(
     end.write(&answer.body[..bytes]).await?;
     if cut.is_some() {
         run.paths.count(CUT_UNFRAMED);
-        // A reset destroys the bytes that have not been read yet.
+        // A reset destroys bytes that have not been read yet, so the server gets time to read them.
         sleep(Duration::from_millis(UNREAD_MS)).await;
         end.reset();
     }
     Ok(false)
 }
 
-/// Sends the body of a response; returns false if the body is cut off, so that the connection must
-/// end.
+/// Sends the body of a response. Returns false if the fault cuts off the body, so that the
+/// connection must end.
 async fn send_body(end: &WireEnd, answer: &OriginReply, fault: OriginFault) -> io::Result<bool> {
     let piece_bytes = match fault {
         OriginFault::Drip { .. } => answer.body.len() / 10 + 1,

@@ -1,4 +1,4 @@
-//! The paths through the server whose uses a run counts. Some seed must take each of them.
+//! The paths through the server that a run counts. Each path must be taken with some seed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ pub(super) const STORED_BESIDE_PURGES: &str = "stored beside purges of another s
 pub(super) const STORED_ERROR: &str = "stored errors";
 pub(super) const TOO_LONG_CHUNK: &str = "chunks refused by their size";
 
-/// The paths that clients and the origin of the simulation count. Counters of the server count the
-/// other paths.
+/// The paths that the clients and the origin of the simulation count. The server's own counters
+/// count the other paths.
 const COUNTED_BY_RUN: &[&str] = &[
     ANSWERED_BESIDE,
     ANSWERED_EARLY,

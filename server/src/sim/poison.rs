@@ -1,5 +1,5 @@
-//! Hostile clients that try to have a response of their own making stored, or taken for the
-//! response to another request.
+//! Hostile clients that try to have a response of their own making stored, or to have it taken for
+//! the response to another request.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::run::Run;
 use super::wire::WireEnd;
 use super::world::LANGUAGES;
 
-/// The time between the requests of two clients that try to have their page stored. They try
-/// several times, because the page is not always fetched.
+/// The time between the requests of two clients that try to have their page stored. Many clients
+/// try, because some of their requests do not lead to a fetch.
 const FIELD_PAUSE_MS: u64 = 40;
 
-/// Requests spellings of a path that hide its route.
+/// Requests a spelling of a path that disguises the path's route.
 pub(super) async fn paths(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let spelling = CLOSED_SPELLINGS[number as usize % CLOSED_SPELLINGS.len()];
     let head = format!("GET {spelling}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");

@@ -1,19 +1,19 @@
-//! The ranges of a body that a client asks for, and the parts of it in a response with status 206
-//! (RFC 9110 §14, §15.3.7).
+//! The ranges of a body that a client requests, and the parts of a response with status 206 (RFC
+//! 9110 §14, §15.3.7).
 
 use forebay_testkit::Response;
 
 /// The first and the last byte of a range.
 pub(super) type ByteRange = (usize, usize);
 
-/// The longest gap between two ranges that a server may send with them: about the size of the head
-/// of another part (§15.3.7.2).
+/// The largest gap between two ranges that a server may fill, in order to send both ranges as one
+/// part: about the size of the head of another part (§15.3.7.2).
 const GAP_BYTES_MAX: usize = 80;
 
-/// The boundary of the origin's own responses with several parts.
+/// The boundary with which the origin itself separates parts.
 const BOUNDARY: &str = "origin";
 
-/// Returns the field line that asks for ranges; empty without ranges.
+/// Returns the field line that requests these ranges; an empty text for no ranges.
 pub(super) fn range_line(ranges: &[ByteRange]) -> String {
     if ranges.is_empty() {
         return String::new();
@@ -22,8 +22,8 @@ pub(super) fn range_line(ranges: &[ByteRange]) -> String {
     format!("Range: bytes={}\r\n", ranges.join(","))
 }
 
-/// Parses the value of Range, and returns the ranges within a body of this length; none if the
-/// value has another form than those of the clients and of the cache.
+/// Parses the value of Range, and returns the ranges within a body of `length` bytes. Returns no
+/// ranges if the value has a form that neither the clients nor the cache send.
 pub(super) fn ranges_of(value: &str, length: usize) -> Vec<ByteRange> {
     let range = |range: &str| {
         let (first, last) = range.split_once('-')?;
@@ -35,13 +35,13 @@ pub(super) fn ranges_of(value: &str, length: usize) -> Vec<ByteRange> {
     satisfiable(&ranges.unwrap_or_default(), length)
 }
 
-/// Returns the ranges that begin within a body of this length, cut at its end.
+/// Returns the ranges that begin within a body of `length` bytes, cut at the end of the body.
 pub(super) fn satisfiable(ranges: &[ByteRange], length: usize) -> Vec<ByteRange> {
     let within = ranges.iter().filter(|(first, last)| *first < length && first <= last);
     within.map(|(first, last)| (*first, (*last).min(length - 1))).collect()
 }
 
-/// Returns the field line and the content of a response with these ranges of a body.
+/// Returns the field line and the content of a response that consists of these ranges of `body`.
 pub(super) fn partial_content(ranges: &[ByteRange], body: &[u8]) -> (String, Vec<u8>) {
     match ranges {
         [(first, last)] => {
@@ -66,7 +66,7 @@ fn multipart(ranges: &[ByteRange], body: &[u8]) -> (String, Vec<u8>) {
     (format!("Content-Type: multipart/byteranges; boundary={BOUNDARY}\r\n"), content)
 }
 
-/// A part of a body in a response.
+/// One part of a body, as it is in a response.
 struct Part<'a> {
     range: ByteRange,
     /// The length of the whole body.
@@ -75,11 +75,11 @@ struct Part<'a> {
     bytes: &'a [u8],
 }
 
-/// Checks that a response with status 206 has the requested ranges of this body, right to the byte.
-/// Returns whether it has several parts.
+/// Checks that a response with status 206 has exactly the bytes of the requested ranges of `body`.
+/// Returns whether the response has several parts.
 ///
 /// # Errors
-/// Why the response is wrong.
+/// Returns what is wrong with the response.
 pub(super) fn check_parts(
     ranges: &[ByteRange],
     response: &Response,
@@ -154,7 +154,7 @@ fn content_range(value: &str) -> Result<(ByteRange, usize), String> {
     parse().ok_or_else(|| format!("the range is {value}"))
 }
 
-/// Returns the parts of a multipart body, of which the last one may be cut if it is not whole.
+/// Returns the parts of a multipart body. If the body is not whole, its last part may be cut off.
 fn parts_of<'a>(body: &'a [u8], boundary: &str, is_whole: bool) -> Result<Vec<Part<'a>>, String> {
     let (mut parts, mut rest) = (Vec::new(), body);
     let cut = |parts, why: &str| match is_whole {

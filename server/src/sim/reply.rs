@@ -13,8 +13,8 @@ use super::world::{
 };
 use crate::clock;
 
-/// Fields that are not part of the cache's key. If a request has one of them, the origin begins its
-/// body with the field's value, as if it made links from it.
+/// Fields that are not part of the cache's key. If a request has one of them, the origin puts the
+/// field's value at the beginning of the body, as if it made links from the value.
 pub(super) const REFLECTED: &[&str] = &[
     "X-Forwarded-Host",
     "X_Forwarded_Host",
@@ -43,7 +43,8 @@ impl OriginReply {
         end.write(piece).await
     }
 
-    /// Adds the number of the exchange, by which the response of a client can be traced back to it.
+    /// Adds the number of the exchange, so that a response that a client gets can be traced back to
+    /// its exchange.
     pub(super) fn number(&mut self, exchange: u64) {
         let line_bytes = self.head.find("\r\n").map_or(0, |at| at + 2);
         self.head.insert_str(line_bytes, &format!("X-Exchange: {exchange}\r\n"));
@@ -58,15 +59,16 @@ impl OriginReply {
         self.is_chunked = false;
     }
 
-    /// Returns an error response without a lifetime, which a heuristic could keep fresh for long.
+    /// Returns an error response without a lifetime, which a heuristic could keep fresh for a long
+    /// time.
     pub(super) fn missing() -> OriginReply {
         let head = format!("HTTP/1.1 404 x\r\n{}", last_modified(100_000_000))
             + "Cache-Control: stale-if-error=0\r\nContent-Length: 0\r\n\r\n";
         OriginReply { head, body: Vec::new(), is_chunked: false }
     }
 
-    /// Returns the response to a request, with the current version of the URL; `None` if the
-    /// request is not one that a client or the cache could have sent.
+    /// Returns the response to a request, with the current version of the URL. Returns `None` if
+    /// neither a client nor the cache could have sent such a request.
     pub(super) fn to(run: &Run, request: &Request) -> Option<OriginReply> {
         let url = url_of(request)?;
         let kind = kind_of(url);
@@ -138,8 +140,8 @@ impl OriginReply {
     }
 }
 
-/// Returns the fields that forbid storing, or that set a lifetime and the limits of staleness. For
-/// some URLs they are targeted, beside a Cache-Control that contradicts them.
+/// Returns the fields that forbid storing, or that set a lifetime and limits on staleness. For some
+/// URLs these are targeted fields, and a Cache-Control beside them says the opposite.
 fn freshness(url: usize) -> String {
     let UrlKind { fresh_s, stale_s, is_heuristic, .. } = kind_of(url);
     if *is_heuristic {
@@ -159,14 +161,14 @@ fn freshness(url: usize) -> String {
     }
 }
 
-/// Returns a `Last-Modified` field of `ago_s` seconds ago.
+/// Returns a `Last-Modified` field with the time `ago_s` seconds ago.
 fn last_modified(ago_s: u64) -> String {
     let date = write_date(clock::unix_seconds() - ago_s);
     format!("Last-Modified: {}\r\n", String::from_utf8_lossy(&date))
 }
 
-/// Returns the number of the requested URL; `None` if a request whose response may be shared is not
-/// in its normal form.
+/// Returns the number of the requested URL; `None` if there is no such URL, or if the response may
+/// be shared and the request is not in its normal form.
 pub(super) fn url_of(request: &Request) -> Option<usize> {
     let (path, is_normal) = match request.target.split_once('?') {
         Some((path, _)) => (path, false),
@@ -176,7 +178,7 @@ pub(super) fn url_of(request: &Request) -> Option<usize> {
     (url < URL_COUNT && (is_normal || request.method == "POST")).then_some(url)
 }
 
-/// Whether a Cookie field has only one client's own cookie, which the settings keep.
+/// Whether a Cookie field has only the client's own cookie, which the settings keep.
 fn is_own(cookie: &str) -> bool {
     cookie.starts_with("client=") && !cookie.contains(';')
 }

@@ -1,7 +1,7 @@
 //! Pseudo-random numbers from a seed: SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom
 //! number generators, 2014).
 
-/// A generator of pseudo-random numbers. A copy continues with the same numbers.
+/// A generator of pseudo-random numbers. A copy of a generator produces the same further numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Rng(u64);
 

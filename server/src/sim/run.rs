@@ -27,10 +27,10 @@ use crate::secret::simulated::FixedNumbers;
 /// The time of day at which every run begins, in seconds since 1970.
 const UNIX_SECONDS: u64 = 1_800_000_000;
 
-/// Time after the last act and the last client within which the server must come to rest.
+/// The time within which the server must come to rest, after the last act and the last client.
 const REST_MS: u64 = 20_000;
 
-/// The longest time of a request, from its first byte to the last byte of its response, if the
+/// The longest time from the first byte of a request to the last byte of its response, if the
 /// client reads without pauses.
 pub(super) const REQUEST_MS_MAX: u64 = 40_000;
 
@@ -45,13 +45,13 @@ pub(super) struct Outcome {
     /// A hash of all events and bytes that the run traced, with their times.
     pub(super) trace: u64,
     pub(super) answered: u64,
-    /// The number of responses with an error of the server or of the origin, and of connections
+    /// The number of error responses of the server or of the origin, plus the number of connections
     /// without a response.
     pub(super) failed: u64,
     pub(super) paths: PathCounts,
     /// The number of GET and HEAD requests.
     pub(super) requested: u64,
-    /// The requests among them that a stored response could have answered.
+    /// Those of these requests that a stored response could have answered.
     pub(super) missed: MissedCounts,
 }
 
@@ -65,23 +65,24 @@ pub(super) struct Run {
     answered: Cell<u64>,
     failed: Cell<u64>,
     pub(super) blame: BlameLog,
-    /// The URL of each response that the origin is sending.
+    /// The URLs of the responses that the origin is sending.
     pub(super) arriving: RefCell<Vec<usize>>,
     pub(super) paths: RunPaths,
     pub(super) attacked: AttackedLog,
     pub(super) receipts: ReceiptLog,
-    /// The URL and the time of each interim response of the origin with a link.
+    /// The interim responses with a link that the origin has sent: for each, its URL and its time.
     pub(super) origin_hints: RefCell<Vec<(usize, u64)>>,
     /// Reads the value that [`Run::pressure`] returns.
     pub(super) read_pressure: OnceCell<Box<dyn Fn() -> u64>>,
     /// Reads the value that [`Run::ledger`] returns.
     pub(super) read_ledger: OnceCell<Box<dyn Fn() -> StoreLedger>>,
     pub(super) ideal: IdealCache,
-    /// The number of GET and HEAD requests of well-behaved clients that got a response; then those
-    /// among them that a stored response could have answered.
+    /// The number of GET and HEAD requests of well-behaved clients that got a response; and, by
+    /// reason, those of them that a stored response could have answered.
     pub(super) requested: Cell<u64>,
     pub(super) missed: RefCell<MissedCounts>,
-    /// For each exchange whose response reached a client: why it was not stored, or an empty text.
+    /// For each exchange whose response reached a client, the reason why the response was not
+    /// stored; an empty text if it was stored.
     pub(super) exchanges: RefCell<BTreeMap<u64, String>>,
     origin_requests: Cell<u64>,
     pub(super) queues: Vec<PendingConnections>,
@@ -100,13 +101,13 @@ impl Run {
         };
         let failed =
             FailedRequest { url, worker: usize::MAX, is_unsafe: false, has_begun: false, began_ms };
-        // Attacks take connections to the origin from others, but only for a while.
+        // Attacks take connections to the origin away from other clients, but only for a while.
         self.blame.excuses(&failed)
             || self.ledger().retries_refused > 0
             || self.scenario.acts.iter().any(is_attacked)
     }
 
-    /// Whether faults may have made the server take the origin for down that never is.
+    /// Whether faults may have made the server consider an origin down that never is.
     pub(super) fn has_ejections(&self) -> bool {
         self.scenario.origins.count() > 1 && self.scenario.origin_fault_percent > 0
     }
@@ -117,8 +118,8 @@ impl Run {
         self.failure.borrow_mut().get_or_insert_with(|| format!("at {at_ms} ms: {why}"));
     }
 
-    /// Records requests that got an error or an incomplete response. The run fails unless a
-    /// disturbance excuses one of `failed`.
+    /// Records a failure: a request that got an error or no whole response. `failed` lists the
+    /// requests that may be to blame. The run fails unless a disturbance excuses one of them.
     pub(super) fn blame(&self, failed: impl IntoIterator<Item = FailedRequest>, why: &str) {
         self.failed.update(|count| count + 1);
         let failed: Vec<FailedRequest> = failed.into_iter().collect();
@@ -128,7 +129,7 @@ impl Run {
         }
     }
 
-    /// Returns how often the server has taken memory or a connection to the origin from a client.
+    /// Returns how often the server has taken memory or an origin connection away from a client.
     pub(super) fn pressure(&self) -> u64 {
         self.read_pressure.get().map_or(0, |read| read())
     }
@@ -138,18 +139,19 @@ impl Run {
         self.read_ledger.get().map_or(StoreLedger::default(), |read| read())
     }
 
-    /// Returns the facts at the beginning of an exchange with the origin that starts now.
+    /// Returns the time and the counts at the beginning of an exchange with the origin that starts
+    /// now.
     pub(super) fn fetch_start(&self) -> FetchStart {
         FetchStart { at: Instant::now(), ledger: self.ledger() }
     }
 
-    /// Returns the instant of the time `ms` of the run, in milliseconds since its start.
+    /// Returns the instant that lies `ms` milliseconds after the start of the run.
     pub(super) fn at(&self, ms: u64) -> Instant {
         self.began + Duration::from_millis(ms)
     }
 
-    /// Records that a purge or an unsafe request was acknowledged: from now on, each URL is served
-    /// only in the given version or a later one.
+    /// Records that a purge or an unsafe request was acknowledged: from now on, each URL may be
+    /// served only in the given version or a later one.
     pub(super) fn promise_all(
         &self,
         versions: impl IntoIterator<Item = (usize, usize)>,
@@ -164,7 +166,7 @@ impl Run {
         }
     }
 
-    /// Adds an event and its time to the hash, which must be the same in every run of the seed.
+    /// Adds an event and its time to the hash, which must be the same whenever the seed is played.
     pub(super) fn trace(&self, what: &str, bytes: &[u8]) {
         let mix =
             |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
@@ -193,8 +195,8 @@ impl Run {
         self.queues[worker].connect(from, Rng::of(&[self.scenario.seed, 1, number]))
     }
 
-    /// Returns the generator for the origin's next response, and the percentage of responses that
-    /// have a fault.
+    /// Returns the random numbers for the origin's next response, and the percentage of responses
+    /// that have a fault.
     pub(super) fn origin_request(&self) -> (Rng, u64) {
         let number = self.origin_requests.get();
         self.origin_requests.set(number + 1);

@@ -1,4 +1,4 @@
-//! The acts of a run, made from a seed, and the shortening of a failing list of acts.
+//! The acts of a run, which follow from a seed, and the shortening of a list of acts that fails.
 
 use super::attack::Attack;
 use super::flaps::OriginSet;
@@ -28,8 +28,8 @@ pub(super) struct Scenario {
 #[derive(Clone, Debug)]
 pub(super) struct Act {
     pub(super) at_ms: u64,
-    /// The index that the act had before shortening. The address of its client and the random
-    /// numbers of its connection derive from it.
+    /// The index of the act before the list was shortened. The address of the act's client and the
+    /// random numbers of its connection derive from this index.
     pub(super) number: u64,
     pub(super) kind: ActKind,
 }
@@ -64,7 +64,7 @@ pub(super) struct Ask {
     pub(super) url: usize,
     pub(super) is_head: bool,
     pub(super) language: &'static str,
-    /// A field by which only some versions vary.
+    /// The value of a request field by which only some versions vary.
     pub(super) theme: &'static str,
     pub(super) spelling: Spelling,
     /// Whether the request has `If-None-Match`, with the entity tag of the current version.
@@ -72,7 +72,7 @@ pub(super) struct Ask {
     /// The requested ranges; empty for the whole response.
     pub(super) ranges: Vec<ByteRange>,
     pub(super) no_cache: bool,
-    /// Whether the request is that of a browser for a page, which takes early hints.
+    /// Whether the request is a browser's request for a page. Such a request may get early hints.
     pub(super) is_navigation: bool,
     /// Whether the request has the client's own cookie.
     pub(super) has_cookie: bool,
@@ -92,7 +92,7 @@ pub(super) struct PostBody {
     pub(super) break_off: BreakOff,
 }
 
-/// How a client ends a body early, after the given number of bytes.
+/// Whether a client ends a body early, and how: after the given number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakOff {
     Never,
@@ -124,7 +124,7 @@ impl Scenario {
         let worker_count = rng.pick(&[1, 2, 2, 3]);
         let act_count = rng.between(20, 120);
         let span_ms = rng.pick(&[200, 5_000, 40_000]);
-        // Most requests are for two URLs, so that requests for one URL overlap.
+        // Most requests are for one of two URLs, so that requests for the same URL overlap.
         let hot = [rng.below(URL_COUNT as u64) as usize, rng.below(URL_COUNT as u64) as usize];
         let crawl_count = rng.pick(&[0, 0, 0, 0, 2, 5]);
         let acts = (0..act_count + crawl_count).map(|number| {
@@ -148,7 +148,7 @@ impl Scenario {
         let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };
         let origins = OriginSet::of(&mut rng);
         if origins.count() > 1 && rng.percent(60) {
-            // Without other faults, no origin that fails excuses an error.
+            // There are no other faults, so the failure of an origin does not excuse an error.
             origin_fault_percent = 0;
         }
         Scenario {
@@ -164,8 +164,8 @@ impl Scenario {
         }
     }
 
-    /// Returns a scenario with fewer acts that still fails. Leaves out ever smaller parts of the
-    /// acts; `fails` plays a scenario and returns whether it fails.
+    /// Returns a scenario with fewer acts that still fails. Leaves out parts of the list of acts,
+    /// smaller and smaller ones. `fails` plays a scenario, and returns whether it fails.
     pub(super) fn shortened(&self, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
         let mut short = self.clone();
         let mut part = short.acts.len().div_ceil(2);
@@ -269,7 +269,7 @@ impl Ask {
         Ask { post: Some(body), spelling: rng.pick(SPELLINGS), ..Ask::plain(url, "") }
     }
 
-    /// Returns no range, one range or several, which are long or short, and may overlap.
+    /// Returns no range, one range or several ranges. They may be long or short, and may overlap.
     fn some_ranges(rng: &mut Rng) -> Vec<ByteRange> {
         if !rng.percent(14) {
             return Vec::new();
@@ -291,7 +291,7 @@ impl Ask {
         }
     }
 
-    /// Whether no further request can follow on the connection.
+    /// Whether no further request may follow on the connection.
     pub(super) fn ends_connection(&self) -> bool {
         self.is_http_10 || self.break_off() != BreakOff::Never
     }

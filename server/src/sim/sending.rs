@@ -1,4 +1,4 @@
-//! The requests of a client, as it sends them.
+//! Sends the requests of a client.
 
 use std::cell::RefCell;
 use std::time::Duration;

@@ -41,7 +41,7 @@ use crate::worker::{Worker, WorkerParts};
 struct SimWorker {
     worker: Rc<Worker>,
     commands: mpsc::UnboundedSender<WorkerCommand>,
-    /// The task that contains all tasks of the worker.
+    /// The task in which all tasks of the worker run.
     task: JoinHandle<()>,
 }
 
@@ -151,7 +151,8 @@ impl SimServer {
         SimWorker { worker, commands, task }
     }
 
-    /// Returns how often each path was taken, for the paths that the server's counters count.
+    /// Returns how often each path was taken, but only for the paths that the server's counters
+    /// count.
     pub(super) fn paths(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let sum = |counter: Counter| self.counters.sum(counter.index());
         let stats = self.store.stats();
@@ -203,7 +204,7 @@ impl SimServer {
         self.workers.insert(index, worker);
     }
 
-    /// Changes all resources at the origin, then purges all of them in the way an operator does.
+    /// Changes all resources at the origin, then purges all of them as an operator would.
     pub(super) fn purge_all(&self, run: &Rc<Run>, is_soft: bool) -> JoinHandle<()> {
         let (run, purger) = (Rc::clone(run), self.purger.clone());
         let urls = 0..URL_COUNT;
@@ -229,8 +230,8 @@ impl SimServer {
         })
     }
 
-    /// Checks that the server is at rest, then ends it. The checks come before the workers end,
-    /// because a worker that ends frees everything that it still holds.
+    /// Checks that the server is at rest, then ends the server. The checks come before the workers
+    /// end, because a worker that ends frees everything that it still holds.
     pub(super) async fn end(mut self, run: &Run) {
         if self.counters.sum(Counter::Panics.index()) > 0 {
             run.fail("a task panicked".into());
@@ -282,8 +283,8 @@ fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> Store
     })
 }
 
-/// Returns the configuration of the site of a host, with the lines of its origins. All origin
-/// addresses lead to the same origin, but the server does not know that.
+/// Returns the configuration of a site for `host`; `origin` is the lines that name its origins. All
+/// of these addresses lead to the same simulated origin, but the server does not know that.
 fn site(host: &str, origin: impl Display) -> String {
     format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\n{origin}")
 }

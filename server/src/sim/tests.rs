@@ -1,4 +1,4 @@
-//! Many seeds keep all promises, and two runs of the same seed are equal.
+//! Plays many seeds, which must keep all promises. Two runs of the same seed must be equal.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -14,7 +14,7 @@ use super::paths::{PathCounts, SEVERAL_PARTS};
 use super::run::{Outcome, play};
 use super::scenario::{Act, ActKind, Ask, Reading, Scenario};
 
-/// Number of seeds that a test plays if `FOREBAY_SEEDS` is not set. `scripts/simulate` sets it.
+/// The number of seeds that a test plays if `FOREBAY_SEEDS` is not set. `scripts/simulate` sets it.
 const SEED_COUNT: u64 = 30;
 
 /// A number of seeds that is large enough for each path to be taken at least once.
@@ -62,7 +62,8 @@ fn watch_for_hangs() -> Sender<u64> {
     sender
 }
 
-/// Plays a seed. If it fails, prints a shortened list of acts and the command that repeats the run.
+/// Plays a seed. If the run fails, prints a shortened list of acts, and the command that repeats
+/// the run.
 fn play_seed(seed: u64, began: impl Fn(u64)) -> Outcome {
     let scenario = Scenario::of(seed);
     let play = |scenario: &Scenario| {
@@ -87,7 +88,7 @@ fn play_seed(seed: u64, began: impl Fn(u64)) -> Outcome {
     );
 }
 
-/// The sums of many runs.
+/// The sums over many runs.
 #[derive(Default)]
 struct Totals {
     answered: u64,
@@ -97,7 +98,8 @@ struct Totals {
     missed: BTreeMap<MissedReuse, MissedTotal>,
 }
 
-/// The number of requests in a row of the list, and the first seed that has such a request.
+/// The number of requests in a row of the list of missed reuses, and the first seed that has such a
+/// request.
 #[derive(Clone, Copy)]
 struct MissedTotal {
     count: u64,
@@ -142,8 +144,8 @@ impl Totals {
     }
 }
 
-/// The seeds that are still to be played. If it is dropped during a panic, no further seeds are
-/// played.
+/// The seeds that have not been played yet. If a queue is dropped during a panic, no further seeds
+/// are played.
 struct SeedQueue<'a> {
     next: &'a AtomicU64,
     end: u64,
@@ -170,7 +172,7 @@ fn play_seeds(seeds: Range<u64>, is_watched: bool) -> Totals {
     let next = AtomicU64::new(seeds.start);
     let play_some = || {
         let watch = is_watched.then(watch_for_hangs);
-        // The thread is watched until it ends.
+        // Each thread is watched until it ends.
         let began = |seed| _ = watch.as_ref().map(|watch| watch.send(seed));
         let mut totals = Totals::default();
         for seed in (SeedQueue { next: &next, end: seeds.end }) {
@@ -247,6 +249,7 @@ fn two_runs_of_a_seed_are_equal_to_the_byte() {
             *taken.entry(path).or_default() += count;
         }
     }
-    // The boundary of several parts is random.
+    // The server chooses random boundaries for several parts, so such a response must be among
+    // those that are compared.
     assert!(taken[SEVERAL_PARTS] > 0, "no seed has several parts");
 }

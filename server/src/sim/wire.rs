@@ -19,14 +19,15 @@ use super::rng::Rng;
 use super::run::Run;
 use crate::transport::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
-/// The origin's address. For most URLs the server knows only this address.
+/// The address of the origin. For most URLs the server knows no other address.
 pub(super) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 80);
 
-/// The port from which the server connects to an origin that is the only one of its site. To the
-/// other origins it connects from the ports after it, in their order.
+/// The port from which the server connects to an origin that is the only origin of its site. To the
+/// origins of a site with several origins, it connects from the ports after this one, in the order
+/// of the origins.
 pub(super) const FIRST_PORT: u16 = 1024;
 
-/// One direction of a connection: the bytes that are in transit.
+/// One direction of a connection, with the bytes that are in transit.
 #[derive(Debug, Default)]
 struct Pipe {
     bytes: VecDeque<u8>,
@@ -38,8 +39,8 @@ struct Pipe {
     writer: Option<Waker>,
     /// The number of bytes that were read.
     read_bytes: u64,
-    /// The reads whose times are recorded: for each, the number of bytes up to it, and its time
-    /// once it has happened.
+    /// The reads whose times are recorded. Each entry has the number of bytes that must have been
+    /// read, and receives the time at which this is so.
     awaited: Vec<(u64, Arrival)>,
 }
 
@@ -63,12 +64,12 @@ impl Pipe {
 /// A connection in memory, with both directions.
 #[derive(Debug)]
 struct Wire {
-    /// The two directions. The index is the side that writes.
+    /// The two directions. The index is the number of the side that writes.
     pipes: [Pipe; 2],
     is_reset: bool,
     room_bytes: usize,
-    /// The number of reads and writes that still move at most `step_bytes_max` bytes. It is
-    /// limited, because a long body in tiny steps would dominate the duration of the run.
+    /// The number of further reads and writes that move at most `step_bytes_max` bytes. It is
+    /// limited, because a long body in tiny steps would make the run take too long.
     small_steps: u32,
     step_bytes_max: u64,
     rng: Rng,
@@ -103,7 +104,7 @@ pub(super) struct WireEnd {
     resets: bool,
 }
 
-/// Creates a connection, and returns its two ends. Its buffer size and its steps derive from `rng`.
+/// Creates a connection, and returns its two ends. The buffer size and the steps derive from `rng`.
 pub(super) fn connection(mut rng: Rng) -> (WireEnd, WireEnd) {
     let room_bytes = rng.pick(&[3_000, 20_000, 64_000, 300_000]);
     let step_bytes_max = rng.pick(&[7, 900, 20_000]);
@@ -176,8 +177,8 @@ impl WireEnd {
         Poll::Ready(Ok(written))
     }
 
-    /// Returns a cell that receives the time at which the other side has read all bytes that were
-    /// written.
+    /// Returns a cell that receives the time at which the other side has read all bytes that have
+    /// been written so far.
     pub(super) fn arrival(&self) -> Arrival {
         let pipe = &mut self.wire.borrow_mut().pipes[self.side];
         let arrival = Arrival::default();
@@ -211,7 +212,7 @@ impl WireEnd {
                 match self.poll_read(cx, &mut space) {
                     Poll::Ready(Ok(0)) => return Poll::Ready(Ok(())),
                     Poll::Ready(Ok(count)) => all.extend_from_slice(&space[..count]),
-                    // Bytes that were read are returned before an error is reported.
+                    // If bytes were read before an error, they are returned first.
                     _ if !all.is_empty() => return Poll::Ready(Ok(())),
                     other => return other.map_ok(|_| ()),
                 }
@@ -238,7 +239,7 @@ impl WireEnd {
 impl Drop for WireEnd {
     fn drop(&mut self) {
         let mut wire = self.wire.borrow_mut();
-        // As in TCP, closing an end that has unread bytes resets the connection.
+        // As in TCP, closing an end that has not read all bytes resets the connection.
         if self.resets || !wire.pipes[1 - self.side].bytes.is_empty() {
             wire.reset();
         }
@@ -291,21 +292,22 @@ impl Transport for SimTransport {
     }
 }
 
-/// Connections that are not accepted yet, and the waker of the accepting task.
+/// Connections that have not been accepted yet, and the waker of the task that accepts them.
 #[derive(Debug, Default)]
 struct Backlog {
     waiting: VecDeque<(WireEnd, SocketAddr)>,
     waker: Option<Waker>,
-    /// The time until which no descriptor is free for a further connection.
+    /// The time until which the worker has no free descriptor for a further connection.
     exhausted_until: Option<Instant>,
 }
 
-/// A queue of connections to accept, which outlives the worker that accepts from it.
+/// A queue of connections that have not been accepted yet. It outlives the worker that accepts from
+/// it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingConnections(Rc<RefCell<Backlog>>);
 
 impl PendingConnections {
-    /// Opens a connection, and returns the end of the side that opens it.
+    /// Opens a connection from the address `from`, and returns the end of the opening side.
     pub(super) fn connect(&self, from: SocketAddr, rng: Rng) -> WireEnd {
         let (own, other) = connection(rng);
         let mut backlog = self.0.borrow_mut();
@@ -314,7 +316,7 @@ impl PendingConnections {
         own
     }
 
-    /// Leaves no free descriptor for a further connection for some time.
+    /// For `ms` milliseconds, leaves the worker no free descriptor for a further connection.
     pub(super) fn exhaust(&self, ms: u64) {
         let until = Instant::now() + Duration::from_millis(ms);
         self.0.borrow_mut().exhausted_until = Some(until);
@@ -324,7 +326,7 @@ impl PendingConnections {
         self.0.borrow().exhausted_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Takes the next connection, or wakes the task when there is one.
+    /// Takes the next connection; if there is none, wakes the task when one arrives.
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<(WireEnd, SocketAddr)> {
         let mut backlog = self.0.borrow_mut();
         match backlog.waiting.pop_front() {
@@ -350,7 +352,7 @@ fn transport((end, peer): (WireEnd, SocketAddr)) -> Box<dyn Transport> {
 
 impl Listener for SimListener {
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>> {
-        // As in Linux, the error does not depend on whether a connection waits.
+        // As in Linux, the error occurs even if no connection waits.
         if self.0.is_exhausted() {
             return Poll::Ready(Err(Errno::MFILE.into()));
         }
@@ -363,7 +365,7 @@ impl Listener for SimListener {
     }
 }
 
-/// An end of a connection, as a stream for the HTTP client.
+/// One end of a connection, as a stream for the HTTP client.
 struct OriginStream(WireEnd);
 
 impl AsyncRead for OriginStream {
@@ -400,7 +402,7 @@ impl AsyncWrite for OriginStream {
 /// Opens connections to the origin.
 pub(super) struct SimConnector {
     pub(super) origin: PendingConnections,
-    /// The generator from which each connection gets its own.
+    /// The generator from which the generators of the connections derive.
     pub(super) rng: RefCell<Rng>,
     pub(super) run: Rc<Run>,
 }
@@ -420,7 +422,7 @@ impl Connector for SimConnector {
         Box::pin(async move {
             tokio::task::yield_now().await;
             if is_refused {
-                // If the site has several origins, another one answers.
+                // If the site has several origins, another origin answers, so this is no excuse.
                 if index.is_none() {
                     run.blame.note(Scope::Origin, run.now_ms());
                 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::scenario::Ask;
 
-/// Tolerance of times: they may be rounded to seconds both when they are recorded and when they are
-/// used.
+/// The tolerance of times. Times may be rounded to seconds both when they are recorded and when
+/// they are used.
 pub(super) const ROUNDING_MS: u64 = 2_000;
 
 /// The properties of a URL, which do not change during a run.
@@ -18,15 +18,15 @@ pub(super) struct UrlKind {
     pub(super) is_chunked: bool,
     /// The approximate length of bodies.
     pub(super) body_bytes: usize,
-    /// The times in seconds for which a response may be used stale: while it is validated, and when
-    /// the origin fails.
+    /// The times in seconds for which a response may be used stale: the first while it is
+    /// validated, the second when the origin fails.
     pub(super) stale_s: Option<(u64, u64)>,
-    /// Whether the origin sets the cookie of a request again, as with a session.
+    /// Whether the origin sends the cookie of a request back in Set-Cookie, as with a session.
     pub(super) sets_cookie: bool,
-    /// Whether the origin gives no lifetime, but a `Last-Modified` from which the lifetime follows
+    /// Whether the origin sends no lifetime, but a `Last-Modified` from which the lifetime follows
     /// by [`HEURISTIC_PERCENT`], and a different page for each cookie.
     pub(super) is_heuristic: bool,
-    /// Whether another version varies by another field: see [`varies_by`].
+    /// Whether different versions vary by different fields: see [`varies_by`].
     pub(super) vary_changes: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum VariesBy {
 }
 
 impl VariesBy {
-    /// The line with Vary.
+    /// Returns the field line with Vary; an empty text for no Vary.
     pub(super) fn line(self) -> &'static str {
         match self {
             VariesBy::Nothing => "",
@@ -48,7 +48,7 @@ impl VariesBy {
         }
     }
 
-    /// Returns the variant for the language and the theme of a request.
+    /// Returns the variant that a request for this language and theme selects.
     pub(super) fn variant(self, language: &'static str, theme: &'static str) -> &'static str {
         match self {
             VariesBy::Nothing => "",
@@ -72,11 +72,11 @@ pub(super) fn varies_by(url: usize, version: usize) -> VariesBy {
 /// the response does not set another time.
 pub(super) const STALE_IF_UNREACHABLE_S: u64 = 8;
 
-/// The longest lifetime in seconds that the heuristic gives to an error.
+/// The longest lifetime in seconds that an error response gets by the heuristic.
 pub(super) const ERROR_S: u64 = 4;
 
-/// The percentage of the time since `Last-Modified` for which a response without a lifetime is
-/// fresh.
+/// The freshness lifetime of a response without an explicit lifetime, as a percentage of the time
+/// since its `Last-Modified`.
 pub(super) const HEURISTIC_PERCENT: u64 = 10;
 
 /// Number of URLs of the site: `/u0`, `/u1` and so on. Together, their responses do not fit into a
@@ -142,8 +142,8 @@ impl UrlKind {
         UrlKind { vary_changes: true, ..self }
     }
 
-    /// Returns the time in milliseconds for which a response may be used stale, if the `detail` of
-    /// Cache-Status names the permission to do so; `None` for other details.
+    /// Returns the time in milliseconds for which a response may be used stale, if `detail` (of
+    /// Cache-Status) names a permission to use it stale; `None` for other details.
     fn stale_ms(&self, detail: &str) -> Option<u64> {
         let seconds = match detail {
             "stale-while-revalidate" => self.stale_s.map_or(0, |(revalidate_s, _)| revalidate_s),
@@ -170,20 +170,20 @@ pub(super) struct ResponseUse<'a> {
     pub(super) detail: &'a str,
 }
 
-/// Returns the tag of a URL, which it shares with other URLs.
+/// Returns the tag of a URL. Other URLs have the same tag.
 pub(super) fn tag_of(url: usize) -> String {
     format!("tag{}", url % 3)
 }
 
-/// Languages that a client may request; the empty text stands for a request without a language.
+/// Languages that a client may request. The empty text stands for a request without a language.
 pub(super) const LANGUAGES: &[&str] = &["de", "en", "fr", ""];
 
-/// Themes that a client may request, in a field that only some versions vary by; the empty text
+/// Themes that a client may request, in a field by which only some versions vary. The empty text
 /// stands for a request without a theme.
 pub(super) const THEMES: &[&str] = &["dark", "light", ""];
 
-/// Equivalent forms of a request, all of which have the same normal form: the query, a language
-/// range for the wanted language, and a cookie.
+/// Equivalent forms of a request, which all have the same normal form. They differ in the query, in
+/// the language ranges around the wanted language, and in a cookie that is not kept.
 pub(super) const SPELLINGS: &[Spelling] = &[
     Spelling { query: "", ranges: ("", ""), cookie: "" },
     Spelling { query: "", ranges: ("", ""), cookie: "" },
@@ -196,7 +196,7 @@ pub(super) const SPELLINGS: &[Spelling] = &[
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spelling {
     pub(super) query: &'static str,
-    /// The texts before and after the language.
+    /// The texts before and after the wanted language in Accept-Language.
     pub(super) ranges: (&'static str, &'static str),
     pub(super) cookie: &'static str,
 }
@@ -222,7 +222,7 @@ impl Spelling {
 pub(super) struct Content {
     pub(super) url: usize,
     pub(super) version: usize,
-    /// The language or the theme, if the version varies by it.
+    /// The language or the theme, if the version varies by one of them.
     pub(super) variant: &'static str,
 }
 
@@ -251,7 +251,8 @@ impl Content {
         format!("\"u{}-v{}-{}\"", self.url, self.version, self.variant)
     }
 
-    /// Returns the value of Link: a style that a browser loads early, and a page that it does not.
+    /// Returns the value of Link, with two links: a style that a browser loads early, and a page
+    /// that it does not load early.
     pub(super) fn links(&self) -> String {
         format!("{}, </next>; rel=next", self.hint())
     }
@@ -276,27 +277,27 @@ pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
     body
 }
 
-/// A promise: requests that begin after the event get at least this version. Events are numbered,
-/// because many of them happen within one millisecond.
+/// A promise: requests that begin after the event get at least this version. The event is a number
+/// and not a time, because many events happen within one millisecond.
 #[derive(Clone, Copy, Debug)]
 struct VersionFloor {
     event: u64,
     version: usize,
-    /// Whether the promise comes from a soft purge: an older version is then stale, and may be used
-    /// as such.
+    /// Whether the promise comes from a soft purge. If so, older versions may still be used, but
+    /// only as stale responses.
     is_soft: bool,
 }
 
 /// The versions of all URLs, and the promises about them.
 #[derive(Debug, Default)]
 pub(super) struct SiteHistory {
-    /// For each URL, the times at which its versions from 1 on began, in ascending order. Version 0
-    /// exists from the start.
+    /// For each URL, the times at which its versions began, in ascending order. The first entry
+    /// belongs to version 1, because version 0 exists from the start.
     began_ms: BTreeMap<usize, Vec<u64>>,
     /// For each URL, promises about its versions.
     floors: BTreeMap<usize, Vec<VersionFloor>>,
     event_count: u64,
-    /// The sum of all clock steps. The server's idea of freshness may be wrong by this time.
+    /// The sum of all clock steps. The server's judgement of freshness may be wrong by this time.
     pub(super) stepped_ms: u64,
 }
 
@@ -305,7 +306,7 @@ impl SiteHistory {
         self.began_ms.get(&url).map_or(0, Vec::len)
     }
 
-    /// Gives the origin a new version of the URL, and returns the version.
+    /// Gives the URL a new version at the origin, and returns the number of the version.
     pub(super) fn change(&mut self, url: usize, now_ms: u64) -> usize {
         self.began_ms.entry(url).or_default().push(now_ms);
         self.version(url)
@@ -317,17 +318,17 @@ impl SiteHistory {
         self.event_count
     }
 
-    /// Promises that requests that begin from now on get this version or a later one; after a soft
-    /// purge, they may also get an older one as a stale response.
+    /// Promises that requests which begin from now on get this version or a later one. After a soft
+    /// purge, they may also get an older version as a stale response.
     pub(super) fn promise(&mut self, url: usize, version: usize, is_soft: bool) {
         let event = self.event();
         self.floors.entry(url).or_default().push(VersionFloor { event, version, is_soft });
     }
 
-    /// Checks that a request may get a hint from this content, which is stored but perhaps stale.
+    /// Checks that a request may get a hint from this content. The content may be stale.
     ///
     /// # Errors
-    /// The content is none that was ever stored, or it was purged before the request.
+    /// This content never existed, or was purged before the request.
     pub(super) fn check_hint(&self, content: &Content, event: u64) -> Result<(), String> {
         let Content { url, version, .. } = *content;
         if version > self.version(url) {
@@ -346,7 +347,7 @@ impl SiteHistory {
     /// Checks that a request may get this content.
     ///
     /// # Errors
-    /// The reason why it may not.
+    /// Returns the reason why the request must not get it.
     pub(super) fn check(&self, content: &Content, usage: ResponseUse<'_>) -> Result<(), String> {
         let ResponseUse { must_validate, event, began_ms, ended_ms, detail } = usage;
         let Content { url, version, .. } = *content;
