@@ -1,7 +1,8 @@
-//! A RAM hit on a keep-alive connection makes no heap allocation, with header rules and without.
-//! The test covers the whole flow: read, parse, key, lookup, head, body, write and counters.
+//! A RAM hit on a keep-alive connection makes no heap allocation, neither with header rules nor
+//! without. The test covers everything from reading a request to writing its response: parsing, the
+//! key, the lookup, the head, the body and the counters.
 //!
-//! The allocator counts the allocations of the whole process. Therefore this file has a single
+//! The allocator counts the allocations of the whole process. Therefore this file has only one
 //! test, whose client allocates its buffers before the measurement.
 
 use std::alloc::System;
@@ -37,9 +38,9 @@ const KINDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns a hundred rules of every kind that runs on a hit: two add-header and two set-header that
-/// always run, values with variables, conditions that match and that do not, regexes, and rules
-/// that change the request before its lookup.
+/// Returns a hundred rules of every kind that runs on a hit: two `add-header` and two `set-header`
+/// rules that always run, values with variables, conditions that match or do not match, regular
+/// expressions, and rules that change the request before the lookup.
 fn rules() -> String {
     let mut text = String::new();
     let mut rule = |hook: &str, lines: &str| {
@@ -129,7 +130,8 @@ fn serve(
     let (runtime_dir, rules) = (runtime_dir.display().to_string(), rules.display().to_string());
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
-        // With several routes, the readings of each path are compared.
+        // A site with several routes examines all readings of a path, which must not allocate
+        // either.
         let sites = format!(
             "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{origin}\"\n\
              [[site.route]]\npath_prefix = \"/private/\"\ncache = false\n"
@@ -152,7 +154,7 @@ fn serve(
     (address, stopper, server)
 }
 
-/// Sends a request and reads its answer. Returns the length of the answer.
+/// Sends a request and reads the answer. Returns the length of the answer in bytes.
 fn ask(client: &mut TcpStream, request: &str, answer: &mut [u8]) -> usize {
     client.write_all(request.as_bytes()).expect("the connection is kept");
     let mut filled = 0;
@@ -167,7 +169,7 @@ fn ask(client: &mut TcpStream, request: &str, answer: &mut [u8]) -> usize {
     }
 }
 
-/// Returns the length of the whole answer, once its head has arrived.
+/// Returns the length of the whole answer in bytes; `None` until its head has arrived.
 fn end_of_answer(answer: &[u8], head_only: bool) -> Option<usize> {
     let head = answer.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
     let length = answer[..head].windows(16).position(|part| part == b"content-length: ");

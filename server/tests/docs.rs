@@ -61,7 +61,7 @@ fn quoted(page: &str) -> BTreeSet<&str> {
     prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
 }
 
-/// Returns the first cell and the whole row of each table row whose first cell is one quoted word.
+/// Returns the first cell and the whole text of each table row whose first cell is one quoted word.
 fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.lines().filter_map(|line| {
         let (first, rest) = line.strip_prefix("| `")?.split_once('`')?;
@@ -127,7 +127,7 @@ fn the_page_of_lock_classes_is_the_one_that_the_table_gives() {
     is_up_to_date("docs/locks.md", &wanted);
 }
 
-/// Compares the page with the wanted text; first writes the page if `UPDATE_DOCS=1` is set.
+/// Checks that the page equals the wanted text. If `UPDATE_DOCS=1` is set, first writes the page.
 fn is_up_to_date(page: &str, wanted: &str) {
     let path = root().join(page);
     if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
@@ -205,7 +205,7 @@ fn the_pages_of_operations_name_only_counters_that_exist() {
     }
 }
 
-/// Whether the setting is a limit, judging by its name.
+/// Whether the name of the setting says that the setting is a limit.
 fn is_limit(setting: &Setting) -> bool {
     ["_max", "_min", "_grace_ms"].iter().any(|end| setting.name.ends_with(end))
 }

@@ -1,5 +1,6 @@
-//! Origins with names, and a scripted resolver: how often the resolver is called, which addresses
-//! are tried, and how requests end when it fails or does not answer.
+//! Origins that are configured by name, with a scripted resolver. The tests check how often the
+//! resolver is called, which addresses are tried, and how requests end if the resolver fails or
+//! does not answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ enum Does {
     Hangs(Gate, Vec<SocketAddr>),
 }
 
-/// How often the resolver was called, and how often it has returned.
+/// How often the resolver has been called, and how often it has returned.
 #[derive(Default)]
 struct Asked {
     began_count: AtomicUsize,
@@ -43,8 +44,9 @@ struct Server {
 }
 
 impl Server {
-    /// Starts a server in front of an origin that has a name, with a resolver that follows this
-    /// script. Connections to the origin are not kept open, so that each request needs an address.
+    /// Starts a server in front of an origin that is configured by name, with a resolver that
+    /// follows `script`. Connections to the origin are not kept open, so that each request needs an
+    /// address.
     fn start(script: Vec<Does>, flags: &[(&str, &str)]) -> Server {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let own = format!("forebay-hosts-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
@@ -212,7 +214,8 @@ fn a_resolver_that_hangs_delays_neither_requests_with_an_address_nor_the_stop() 
     let (origin, gate) = (Origin::echo(), Gate::new());
     let hangs = Does::Hangs(gate.clone(), Vec::new());
     let script = vec![Does::Finds(vec![origin.address()]), hangs];
-    // The connect timeout is longer than the test waits, so only the last address can help.
+    // The connect timeout is longer than the duration of the test, so only the last address can
+    // help.
     let flags = [("origin-address-ms-max", "1ms"), ("origin-connect-ms-max", "10m")];
     let mut server = Server::start(script, &flags);
     for turn in 0..3 {
@@ -242,7 +245,7 @@ fn a_request_without_an_address_waits_for_as_long_as_a_connection_may_take() {
 fn a_name_without_addresses_is_not_resolved_for_each_request() {
     for fails in [Does::Fails, Does::Finds(Vec::new()), Does::Panics] {
         let started_ms = clock::monotonic_ms();
-        // On a busy machine, a panic takes long.
+        // On a busy machine it takes long to handle a panic, so the connect timeout is long.
         let server = Server::start(vec![fails], &[("origin-connect-ms-max", "1m")]);
         for turn in 0..20 {
             assert_eq!(server.status(), 502, "turn {turn}");
@@ -274,8 +277,8 @@ fn an_origin_that_moved_is_found_once_its_old_address_fails() {
     let origin = Origin::echo();
     let old = Does::Finds(vec![closed_address(&origin)]);
     let new = Does::Finds(vec![origin.address()]);
-    // The address stays fresh far longer than the test takes, so only the refused connection leads
-    // to a resolution.
+    // The address stays fresh for far longer than the test takes, so only the refused connection
+    // can cause a resolution.
     let server = Server::start(vec![old, new], &[("origin-address-ms-max", "1h")]);
     assert_eq!(server.status(), 502);
     eventually("the new address is found", || server.status() == 200);

@@ -1,4 +1,5 @@
-//! A worker that hangs: `/healthz` names it, and the server continues, reloads and ends without it.
+//! A worker that hangs. `/healthz` names it, and the server goes on serving, reloads and ends
+//! without it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +21,8 @@ use forebay_testkit::{Client, Gate, Origin, Script, Signal, eventually};
 const RULE: &str = "cond %{READ_REQUEST_HDR_HOOK} [AND]\n\
                     cond %{CLIENT-URL:PATH} /^hang/\n    run-plugin hang\n";
 
-/// Time for an admin request while a worker hangs. In these tests a worker hangs for longer.
+/// The time within which an admin request must be answered. In these tests a worker hangs for
+/// longer.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A filter that blocks its worker: each run blocks until the next gate opens.
@@ -51,16 +53,17 @@ struct HangingServer {
     admin: SocketAddr,
     counters: CounterFile,
     stopper: Stopper,
-    /// How often the configuration was read again.
+    /// How often the configuration has been loaded again.
     loads: Arc<AtomicUsize>,
     thread: JoinHandle<bool>,
-    /// Signals reach every server of the process, so these tests must not run at the same time.
+    /// Held for the whole test: signals reach every server of the process, so these tests must not
+    /// run at the same time.
     _only: MutexGuard<'static, ()>,
 }
 
 impl HangingServer {
-    /// Starts a server, which writes its access log to `0.log`, and after the first reload to
-    /// `1.log`.
+    /// Starts a server that writes its access log to `0.log`, and to `1.log` after the first
+    /// reload.
     fn start(worker_count: usize) -> HangingServer {
         static ONLY: OnceLock<Mutex<()>> = OnceLock::new();
         let only = ONLY.get_or_init(|| Mutex::new(LockClass::Test, ())).lock();
@@ -127,7 +130,7 @@ impl HangingServer {
         self.admin("GET /healthz")
     }
 
-    /// Tries to take over from this server, and returns the reason why that failed.
+    /// Tries to take over from this server, which must fail, and returns the reason.
     fn upgrade_error(&self) -> String {
         let setup = (self.worker_count, 0);
         let config = config(&self.origin, &self.folder, &self.hang, setup, self.address);
@@ -181,7 +184,7 @@ fn events() -> &'static Mutex<String> {
 
 /// Starts recording events, for all servers of the process.
 fn record_events() {
-    // If a recorder is already set, that one stays.
+    // If a recorder is already set, it stays.
     let _ = tracing::subscriber::set_global_default(EventRecorder);
 }
 
@@ -289,8 +292,8 @@ fn a_worker_that_hangs_delays_no_scrape_no_reload_and_no_answer_of_the_others() 
     server.thread.join().expect("no panic");
 }
 
-/// Asserts that one of the clients gets a stored page. The others may wait for the worker that
-/// hangs.
+/// Asserts that at least one of the clients gets a stored page. The other clients may wait for the
+/// worker that hangs.
 fn assert_hits(clients: Vec<Client>) {
     let (tell, told) = mpsc::channel();
     for mut client in clients {
