@@ -15,7 +15,7 @@ pub(crate) struct Load {
     pub(crate) threads: usize,
     /// Operations of each thread.
     pub(crate) operations: u32,
-    /// The number of operations of which one is a write; 0 if there are no writes.
+    /// One in this many operations is a write; 0 if there are no writes.
     pub(crate) write_interval: u32,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn measure<P: Protected>(load: Load) -> f64 {
     end.duration_since(begin).as_secs_f64() * 1e9
 }
 
-/// When a thread worked, and how often it wrote.
+/// The time in which a thread worked, and the number of its writes.
 struct Span {
     begin: Instant,
     end: Instant,

@@ -90,7 +90,7 @@ struct Write {
     is_revoking: bool,
     /// The time at which this thread got the underlying lock.
     underlying: Instant,
-    /// The time from then until this thread had the whole lock.
+    /// The time from `underlying` until this thread had the whole lock.
     gap: Duration,
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn run(plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// When requests are due.
+/// The times at which requests are due.
 struct Schedule {
     start_ns: u64,
     per_second: u64,
