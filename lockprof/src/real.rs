@@ -29,7 +29,7 @@ const SECOND: &CStr = c"GLIBC_2.3.2";
 
 impl<F: Copy> RealFunction<F> {
     /// # Safety
-    /// - `F` is a pointer to a function, as the C library declares the one of this name.
+    /// - `F` is a pointer to a function, as the C library declares the function of this name.
     const unsafe fn new(name: &'static CStr, is_second: bool) -> RealFunction<F> {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
         RealFunction { name, is_second, address: AtomicUsize::new(0), kind: PhantomData }

@@ -82,8 +82,8 @@ fn own_stack(calls: &CallPermit, here: usize, local: usize) -> Option<Range<usiz
     found
 }
 
-/// Fills in the caller and then the return addresses of the frames in `stack`, of which each lies
-/// above the one before. Returns the number of addresses. All of `stack` can be read.
+/// Fills in the caller and then the return addresses of the frames in `stack`, each of which lies
+/// above the previous one. Returns the number of addresses. All of `stack` can be read.
 ///
 /// On both supported architectures a frame holds the address of the next frame and, above it, the
 /// return address.
