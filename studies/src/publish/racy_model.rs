@@ -58,7 +58,7 @@ impl Queue {
         Arc::new(queue)
     }
 
-    /// The sender writes the byte first and the length last.
+    /// Appends as the sender does: writes the byte first and the length last.
     fn append(&self, index: usize, byte: u8) {
         let element = &self.elements[index];
         // SAFETY: loom checks this access.
@@ -69,15 +69,15 @@ impl Queue {
         element.length.with_mut(|place| unsafe { *place = length + 1 });
     }
 
-    /// The sender links a new element to the last one.
+    /// Links a new element to the last one, as the sender does.
     fn link(&self) {
         self.append(SECOND, 7);
         // SAFETY: loom checks this access.
         self.elements[FIRST].next.with_mut(|next| unsafe { *next = Some(SECOND) });
     }
 
-    /// The transmitter takes the first element. If there is no next element, the first is also the
-    /// last: the sender may be about to link to it, and the lock is needed.
+    /// Takes the first element, as the transmitter does. If there is no next element, the first is
+    /// also the last: the sender may be about to link to it, and the lock is needed.
     fn take_first(&self, unlocked: Unlocked) -> Option<usize> {
         if unlocked == Unlocked::ChunkLink {
             let next = self.next_of_first();
@@ -94,7 +94,7 @@ impl Queue {
         self.elements[FIRST].next.with(|next| unsafe { *next })
     }
 
-    /// The transmitter reads the bytes of an element.
+    /// Reads the bytes of an element, as the transmitter does.
     fn read(&self, index: usize, unlocked: Unlocked) -> Vec<u8> {
         let _guard = (unlocked != Unlocked::Bytes).then(|| self.lock.lock().unwrap());
         let element = &self.elements[index];
@@ -106,7 +106,7 @@ impl Queue {
     }
 }
 
-/// The sender appends to the first element, while the transmitter reads it.
+/// Models a sender that appends to the first element while the transmitter reads this element.
 pub(super) fn append_beside_a_read(unlocked: Unlocked) {
     let queue = Queue::new();
     let other = Arc::clone(&queue);
@@ -121,7 +121,7 @@ pub(super) fn append_beside_a_read(unlocked: Unlocked) {
     sending.join().unwrap();
 }
 
-/// The sender links a second element to the first while the transmitter takes the first.
+/// Models a sender that links a second element to the first while the transmitter takes the first.
 pub(super) fn link_beside_a_take(unlocked: Unlocked) {
     let queue = Queue::new();
     let other = Arc::clone(&queue);

@@ -36,8 +36,8 @@ impl Number {
     }
 }
 
-/// One waiter waits for each number from 1 to `last`, one after another, while another thread
-/// publishes the numbers.
+/// Models a waiter that waits for each number from 1 to `last`, one after another, while another
+/// thread publishes the numbers.
 fn one_waiter(last: u64) {
     let number = Number::new();
     let other = Arc::clone(&number);
@@ -70,7 +70,7 @@ fn a_node_is_pushed_again_only_when_it_is_free() {
     breaks_within(Some(3), "waiters.raise", "waiters: one waits twice", || one_waiter(2));
 }
 
-/// Two waiters wait for the same number.
+/// Models two waiters that wait for the same number.
 fn two_waiters() {
     let number = Number::new();
     let waiting = [(); 2].map(|()| {
@@ -88,8 +88,8 @@ fn two_waiters_that_push_at_once_are_both_woken() {
     holds_within(Some(3), "waiters: two wait", two_waiters);
 }
 
-/// One waiter leaves while its node is on the stack, and therefore takes the stack. Another waiter
-/// waits at the same time, and the number is published.
+/// Models a waiter that leaves while its node is on the stack, and therefore takes the stack.
+/// Another waiter waits at the same time, and the number is published.
 fn leaver() {
     let number = Number::new();
     let waiting = {
