@@ -53,7 +53,8 @@ impl Client {
         Client::over(stream, server)
     }
 
-    /// Connects from one of this machine's addresses; on Linux any address of 127.0.0.0/8 is one.
+    /// Connects from one of this machine's addresses; on Linux, every address of 127.0.0.0/8 is one
+    /// of them.
     pub fn connect_from(address: IpAddr, server: SocketAddr) -> Client {
         let domain = Domain::for_address(server);
         let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 const SKIP: &str = "FOREBAY_NO_CC";
 
 /// Whether tests that need `program` are to run. The program is a compiler, or a tool for compiled
-/// code such as `objcopy`. With `FOREBAY_NO_CC=1` it returns false without looking for the program.
+/// code such as `objcopy`. With `FOREBAY_NO_CC=1` the function returns false without looking for
+/// the program.
 ///
 /// # Panics
 /// The program is not installed, and `FOREBAY_NO_CC` is not 1.

@@ -65,7 +65,7 @@ impl Origin {
         Origin::serve(listener, answer)
     }
 
-    /// Starts an origin at the address of one that was dropped.
+    /// Starts an origin at the address of an origin that was dropped.
     pub fn start_at(
         address: SocketAddr,
         answer: impl Fn(&Request) -> Script + Send + Sync + 'static,

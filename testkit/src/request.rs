@@ -5,7 +5,7 @@ use crate::message::{Body, Framing, Head, is_token};
 /// One request as the origin received it. The body may still be arriving.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The number of the origin's connection that carried it, counted from 0.
+    /// The number of the origin's connection that carried the request, counted from 0.
     pub connection: usize,
     /// The number of earlier requests for this target.
     pub nth: usize,

@@ -58,7 +58,7 @@ fn below(source: &Source, line: usize) -> Option<String> {
     items.into_iter().find(|(first, _)| *first == next).map(|(_, name)| name)
 }
 
-/// A tag belongs to the next vector.
+/// Returns the tags of a file of test vectors. A tag belongs to the next vector.
 fn of_vectors(path: &str, text: &str) -> Vec<RequirementTag> {
     let mut tags = Vec::new();
     for (line, comment) in text.lines().enumerate() {
