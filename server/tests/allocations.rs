@@ -130,7 +130,7 @@ fn serve(
     let (runtime_dir, rules) = (runtime_dir.display().to_string(), rules.display().to_string());
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
-        // A site with several routes examines all readings of a path, which must not allocate
+        // With several routes, the server examines all readings of a path, which must not allocate
         // either.
         let sites = format!(
             "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{origin}\"\n\

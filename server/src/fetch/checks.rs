@@ -19,7 +19,8 @@ use crate::fault::Fault;
 use crate::limits::HEALTH_CHECKS_MAX;
 use crate::worker::Worker;
 
-/// Starts the checks that are due. If too many checks are in progress, those of a site start later.
+/// Starts the checks that are due. If too many checks are in progress, the checks of a site start
+/// later.
 pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
     if worker.draining() {
         return;
@@ -44,7 +45,7 @@ pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
     }
 }
 
-/// A check in progress, which is counted until it is dropped.
+/// A check in progress. It counts as such until it is dropped.
 struct CheckRun {
     worker: Rc<Worker>,
     config: Rc<Config>,

@@ -37,7 +37,7 @@ impl Link {
     }
 }
 
-/// A connection that can take a request.
+/// A connection to an origin, ready for a request.
 pub(super) struct Connection {
     pub(super) sender: http1::SendRequest<OutboundBody>,
     pub(super) link: Rc<Link>,
@@ -134,7 +134,7 @@ async fn open(
 /// Adds TLS to a connection, if the origin's URL asks for it.
 ///
 /// # Errors
-/// [`Fault::OriginTls`]
+/// [`Fault::OriginTls`]: the handshake failed.
 async fn secure(
     worker: &Worker,
     origin: &OriginAddress,

@@ -26,7 +26,7 @@ pub(super) struct Ejection {
     count: Cell<u32>,
     until_ms: Cell<u64>,
     is_back: Cell<bool>,
-    /// Health checks in a row that failed.
+    /// The number of failed health checks since the last check that passed.
     failed_checks: Cell<u32>,
     /// Whether failed health checks keep the origin ejected.
     is_check_out: Cell<bool>,

@@ -1,4 +1,4 @@
-//! Whether an origin can be reached, as one worker knows it.
+//! Whether an origin can be reached, as far as one worker knows.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,8 +8,8 @@ use crate::clock;
 use crate::fault::Fault;
 use crate::limits::{ORIGIN_DOWN_MS, ORIGIN_PROBE_MS};
 
-/// Whether connections to an origin can be opened. While they cannot, stale responses are served
-/// without asking the origin, and one request at a time probes whether it is back.
+/// Whether connections to an origin can be opened. While they cannot be opened, stale responses are
+/// served without asking the origin, and one request at a time probes whether the origin is back.
 #[derive(Debug, Default)]
 pub(super) struct OriginHealth {
     /// The time of the last failure; `None` if a connection has been opened since.

@@ -69,7 +69,7 @@ impl OriginCells {
         });
     }
 
-    /// Counts a failure in the count for its kind of fault.
+    /// Counts a failure under its kind of fault.
     pub(super) fn note_failed(&self, fault: Fault) {
         self.change(|count| match fault.event() {
             Some(Event::OriginUnreachable) => count.unreachable += 1,

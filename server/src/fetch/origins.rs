@@ -51,7 +51,7 @@ struct IdleConnection {
     since_ms: u64,
 }
 
-/// Counts an open connection until it is dropped.
+/// Counts an open connection, until this guard is dropped.
 pub(crate) struct OpenGuard {
     worker: Rc<Worker>,
 }

@@ -70,7 +70,7 @@ pub(super) struct Outbound<'a> {
     pub(super) purpose: Purpose<'a>,
     /// The context of the rules that change the fields just before they are sent.
     pub(super) hook: HookContext<'a>,
-    /// The protocols to which the connection may switch; `None` if it may not.
+    /// The protocols to which the connection may switch; `None` if it is not allowed to switch.
     pub(super) upgrade: Option<&'a HeaderValue>,
 }
 

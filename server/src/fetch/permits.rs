@@ -63,7 +63,7 @@ impl NetworkShare {
     }
 }
 
-/// The most permits that a network may hold for each one that is free.
+/// The most permits that a network may hold for each free permit.
 const HELD_PER_FREE_MAX: u32 = 8;
 
 impl PermitState {

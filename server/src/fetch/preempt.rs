@@ -51,7 +51,7 @@ pub(super) struct SlowWatch {
 }
 
 impl SlowWatch {
-    /// Watches a client of `network`.
+    /// Watches a client in `network`.
     pub(super) fn new(network: ClientNetwork) -> SlowWatch {
         SlowWatch { network, waited: Duration::ZERO, moved_before: None, asked: None }
     }
@@ -115,7 +115,7 @@ impl StalledExchanges {
         asked
     }
 
-    /// Runs `work`, which waits for a permit for a client of `network`, and asks exchanges to break
+    /// Runs `work`, which waits for a permit for a client in `network`, and asks exchanges to break
     /// off until `work` ends. `held_by` returns the number of permits that a network holds.
     pub(super) async fn preempt_while<T>(
         &self,

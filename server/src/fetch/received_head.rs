@@ -29,7 +29,7 @@ pub(super) struct HeadReceived {
     pub(super) response: Response<Incoming>,
     pub(super) connection: Connection,
     pub(super) request_time: u64,
-    /// The time from sending the request until the head arrived.
+    /// The time in microseconds from sending the request until the head arrived.
     pub(super) took_us: u64,
 }
 

@@ -32,14 +32,15 @@ impl UploadRoom {
         Rc::new(UploadRoom { left_bytes: Cell::new(bytes), taken_bytes })
     }
 
-    /// Begins to take room for a body of a client of `network`.
+    /// Begins to take room for a body from a client in `network`.
     pub(super) fn enter(self: &Rc<Self>, network: ClientNetwork) -> TakenRoom {
         TakenRoom { room: Rc::clone(self), network, bytes: 0 }
     }
 }
 
 impl TakenRoom {
-    /// Takes room for `bytes` more bytes. Returns false if the network must not take that much.
+    /// Takes room for `bytes` more bytes. Returns false if the network is not allowed to take that
+    /// much.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         let mut all_taken = self.room.taken_bytes.borrow_mut();
         let taken = all_taken.get(&self.network).copied().unwrap_or(0);

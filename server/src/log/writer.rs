@@ -171,7 +171,7 @@ pub(super) fn write_batches(
         // thread collects the counts of the log for the last time.
         losses.failed.fetch_add(failed, Relaxed);
         if !queue.remove(count_lines(&batch)) {
-            // The log was given up a moment ago, which has counted these lines as dropped. So they
+            // The log has just been given up, and these lines have been counted as dropped. So they
             // must not count as failed too.
             let _ = losses.failed.try_update(Relaxed, Relaxed, |all| all.checked_sub(failed));
         }

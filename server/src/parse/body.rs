@@ -137,8 +137,8 @@ impl<'i> RequestBody<'i> {
         }
     }
 
-    /// Ends a wait for the client whose future was dropped, so that the time until the next wait
-    /// does not count against the client.
+    /// Ends a wait for the client, after the future of that wait was dropped, so that the time
+    /// until the next wait does not count against the client.
     pub(crate) fn pause(&mut self, client: &Client) {
         self.pace.stop_waiting();
         client.ticket().disarm();

@@ -103,13 +103,14 @@ impl RuleCounters {
         }
     }
 
-    /// Returns the value of the operator `counter` for one name. `index` counts the names of all
-    /// rule sets.
+    /// Returns the value of the operator `counter` for one name. `index` is the index of the name
+    /// among the names of all rule sets.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.0.counters.get(index).map_or(0, |cell| cell.get())
     }
 
-    /// Returns the counts of a rule. `index` counts the rules of all rule sets.
+    /// Returns the counts of a rule. `index` is the index of the rule among the rules of all rule
+    /// sets.
     pub(crate) fn rule(&self, index: usize) -> RuleCount {
         let both = self.0.rules.get(index).zip(self.0.cold.get(index));
         both.map(|(hot, cold)| RuleCount::of(hot, cold)).unwrap_or_default()

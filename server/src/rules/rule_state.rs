@@ -71,7 +71,7 @@ impl RuleState {
         }
     }
 
-    /// Whether the request is only explained.
+    /// Whether no client sent the request, so that it is only explained.
     pub(super) fn is_inspecting(&self) -> bool {
         self.facts.is_inspecting
     }

@@ -47,16 +47,16 @@ pub(super) const ATTACK_MS: u64 = 15_000;
 /// its answers must not be stored.
 pub(super) const TARGET: &str = "/attack";
 
-/// The beginning of a route of [`TARGET`] whose responses must not be stored, although the origin
-/// permits it.
+/// The path prefix of a route below [`TARGET`]. The responses of this route must not be stored,
+/// although the origin permits it.
 pub(super) const CLOSED: &str = "/attack/closed";
 
 /// Spellings of a path below [`CLOSED`]. Each of them is resolved to that path by some origins.
 pub(super) const CLOSED_SPELLINGS: &[&str] =
     &["/attack//closed", "/attack/%63losed", "/attack/x/..%2fclosed", "/attack/closed;x", CLOSED];
 
-/// The beginning of a route of [`TARGET`] that permits content in GET requests. The origin does not
-/// read such content, but parses it as the next request.
+/// The path prefix of a route below [`TARGET`] that permits content in GET requests. The origin
+/// does not read such content, but parses it as the next request.
 pub(super) const UNREAD: &str = "/attack/unread";
 
 /// The prefix of the targets that have long responses, and whose clients leave before the end.
@@ -73,7 +73,7 @@ pub(super) const QUIET_HOST: &str = "quiet.test";
 pub(super) const QUIET: &str = "/attack/quiet";
 
 /// Four pages of the quiet site. The origin sends `OWN` late to requests with Authorization.
-/// `UNSTORABLE` cannot be stored. To requests for `FAILING` the origin never responds. `VARIED` has
+/// `UNSTORABLE` cannot be stored. The origin never responds to requests for `FAILING`. `VARIED` has
 /// variants.
 pub(super) const OWN: &str = "/attack/own";
 pub(super) const UNSTORABLE: &str = "/attack/unstorable";
@@ -83,7 +83,7 @@ pub(super) const VARIED: &str = "/attack/varied";
 /// The delay of the origin's late answers, in milliseconds.
 pub(super) const LATE_MS: u64 = 2_000;
 
-/// How long the clients that leave wait before that, in milliseconds.
+/// How long clients wait before they leave, in milliseconds.
 const LEAVE_MS: u64 = 200;
 
 /// Number of pipelined requests of a client that reads nothing.
@@ -114,7 +114,7 @@ pub(super) enum Attack {
     Abandons,
     /// Request a URL with fields that are not in the key.
     Fields { url: usize },
-    /// Send content with methods that give it no meaning.
+    /// Send content with methods that give content no meaning.
     Contents,
     /// Invalidate pages of one site.
     Purges,

@@ -50,8 +50,8 @@ pub(super) fn unread_bytes(run: &Run, request: &Request) -> usize {
 }
 
 /// Responds to a request for a target of hostile clients. Delays the response to any other request
-/// that has Authorization, and so may be of a hostile client. Returns whether the response has been
-/// sent.
+/// that has Authorization, because a hostile client may have sent it. Returns whether the response
+/// has been sent.
 pub(super) async fn respond(run: &Run, end: &WireEnd, request: &Request) -> io::Result<bool> {
     let (target, is_hostile) = (&request.target, is_hostile(request));
     if target.starts_with(ABANDONED) {

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 /// and the server still gives up responses that broke off.
 const ECHO_MS: u64 = 1_000;
 
-/// How long it has consequences that a response broke off at the origin. A fetch that waits for a
-/// paused client reads the end of the response only when the client continues, and clients pause
-/// for less than this time.
+/// How long the consequences last after a response has broken off at the origin. A fetch that waits
+/// for a paused client reads the end of the response only when the client continues, and clients
+/// pause for less than this time.
 const FETCH_ECHO_MS: u64 = 13_000;
 
 /// How long the server may consider the origin down after a refused connection, including the time

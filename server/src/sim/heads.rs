@@ -19,7 +19,7 @@ use super::world::kind_of;
 struct SeenHead {
     ask: Ask,
     /// The number of the event at which the response arrived. Requests with a later event must not
-    /// use a response that it contradicts.
+    /// use stored responses that this response contradicts.
     event: u64,
     exchange: u64,
     tag: String,

@@ -104,7 +104,8 @@ impl PendingRemoval {
     }
 }
 
-/// A stored response that the RFC permits to reuse at a certain moment, without asking the origin.
+/// A reuse that the RFC permits: the stored response that may answer a request at a certain moment,
+/// without asking the origin.
 #[derive(Clone, Debug)]
 pub(super) struct PermittedReuse {
     pub(super) reply: Box<IdealReply>,

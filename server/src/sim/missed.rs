@@ -129,7 +129,7 @@ struct MissedRequest<'a> {
     ask: &'a Ask,
     reuse: &'a PermittedReuse,
     permission: Permission,
-    /// The remaining time of the permission.
+    /// How much longer the permission lasts.
     left: Duration,
 }
 

@@ -20,7 +20,7 @@
 //! | `ranges.rs`, `hints.rs` | the checks of parts of a response, and of hints before a response |
 //! | `ideal.rs` | a cache with unlimited room, as RFC 9111 permits it |
 //! | `heads.rs` | responses to HEAD that contradict stored responses |
-//! | `missed.rs` | the requests that `ideal.rs` could have answered, but the server's cache did not |
+//! | `missed.rs` | the list of requests that `ideal.rs` could have answered, but the server did not |
 //! | `attack.rs` | hostile clients |
 //! | `poison.rs` | hostile clients that try to have a wrong response stored |
 //! | `beside.rs` | hostile clients that delay other clients |
@@ -48,8 +48,8 @@
 //! - An error or a broken response has an excuse: the origin answered a request for its URL with a
 //!   fault, or refused a connection; the worker was restarted; or the client paused. Hostile
 //!   clients are no excuse.
-//! - At each sample (every 50 ms), the parts of the store are within their shares, and they add up
-//!   to its budget. At each flush, a send queue is within the limit of its connection.
+//! - At each sample (every 50 ms), the parts of the store are within their shares, and add up to
+//!   the budget of the store. At each flush, a send queue is within the limit of its connection.
 //! - At the end of a run, while all workers still run, there is no connection, no exchange with the
 //!   origin and no task of a request, and no response is arriving or pinned. After the workers have
 //!   ended, the store is sound.

@@ -41,8 +41,8 @@ pub(super) async fn fields(run: &Run, end: &WireEnd, url: usize, number: u64) ->
     read_head(run, end).await.map(drop)
 }
 
-/// Sends content with methods that give it no meaning. The content looks like the beginning of a
-/// request, whose rest would be the next request on the connection to the origin.
+/// Sends content with methods that give content no meaning. The content looks like the beginning of
+/// a request, whose rest would be the next request on the connection to the origin.
 pub(super) async fn contents(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let content = "GET /smuggled HTTP/1.1\r\nHost: a.test\r\nX-Rest: ";
     let (line, is_refused) = match number % 6 {

@@ -6,8 +6,8 @@ use forebay_testkit::Response;
 /// The first and the last byte of a range.
 pub(super) type ByteRange = (usize, usize);
 
-/// The largest gap between two ranges that a server may fill, in order to send both ranges as one
-/// part: about the size of the head of another part (§15.3.7.2).
+/// The largest gap between two ranges that a server may fill in order to send both ranges as one
+/// part: about the size of a part's head (§15.3.7.2).
 const GAP_BYTES_MAX: usize = 80;
 
 /// The boundary with which the origin itself separates parts.

@@ -107,7 +107,8 @@ impl Run {
             || self.scenario.acts.iter().any(is_attacked)
     }
 
-    /// Whether faults may have made the server consider an origin down that never is.
+    /// Whether faults may have made the server consider even the origin that never fails to be
+    /// down.
     pub(super) fn has_ejections(&self) -> bool {
         self.scenario.origins.count() > 1 && self.scenario.origin_fault_percent > 0
     }

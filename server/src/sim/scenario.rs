@@ -92,7 +92,7 @@ pub(super) struct PostBody {
     pub(super) break_off: BreakOff,
 }
 
-/// Whether a client ends a body early, and how: after the given number of bytes.
+/// Whether and how a client breaks off a body. The number is that of the bytes before the break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakOff {
     Never,

@@ -283,8 +283,9 @@ fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> Store
     })
 }
 
-/// Returns the configuration of a site for `host`; `origin` is the lines that name its origins. All
-/// of these addresses lead to the same simulated origin, but the server does not know that.
+/// Returns the configuration of a site for `host`; `origin` contains the lines that name its
+/// origins. The addresses of all origins lead to the same simulated origin, but the server does not
+/// know that.
 fn site(host: &str, origin: impl Display) -> String {
     format!("[[site]]\nname = \"{host}\"\nnames = [\"{host}\"]\n{origin}")
 }

@@ -297,7 +297,7 @@ pub(super) struct SiteHistory {
     /// For each URL, promises about its versions.
     floors: BTreeMap<usize, Vec<VersionFloor>>,
     event_count: u64,
-    /// The sum of all clock steps. The server's judgement of freshness may be wrong by this time.
+    /// The sum of all clock steps. The server's judgement of freshness may be wrong by this amount.
     pub(super) stepped_ms: u64,
 }
 

@@ -35,7 +35,6 @@ pub(crate) struct PurgeRequest<'a> {
 /// # Errors
 /// The client is not allowed to purge here, the tags of the request are not usable, a process with
 /// another store is taking over, or other purges take too long.
-/// store is taking over, or other purges take too long.
 pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault> {
     let PurgeRequest { worker, client, route, request } = asked;
     let settings = &route.route.settings;
@@ -47,7 +46,8 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
         return Err(Fault::PurgeElsewhere);
     }
     let expression = tags_asked(route, request)?;
-    // Any response of the site may have the tag, so the client must be allowed at the site's `/`.
+    // Any response of the site may have the tag, so the client must be allowed to purge at the
+    // site's `/`.
     if expression.is_some() && !route.site.route(b"/").settings.purge_from.contains(client) {
         return Err(Fault::PurgeForbidden);
     }

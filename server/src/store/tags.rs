@@ -8,7 +8,7 @@ use forebay_http::policy::tags::tags;
 
 use crate::config::RouteSettings;
 
-/// Returns the tags of a response whose head rules have already changed.
+/// Returns the tags of a response, after header rules have changed the response.
 ///
 /// # Errors
 /// The response has more or longer tags than a record can hold. It must not be stored without some

@@ -10,7 +10,7 @@ use forebay_http::target::Scheme;
 use crate::key::{is_path_query, split_url};
 use crate::limits::TRACE_FILTER_BYTES_MAX;
 
-/// Selects requests by the URL that the client sent. Both parts are optional.
+/// Selects requests by the URL that the client sent. Host and path are optional.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TraceFilter {
     host: Option<FilterHost>,

@@ -19,7 +19,7 @@ pub(crate) enum TraceEnd {
 }
 
 impl TraceEnd {
-    /// Returns the word that tells the client of the trace this reason.
+    /// Returns the reason as a word, for the client of the trace.
     pub(crate) fn word(self) -> &'static str {
         match self {
             TraceEnd::Limit => "limit",

@@ -15,11 +15,11 @@ pub(crate) enum RequestStep {
     Key { url: String },
     /// The cache was looked up.
     Lookup(CacheStatus),
-    /// The request leads a fetch, or joins one.
+    /// The request leads a fetch, or joins the fetch of another request.
     Fetch(FetchStep),
     /// The request waits for a connection to the origin.
     Wait,
-    /// The request goes to the origin on this connection.
+    /// The request has got a connection to the origin: a new connection, or one from the pool.
     Connection { is_new: bool },
     /// The head of the origin's response is complete, `took_us` microseconds after the request was
     /// sent.
@@ -43,7 +43,7 @@ pub(crate) enum RequestStep {
 pub(crate) enum FetchStep {
     /// The request leads a fetch.
     Leads,
-    /// The request follows the fetch of another one.
+    /// The request follows the fetch of another request.
     Follows,
     /// The request waited for a fetch, and uses its response.
     Joined,

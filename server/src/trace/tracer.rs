@@ -26,8 +26,8 @@ pub(crate) struct Tracer {
     lost: Arc<AtomicU64>,
 }
 
-/// The control thread's end of a tracer. Dropping it detaches the tracer; each worker forgets it at
-/// the next request.
+/// The control thread's end of a tracer. Dropping this end detaches the tracer, which each worker
+/// forgets at its next request.
 #[derive(Debug)]
 pub(crate) struct TraceReader {
     records: mpsc::Receiver<Arc<TraceRecord>>,
@@ -79,7 +79,8 @@ pub(crate) struct WorkerTracers {
     /// without tracers, a request reads one plain byte of its worker's memory, and needs no atomic
     /// access, no lock and no allocation.
     is_on: Cell<bool>,
-    /// The time at which the worker got its first tracer, after a time without any.
+    /// The time since which the worker has always had at least one tracer, in microseconds of
+    /// `clock::monotonic_us`.
     since_us: Cell<u64>,
     list: RefCell<Vec<Arc<Tracer>>>,
 }

@@ -1,4 +1,4 @@
-//! The addresses of one name, and the decision how a connection uses them. The functions get the
+//! The addresses of one name, and the decision on how a connection uses them. The functions get the
 //! time as an argument, in monotonic milliseconds.
 
 use std::net::SocketAddr;

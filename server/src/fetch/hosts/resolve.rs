@@ -144,8 +144,8 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
 
 /// Resolves the name on a new thread, which then calls `note` with the addresses, or with none
 /// after an error. tokio's threads for blocking work are not used, because tokio panics if it
-/// cannot start one. Here a thread that cannot be started is an error, and `note` is dropped. The
-/// thread holds its permit until it ends, even if the waiting connections give up, because a
+/// cannot start a thread. Here a thread that cannot be started is an error, and `note` is dropped.
+/// The thread holds its permit until it ends, even if the waiting connections give up, because a
 /// resolution cannot be cancelled.
 async fn resolve_on_a_thread(
     worker: &Worker,

@@ -41,7 +41,7 @@ pub(super) enum ResolutionStart {
 pub(super) struct Resolution {
     hosts: Arc<Hosts>,
     authority: Box<str>,
-    /// Its drop, after the result is in the table, wakes the waiting connections.
+    /// Dropped once the result is in the table, which wakes the waiting connections.
     _wake: watch::Sender<()>,
     has_ended: bool,
 }

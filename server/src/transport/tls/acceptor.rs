@@ -71,7 +71,7 @@ pub(crate) fn acceptor(
     let tickets = Tickets::new(tickets).ok_or("the ticket keys cannot be used")?;
     settings.ticketer = Arc::new(tickets);
     // A second ticket would cost every client 230 bytes, and a client with one connection needs
-    // only one.
+    // only one ticket.
     settings.send_tls13_tickets = 1;
     Ok(Some(TlsAcceptor {
         config: Arc::new(settings),
