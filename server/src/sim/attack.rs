@@ -1,5 +1,5 @@
-//! Hostile clients, from one network or from several. They stop by themselves. What they do does
-//! not excuse the failure of another client's request.
+//! Hostile clients, from one network or from several. They stop by themselves. Their actions do not
+//! excuse the failure of another client's request.
 
 use std::net::SocketAddr;
 use std::rc::Rc;

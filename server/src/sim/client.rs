@@ -71,7 +71,7 @@ struct Responses<'a> {
     count: usize,
     has_ended: bool,
     /// Whether a reset ended the connection. A reset may cut off the last response. That response
-    /// is then incomplete, even if the end of the connection is what marks its end.
+    /// is then incomplete, even if only the end of the connection would mark its end.
     is_reset: bool,
     reading: Reading,
     read_bytes: usize,

@@ -3,7 +3,7 @@
 //!
 //! One thread and one clock run everything. Virtual time passes only while all tasks wait, so
 //! minutes of virtual time take milliseconds, and a seed always plays the same run. A checker knows
-//! the history of each URL, and what a cache promises about it.
+//! the history of each URL, and the promises that a cache makes about the URL.
 //!
 //! | file | holds |
 //! |---|---|
@@ -20,7 +20,7 @@
 //! | `ranges.rs`, `hints.rs` | the checks of parts of a response, and of hints before a response |
 //! | `ideal.rs` | a cache with unlimited room, as RFC 9111 permits it |
 //! | `heads.rs` | responses to HEAD that contradict stored responses |
-//! | `missed.rs` | the list of requests that `ideal.rs` could have answered, but the server did not |
+//! | `missed.rs` | the requests that `ideal.rs` could have answered but the server did not |
 //! | `attack.rs` | hostile clients |
 //! | `poison.rs` | hostile clients that try to have a wrong response stored |
 //! | `beside.rs` | hostile clients that delay other clients |

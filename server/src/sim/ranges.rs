@@ -79,7 +79,7 @@ struct Part<'a> {
 /// Returns whether the response has several parts.
 ///
 /// # Errors
-/// Returns what is wrong with the response.
+/// Returns the reason why the response is wrong.
 pub(super) fn check_parts(
     ranges: &[ByteRange],
     response: &Response,
