@@ -63,9 +63,9 @@ const LONG_BYTES: usize = 16 << 10;
 
 /// How often each key is used before the count, so that its use bits reach their maximum.
 const USES: usize = 4;
-/// The number of requests of each worker before the count, and how long it serves before the count,
-/// so that one-time costs are not counted. Workers that have just started look for room in the
-/// store every 50 ms until its lock is free.
+/// The number of requests of each worker before the count, and how long a worker serves before the
+/// count, so that one-time costs are not counted. Workers that have just started look for room in
+/// the store every 50 ms until its lock is free.
 const WARM_UP: usize = 100;
 const WARM_UP_MS: u64 = 500;
 /// The number of requests that are sent at once while the store is filled.

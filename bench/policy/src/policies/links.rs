@@ -34,7 +34,7 @@ impl Links {
         Self(vec![Link { newer: NONE, older: NONE }; keys])
     }
 
-    /// Returns the key that was pushed next after this one.
+    /// Returns the key that was pushed next after this key.
     pub(crate) fn newer(&self, key: u32) -> Option<u32> {
         let newer = self.0[key as usize].newer;
         (newer != NONE).then_some(newer)

@@ -32,7 +32,7 @@ pub(crate) unsafe trait Functions {
     unsafe fn try_read(state: *mut Self::State) -> bool;
 
     /// # Safety
-    /// - As for `read`, and the calling thread reads.
+    /// - The conditions of `read` hold, and the calling thread reads.
     unsafe fn end_read(state: *mut Self::State);
 
     /// # Safety
@@ -44,6 +44,6 @@ pub(crate) unsafe trait Functions {
     unsafe fn try_write(state: *mut Self::State) -> bool;
 
     /// # Safety
-    /// - As for `read`, and the calling thread writes.
+    /// - The conditions of `read` hold, and the calling thread writes.
     unsafe fn end_write(state: *mut Self::State);
 }
