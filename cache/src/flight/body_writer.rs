@@ -89,8 +89,8 @@ impl BodyWriter {
     /// Polls for room to append. A body that is to be stored always has room. A window waits for
     /// its slowest reader. While other readers wait, the times for which the leader waits for one
     /// reader add up to at most `window_wait_ms_max`; then that reader is cut off. To enforce this
-    /// limit, poll again after a fraction of it, even without a wakeup. `now_ms` is the caller's
-    /// monotonic clock.
+    /// limit, poll again after a fraction of `window_wait_ms_max`, even without a wakeup. `now_ms`
+    /// is the caller's monotonic clock.
     pub(crate) fn poll_room(
         &mut self,
         cx: &mut Context<'_>,

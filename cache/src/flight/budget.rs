@@ -40,7 +40,7 @@ pub(super) struct Budget {
 }
 
 /// The source of a response, whose accounts together may take a part of the budget; `None` for the
-/// only source, which may take all of it.
+/// only source, which may take the whole budget.
 pub(super) type Share = Option<u16>;
 
 impl Budget {
@@ -64,7 +64,7 @@ impl Budget {
         self.bytes_max / 2
     }
 
-    /// Opens an account with a promise, if there is room for it.
+    /// Opens an account with a promise, if the budget has room for the promise.
     pub(super) fn open(self: &Arc<Self>, promised_bytes: u64, share: Share) -> Option<Account> {
         let promised_bytes = promised_bytes.min(OPEN - 1);
         self.take(promised_bytes, self.bytes_max, share).then(|| {

@@ -29,8 +29,8 @@ pub enum FillRefused {
     NoRoom,
 }
 
-/// The head that followers get after a stored record was validated, or after the head of a response
-/// of which only a part arrives was stored.
+/// The head that followers get after a stored record was validated, or after the head was stored of
+/// a response of which only a part arrives.
 #[derive(Clone, Debug)]
 pub struct RenewedHead {
     /// The new head.
@@ -128,7 +128,7 @@ impl LeaderGuard {
     }
 
     /// Whether a body of `bytes` bytes is never stored, because it exceeds the limit for bodies, or
-    /// the most room that one share gets if nothing else takes any.
+    /// the most room that one share gets if no other share has taken any.
     pub(crate) fn is_too_large(&self, bytes: u64) -> bool {
         let config = self.flights.config();
         let is_beyond_share =

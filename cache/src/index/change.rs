@@ -16,7 +16,7 @@ impl<W: Words, R: Records> Index<W, R> {
     /// that are not live yet. Returns the number of removed records.
     ///
     /// A concurrent insert may publish its record in a slot that this call has already passed. So a
-    /// purge announces itself before it calls this.
+    /// purge announces itself before it calls this function.
     pub fn remove<P: Words>(
         &self,
         row: &PinRow<P>,
@@ -109,9 +109,9 @@ impl<W: Words, R: Records> Index<W, R> {
         }
     }
 
-    /// Makes the word of a live record name a copy of it, with another use count. Returns false if
-    /// the word was removed or replaced before; then no word names the copy. The segment of the
-    /// copy stays open until this has returned.
+    /// Makes the word of a live record name a copy of the record, with another use count. Returns
+    /// false if the word was removed or replaced before; then no word names the copy. The segment
+    /// of the copy stays open until this has returned.
     ///
     /// The copy has the same sequence and size as the record, so no search for other records of the
     /// key is needed.

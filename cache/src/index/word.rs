@@ -58,7 +58,7 @@ impl IndexWord {
     }
 
     /// Makes a word. `fingerprint` has 22 bits and is not zero. A `size_class` above
-    /// [`SIZE_CLASS_MAX`] is reduced to it.
+    /// [`SIZE_CLASS_MAX`] is reduced to that maximum.
     pub(super) fn new(
         fingerprint: u32,
         state: WordState,

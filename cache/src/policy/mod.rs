@@ -37,7 +37,7 @@ mod word;
 pub use drain::{DrainPlan, DrainRecord, RecordFate, UseCensus};
 pub use victim::{DrainCause, SealedSegment, SegmentPool, Victim, choose_victim};
 
-/// The highest use count. An index word has two bits for it.
+/// The highest use count. An index word has two bits for the use count.
 pub const USES_MAX: u8 = 3;
 
 /// The queue of a segment.

@@ -21,7 +21,7 @@ pub(crate) enum Predicate<'a> {
     Prefix(&'a [u8]),
     /// The records whose primary key starts with this prefix and whose tags match this expression.
     Tags(&'a [u8], EncodedTagExpr<'a>),
-    /// All records. A predicate of a kind that this version does not know is read as this one.
+    /// All records. A predicate of a kind that this version does not know is read as `All`.
     All,
 }
 
@@ -38,8 +38,8 @@ pub(super) mod kind {
 const LENGTH_SHIFT: u32 = 32;
 
 impl<'a> Predicate<'a> {
-    /// Whether the predicate matches a record with these tags that has this primary key or is a
-    /// variant of it.
+    /// Whether the predicate matches a record with these tags: the record of this primary key, or
+    /// one of its variants.
     pub(crate) fn matches(&self, primary: &[u8], tags: &[u8]) -> bool {
         match self {
             Predicate::Tags(_, expr) => self.may_match(primary) && expr.matches(tags),

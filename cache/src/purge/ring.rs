@@ -128,8 +128,8 @@ impl<W: Words> PurgeRing<W> {
     /// acknowledges the purge.
     ///
     /// A predicate that does not fit into a slot is widened: [`last`](PurgeRing::last) returns
-    /// `predicate.fitted()`. The caller must remove the records that match `predicate`, and may
-    /// remove all those that match the widened predicate.
+    /// `predicate.fitted()`. The caller must remove the records that match `predicate`, and is
+    /// allowed to remove all records that match the widened predicate.
     pub(crate) fn announce(&self, predicate: Predicate<'_>) -> u64 {
         let number = self.write(predicate);
         crash_point!("purge.written");
@@ -190,7 +190,7 @@ impl<W: Words> PurgeRing<W> {
     /// `noted`. The caller has seen `newest` in an acquiring load.
     fn check_site(&self, noted: u64, newest: u64, primary: &[u8]) -> PurgeVerdict {
         // The acquire "purge.check" makes the numbers of all purges up to `newest` visible here. A
-        // number may be higher than that, which makes a fill count as purged that is not.
+        // number may be higher than `newest`: then a fill counts as purged although it is not.
         let last = self.site_word(site_of(primary)).load(Relaxed);
         if noted <= newest && last <= noted {
             return PurgeVerdict::Clear { checked: newest };

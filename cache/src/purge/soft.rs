@@ -40,7 +40,7 @@ impl<W: Words> PurgeRing<W> {
 
 /// Marks a record for a soft purge. Returns false if the caller has to remove the record instead.
 /// The record cannot be marked while another record may be derived from it, or if it is not live,
-/// since its fill may have checked for purges before this one.
+/// since its fill may have checked for purges before this purge.
 pub(crate) fn soften(word: IndexWord, marks: MarksWord<'_>) -> bool {
     word.state() == WordState::Live && marks.mark_soft().is_ok()
 }

@@ -138,7 +138,7 @@ fn reclaim(store: &Store) -> bool {
     }
     // SAFETY: as above; the reclaimer may read until it frees the segment.
     assert_whole(&unsafe { store.segments.record(OLD) }.unwrap());
-    // SAFETY: all words were removed above; no thread pins it.
+    // SAFETY: all words were removed above; no thread pins the segment.
     unsafe { store.segments.free(0) }.is_ok()
 }
 

@@ -103,7 +103,7 @@ impl<L: LoadWords> Iterator for SegmentScan<'_, L> {
 }
 
 impl ScannedRecord {
-    /// Appends the key to `out`. `words` are those of the scan.
+    /// Appends the key to `out`. `words` must be the words of the scan.
     pub(super) fn copy_key(&self, words: &impl LoadWords, out: &mut Vec<u8>) {
         let byte_count = usize::from(self.header.key_bytes);
         each_piece(words, self.location, byte_count, |piece| out.extend_from_slice(piece));

@@ -94,7 +94,7 @@ impl<W: Words> Segments<W> {
     /// The segment is not suspect, or another participant is checking it.
     ///
     /// # Safety
-    /// As for [`Segments::claim`].
+    /// The conditions of [`Segments::claim`] hold.
     pub(crate) unsafe fn adopt(
         &self,
         segment: u32,
@@ -162,8 +162,8 @@ impl<W: Words> Segments<W> {
     /// segment.
     ///
     /// # Safety
-    /// As for [`Segments::record`], which has found a record there. Bytes that are not marks may be
-    /// borrowed.
+    /// The conditions of [`Segments::record`] hold, which has found a record there. Bytes that are
+    /// not marks may be borrowed.
     #[inline]
     pub(crate) unsafe fn marks(&self, location: Location) -> Option<MarksWord<'_>> {
         self.data.marks(location)

@@ -232,8 +232,8 @@ impl<W: Words> SegmentTable<W> {
 
     /// Frees the segment again; only for an owner that has written nothing.
     pub(super) fn give_back(&self, segment: u32, own: SegmentState) -> Result<(), StateChanged> {
-        // Relaxed: nothing of ours is in it, and a read-modify-write continues the release of
-        // `free`.
+        // Relaxed: nothing of ours is in the segment, and a read-modify-write continues the release
+        // of `free`.
         self.step(segment, own, own.with(SegmentPhase::Free), Relaxed)
     }
 

@@ -224,7 +224,8 @@ impl<'w> DrainSlice<'w> {
     }
 
     /// Moves or removes one record. Returns the number of bytes that it copied, or `None` if the
-    /// record has to wait, because there is no room for it now but will be soon.
+    /// record has to wait, because there is no room for the record now, although there will be
+    /// soon.
     fn drain_record(
         &self,
         scanned: &ScannedRecord,

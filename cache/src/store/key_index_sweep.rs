@@ -11,7 +11,7 @@ use super::variants::BaseBody;
 use crate::key_index::{KeyMap, split_key_entry, split_tag_entry};
 use crate::segment::HeaderKind;
 
-/// The most entries that one slice checks. A slice checks fewer if they need many lookups.
+/// The most entries that one slice checks. A slice checks fewer if the entries need many lookups.
 const SLICE_ENTRIES: usize = 32;
 
 /// The number of lookups after which a slice ends: they take some 50 µs. An entry of a tag may need

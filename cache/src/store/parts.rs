@@ -127,7 +127,8 @@ impl Leader {
     ) -> Result<(), Self> {
         let (inner, known) = (&self.inner, self.known);
         let FlightKey { primary, variant, .. } = self.guard.key();
-        // A whole response that arrives, or was stored in the meantime, is worth more.
+        // A whole response that arrives, or was stored in the meantime, is worth more than a
+        // partial one.
         let is_current = StoreGate { inner, primary, variant, known }.is_current();
         if !is_current || inner.shared.flights.is_whole_arriving(self.guard.key()) {
             return Err(self);

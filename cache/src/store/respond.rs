@@ -172,7 +172,7 @@ impl WorkerInner {
 
     /// Whether a response that was received later was stored while this one arrived. The sequence
     /// counts too: after the clock was set back, older responses would otherwise seem to be later
-    /// than all that follow.
+    /// than all responses that follow.
     fn is_superseded(&self, response: &Response<'_>) -> bool {
         let is_later = |pinned: &PinnedRecord<'_>| {
             let header = &pinned.record().header;

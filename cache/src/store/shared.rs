@@ -178,7 +178,7 @@ impl Shared {
         self.hasher.wide(bytes)
     }
 
-    /// Returns the next sequence. Of two records of a key, the one with the higher sequence is
+    /// Returns the next sequence. Of two records of a key, the record with the higher sequence is
     /// valid.
     ///
     /// Every insert writes this word. The 48 bits of a sequence last for 9 years at a million

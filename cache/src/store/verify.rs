@@ -96,7 +96,7 @@ impl Verifier {
 impl Drop for Verifier {
     fn drop(&mut self) {
         if self.is_running() {
-            // Another thread continues. A thread that does not see the progress of this one begins
+            // Another thread continues. A thread that does not see this thread's progress begins
             // with an earlier slot, which does no harm.
             self.shared.is_verifying.store(false, Relaxed);
         }

@@ -118,7 +118,8 @@ struct Shared {
     index: Index<Arc<LineWords>, Memory>,
     pins: Pins<Arc<LineWords>>,
     next_sequence: AtomicU64,
-    /// For each key the lowest sequence that may be found: all lower ones were replaced or removed.
+    /// For each key the lowest sequence that may be found: all records with lower sequences were
+    /// replaced or removed.
     lowest: Vec<AtomicU64>,
 }
 

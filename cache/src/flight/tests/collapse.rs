@@ -281,7 +281,7 @@ fn a_leader_that_waits_for_its_turn_is_not_followed_by_a_caller_that_has_one() {
     let JoinResult::Lead(waiting, _) = join(false) else { panic!("there is no flight") };
     waiting.set_waits(false);
     assert!(matches!(join(true), JoinResult::Follow(_)));
-    // It can lose its turn again, when it asks a second time.
+    // The leader can lose its turn again, when it asks a second time.
     waiting.set_waits(true);
     let JoinResult::Lead(other, _) = join(true) else { panic!("the leader waits again") };
     drop((waiting, other));

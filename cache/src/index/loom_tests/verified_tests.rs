@@ -17,7 +17,7 @@ fn lookup_beside_the_check() {
         assert!(of_check.index.remove_hit(&hit.expect("no other thread removes it")));
         to_extend.set_end(u64::MAX);
     });
-    // Where the barrier of a pin is no fence, a lookup executes none, so the model has none.
+    // If the barrier of a pin is not a fence, a lookup executes no fence, so the model has none.
     let is_verified = verified.end() == u64::MAX;
     let is_named = (0..BUCKETS).any(|at| store.index.bucket(at).iter().any(|w| !w.is_empty()));
     assert!(!(is_verified && is_named), "a damaged record is trusted");

@@ -69,8 +69,8 @@ fn a_copy_has_the_new_head_and_goes_with_purges_like_its_original() {
         purge(&worker);
         assert_eq!((find(&worker, b"one"), find(&worker, b"two")), (None, None), "{case}");
         assert_sound(&store);
-        // A purge between the fetch of the original and its confirmation counts for the copy: its
-        // walk may not have reached the original.
+        // A purge between the fetch of the original and its confirmation counts for the copy: the
+        // walk of the purge may not have reached the original.
         store_one(&worker);
         let known = version(&worker, b"one");
         let early = lead_two(&worker);

@@ -110,7 +110,8 @@ fn a_walk_that_outlasts_the_ring_leaves_nothing_that_was_fetched_before_it() {
         for number in 0..RESOURCES {
             assert!(begin(&key(number)).finish());
         }
-        // Behind the walk, in front of it, and one that ends while the purge is in the ring.
+        // One fetch behind the walk, one in front of it, and one that ends while the purge is in
+        // the ring.
         let (behind, ahead, early) = (begin(b"a"), begin(b"z"), begin(b"b"));
         let mut before = Some((behind, ahead, early));
         let purged = purger.purge_selected(&all_red(), is_soft, &mut |_| {

@@ -206,7 +206,7 @@ fn a_further_variant_replaces_one_that_no_request_has_used() {
     assert_eq!(stored(), "a2 b1 e0 ", "nor was d");
     count_use("e");
     count_use("e");
-    // All are used, and b least. Then their counts are lowered by its count.
+    // All variants are used, and b the least. Then the counts of all are lowered by the count of b.
     put_variant(&worker, b"f");
     assert_eq!(stored(), "a1 e1 f0 ");
     put_variant(&worker, b"b");
