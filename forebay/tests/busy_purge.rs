@@ -15,7 +15,7 @@ use forebay_testkit::{Client, Origin, PATIENCE, Script, Server, ServerBuilder, e
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// The kind of the region's area with the store's own words: see `docs/format/store.md`.
-/// `PURGE_LOCK_WORD` is the index of the purge lock in it.
+/// `PURGE_LOCK_WORD` is the index of the purge lock in that area.
 const STORE_KIND: u32 = 16;
 const PURGE_LOCK_WORD: u64 = 41;
 

@@ -122,7 +122,7 @@ fn parts_of_two_versions_are_never_combined() {
     file.version.store(1, Relaxed);
     // The stored unit is fresh.
     assert!(cache_status(&ask_part(&server, 0..100)).contains("; hit;"));
-    // The next one is of another version, so the stored response is replaced.
+    // The next part is of another version, so the stored response is replaced.
     let part = 2 * UNIT..2 * UNIT + 100;
     assert_part(&ask_part(&server, part.clone()), &file, part);
     assert_part(&ask_part(&server, 0..100), &file, 0..100);

@@ -216,7 +216,7 @@ fn freshness_is_set_at_the_top_in_a_site_and_in_a_route() {
             let again = ask(&server, host, target);
             let what = format!("{name} at {host}{target}: {:?}", again.head);
             if seconds == 0 {
-                // An error cannot be validated, so one without freshness is not stored.
+                // An error cannot be validated, so an error without freshness is not stored.
                 let expected =
                     if name.contains("error") { "detail=no-freshness" } else { "fwd=stale" };
                 assert!(says(&again, expected), "{what}");

@@ -31,7 +31,7 @@ fn a_reader_of_standard_error_that_stalls_blocks_neither_workers_nor_the_stop() 
     let mut clients = [Client::connect(server.address()), Client::connect(server.address())];
     for client in &mut clients {
         assert_eq!(client.ask("GET", "/", &[]).expect("served").status, 200);
-        // An idle connection would make room for another.
+        // An idle connection would be closed to make room for another.
         client.send("GET / HTTP/1.1\r\n");
     }
     for _ in 0..WARNINGS {
