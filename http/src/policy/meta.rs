@@ -40,7 +40,7 @@ pub const STORED_META_BYTES: usize = 64;
 const NO_CACHE: u16 = 1 << 0;
 const FORBIDS_STALE: u16 = 1 << 1;
 const PERMITS_AUTHORIZED: u16 = 1 << 2;
-/// Always set: records of the layout before this one do not have it.
+/// Always set: records of the previous layout do not have this bit.
 const LAYOUT: u16 = 1 << 3;
 const IS_HEURISTIC: u16 = 1 << 4;
 const SETS_COOKIE: u16 = 1 << 5;
@@ -67,8 +67,8 @@ pub struct StoredMeta {
     pub forbids_stale: bool,
     /// The response may be used for other requests with Authorization.
     pub permits_authorized: bool,
-    /// Whether the response, or a 304 for it, set a cookie. The stored lines may be without the
-    /// cookie.
+    /// Whether the response, or a 304 for the response, set a cookie. The stored lines may be
+    /// without the cookie.
     pub sets_cookie: bool,
     /// Whether the request that the body answers had a cookie, so that the body may be for one
     /// client.

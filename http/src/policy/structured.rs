@@ -251,7 +251,7 @@ impl StructuredText<'_> {
         (self.take()? == wanted).then_some(())
     }
 
-    /// Takes the next byte if it is this one.
+    /// Takes the next byte if it equals `wanted`.
     fn accept(&mut self, wanted: u8) -> bool {
         let is_next = self.rest.first() == Some(&wanted);
         if is_next {

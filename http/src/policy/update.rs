@@ -17,7 +17,7 @@ pub(crate) fn is_renewable(status: u16) -> bool {
 /// Whether this 304, the response to our [`validator_fields`], refers to the stored response.
 ///
 /// RFC 9111 §4.3.4. We sent the tag of one stored response, and the origin compared it weakly (RFC
-/// 9110 §13.1.2). So a tag in the 304 that differs from it only in weakness refers to the same
+/// 9110 §13.1.2). So a tag in the 304 that differs from our tag only in weakness refers to the same
 /// response: an origin that compresses on the fly weakens the tag of a 200, but not that of a 304.
 /// A 304 without a validator refers to the validators that we sent. If the result is false, the
 /// caller fetches again without a precondition.
@@ -85,8 +85,8 @@ fn tag_matches(stored: Option<&[u8]>, not_modified: Fields<'_>) -> bool {
 ///
 /// RFC 9111 §3.2 excludes Content-Length and the fields that describe the coding and range of the
 /// stored bytes. Set-Cookie is excluded against the letter of §3.2: the cookie is meant for the
-/// client whose request was validated, not for all later ones. Age describes a message and is never
-/// stored.
+/// client whose request was validated, not for all later clients. Age describes a message and is
+/// never stored.
 const UNCHANGED: FieldSet = FieldSet::of(&[
     FieldId::Age,
     FieldId::ContentEncoding,

@@ -178,8 +178,9 @@ pub fn split_selector(selector: &[u8]) -> Option<(FieldNames<'_>, &[u8])> {
 
 /// How a matching response ranks among several that match: the one with the highest rank is used.
 ///
-/// RFC 9111 §4.1: a response without Vary matches each request, but if others match, one of those
-/// is used. RFC 9111 §4: of several, the most recent by Date is used.
+/// RFC 9111 §4.1: a response without Vary matches each request, but if other responses match too,
+/// one of these is used. RFC 9111 §4: of several matching responses, the most recent by Date is
+/// used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MatchRank {
     /// Whether the response varies.
