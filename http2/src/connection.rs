@@ -182,7 +182,7 @@ impl ServerConnection {
         }
     }
 
-    /// Takes input until it causes an event, is used up, or may not be taken further because `out`
+    /// Takes input until it causes an event, is used up, or must not be taken further because `out`
     /// already holds [`OUTPUT_BYTES_MAX`] unsent bytes. Answers are appended to `out`.
     ///
     /// The input must be able to hold a whole frame, which has at most 16,393 bytes.

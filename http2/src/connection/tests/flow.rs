@@ -61,7 +61,8 @@ fn windows_hold_data_back() {
     assert!(bench.connection.is_blocked_by_window());
     bench.feed(&window_update(1, 600)).expect("valid");
     assert_eq!(bench.grants(), [(1, 600, false)]);
-    // A smaller initial window makes the window negative; it must be made good first.
+    // A smaller initial window makes the window negative; later increments must make up for that
+    // first.
     bench.feed(&[setting(4, 400), window_update(1, 600)].concat()).expect("valid");
     assert_eq!(bench.grants(), []);
     bench.feed(&setting(4, 2_000)).expect("valid");
