@@ -144,8 +144,8 @@ pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
     wiped().map(|wiped| &wiped.epoch)
 }
 
-/// Whether a thread that finds this word may begin to record. A child of `vfork` may not, if its
-/// parent has not begun: the profile would be the parent's.
+/// Whether a thread that finds this word may begin to record. A child of `vfork` is not allowed to,
+/// if its parent has not begun: the profile would be the parent's.
 pub(crate) fn may_begin(word: &AtomicU64) -> bool {
     // With a filter there will be no profile in any case.
     process_of(word).is_some() || CallPermit::begin().is_none_or(|_calls| is_memory_ours())

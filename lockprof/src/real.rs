@@ -12,8 +12,8 @@ use libc::{
 
 use crate::errno;
 
-/// A function of a library that the dynamic linker searches after this one. `F` is the type of a
-/// pointer to the function.
+/// A function of a library that the dynamic linker searches after this library. `F` is the type of
+/// a pointer to the function.
 pub(crate) struct RealFunction<F> {
     name: &'static CStr,
     /// Whether programs use the version `GLIBC_2.3.2` of the function, if it exists.
