@@ -124,8 +124,8 @@ fn an_evicted_entry_can_be_read_by_its_holder() {
     assert!(next.key() > held.key(), "the range goes on from there");
 }
 
-/// Held entries take so much of the budget that a large one does not fit beside them: then nothing
-/// is evicted for it.
+/// Held entries take so much of the budget that a large entry does not fit beside them: then
+/// nothing is evicted for the large entry.
 #[test]
 fn an_insert_that_leases_prevent_evicts_nothing() {
     let config = OrdConfig { leases_max: 64, maps_max: 4, ..OrdConfig::with_bytes(16 << 20) };

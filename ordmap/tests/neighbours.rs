@@ -69,7 +69,7 @@ struct History {
     /// How many changes have begun, and how many are visible to all.
     begun: AtomicUsize,
     seen: AtomicUsize,
-    /// Raised when a thread panics, since the others would wait for it.
+    /// Raised when a thread panics, since the other threads would wait for that thread.
     failure: StopFlag,
 }
 

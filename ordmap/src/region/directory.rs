@@ -60,7 +60,8 @@ fn free_hints(shared: &SharedRegion, buckets: u64) -> Option<u64> {
 }
 
 /// The shards of a new map: as many as its options ask for, or fewer if not enough are free. Shards
-/// other than a map's first are allocated in order, so those of one map are consecutive.
+/// other than a map's first are allocated in order, so the further shards of one map are
+/// consecutive.
 fn shards_for(
     shared: &SharedRegion,
     index: usize,

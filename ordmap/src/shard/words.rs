@@ -13,8 +13,8 @@ pub(crate) const EPOCH: usize = 1;
 pub(crate) const IS_FULL: usize = 2;
 /// The most bytes that the map may take; 0 if there is no limit.
 pub(crate) const BUDGET: usize = 3;
-/// The map's first bucket among those of the region, and its number of buckets; fixed when the map
-/// is created.
+/// The map's first bucket among the buckets of the region, and its number of buckets; fixed when
+/// the map is created.
 pub(crate) const HINTS: usize = 4;
 pub(crate) const HINT_BUCKETS: usize = 5;
 

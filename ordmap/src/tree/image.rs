@@ -111,7 +111,7 @@ impl NodeImage {
         self.count = 1;
     }
 
-    /// Inserts an item before the one at `index`.
+    /// Inserts an item before the item at `index`.
     pub(crate) fn insert(
         &mut self,
         index: usize,

@@ -72,7 +72,7 @@ fn an_end_that_moves_is_seen_as_it_was_or_as_it_is() {
             while let Some(entry) = range.next().unwrap() {
                 let number = std::str::from_utf8(&entry.key()[own.len()..]).unwrap();
                 let number: u32 = number.parse().unwrap();
-                // The previous one may still be there when the walk starts again.
+                // The previous entry may still be there when the walk starts again.
                 assert!(last_seen.is_none_or(|last| number + 1 >= last), "it went back");
                 last_seen = Some(number);
                 seen += 1;
