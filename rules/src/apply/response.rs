@@ -116,9 +116,9 @@ fn new_status(status: u16, effects: &Effects) -> u16 {
     effects.status.filter(|_| may_change(status)).unwrap_or(status)
 }
 
-/// Whether rules may change this status. They may not change a status that describes the body or
-/// says that there is none, because the body belongs to the original status (RFC 9110 §15.3.5,
-/// §15.3.7, §15.4.5).
+/// Whether rules may change this status. They are not allowed to change a status that describes the
+/// body or says that there is none, because the body belongs to the original status (RFC 9110
+/// §15.3.5, §15.3.7, §15.4.5).
 fn may_change(status: u16) -> bool {
     !matches!(status, 204 | 206 | 304)
 }

@@ -35,7 +35,7 @@ pub struct Program {
     lists: Arc<[Vec<(u32, Rule)>]>,
 }
 
-/// The file, span and hook of a rule of a program, and the rules that run as one with it.
+/// The file, span and hook of a rule of a program, and the rules that run as one with this rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     /// The name of the rule's file.
@@ -45,7 +45,7 @@ pub struct RuleInfo {
     /// The hook at which the rule runs.
     pub hook: Hook,
     /// Number of the rule whose counters count this rule: the first of the rules that run as one
-    /// with it.
+    /// with this rule.
     pub counted_at: u32,
     /// Number of rules that run as one with this rule, which is included; 1 if it runs alone.
     pub run_with: u32,
