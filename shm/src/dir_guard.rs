@@ -155,8 +155,8 @@ impl DirGuard {
             .map_err(|error| io_error(&self.dir, "write server.lock", error))
     }
 
-    /// Whether the directory, or the lock's file in it, was deleted since it was taken. Then no
-    /// other process can find the lock that this guard holds.
+    /// Whether the directory, or the lock's file in it, was deleted since the guard was taken. Then
+    /// no other process can find the lock that this guard holds.
     pub fn is_deleted(&self) -> bool {
         rustix::fs::fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0)
     }

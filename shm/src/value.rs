@@ -21,7 +21,7 @@ pub struct HistogramValue {
 /// The values between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// The largest value of the bucket; `None` for the last bucket, which takes all larger ones.
+    /// The largest value of the bucket; `None` for the last bucket, which takes all larger values.
     pub bound: Option<u64>,
     /// The number of values that are above the bound of the previous bucket and at most `bound`.
     pub count: u64,

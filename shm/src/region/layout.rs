@@ -67,7 +67,7 @@ pub(crate) struct AreaPlace {
 }
 
 impl AreaPlace {
-    /// The words of the area among those of the region.
+    /// The range of the area's words among the words of the region.
     pub(crate) fn words(&self) -> Range<usize> {
         let first = self.offset as usize / WORD_BYTES;
         first..first + self.bytes as usize / WORD_BYTES

@@ -80,7 +80,7 @@ pub enum ReplacedWhy {
 }
 
 impl Region {
-    /// Opens the region under this name, or makes it if there is none of this plan and of this
+    /// Opens the region under this name, or makes it if there is no region of this plan and of this
     /// boot.
     ///
     /// Any number of processes may do this at the same time: all get the same region. If they have
@@ -118,7 +118,7 @@ impl Region {
     /// it.
     ///
     /// # Errors
-    /// As [`open_or_create`](Region::open_or_create).
+    /// The errors of [`open_or_create`](Region::open_or_create).
     pub fn prepare(path: &Path, spec: &RegionSpec) -> Result<(Region, UnnamedRegion), RegionError> {
         let mut plan = plan(Some(path), spec)?;
         let place = RegionPath::open(path)?;
@@ -199,8 +199,8 @@ impl Region {
         self.shared.layout.region_bytes
     }
 
-    /// The number of participants that there can be at one time. Their rows are numbers below this
-    /// one.
+    /// The number of participants that there can be at one time. The numbers of their rows are
+    /// below this number.
     pub fn participants_max(&self) -> u32 {
         self.shared.layout.participants_max
     }
