@@ -7,7 +7,7 @@ use super::chunk::{Chunk, ChunkLink, ChunkMark};
 /// A chunk, and the number of its bytes that have been read.
 ///
 /// Invariants:
-/// - The owner of a position keeps its chunk and all later ones from being freed.
+/// - The owner of a position keeps its chunk and all later chunks from being freed.
 /// - `offset <= seen_length`, and `ahead` has seen `seen_length` bytes published.
 #[derive(Debug)]
 pub(super) struct ReadPosition {
