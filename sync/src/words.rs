@@ -4,9 +4,9 @@ use crate::atomic::AtomicU64;
 
 /// Words that several threads, or several processes, read and write as atomics.
 ///
-/// Protocols over shared memory are written against this trait. A mapped file is one form of it; a
-/// boxed slice is another, and the only one that loom can run, since its atomics cannot lie in
-/// mapped memory.
+/// Protocols over shared memory are written against this trait. Words in a mapped file implement
+/// the trait, and so does a boxed slice. Only a boxed slice can be part of a loom model, since
+/// loom's atomics cannot lie in mapped memory.
 pub trait Words {
     /// The number of words, which never changes.
     fn word_count(&self) -> usize;

@@ -62,7 +62,7 @@ impl LeaseId {
     }
 
     /// The id of a number from [`to_raw`](LeaseId::to_raw). Any number is safe:
-    /// [`LeaseRow::release`] refuses unknown ones.
+    /// [`LeaseRow::release`] refuses unknown numbers.
     #[must_use]
     pub fn from_raw(raw: u64) -> LeaseId {
         LeaseId { slot: raw as u32, serial: (raw >> 32) as u32 }

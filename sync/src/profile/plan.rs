@@ -38,7 +38,8 @@ pub(super) mod header {
     /// The hash of words 0 to 14, by [`hash_words`](crate::profile::hash_words).
     pub(in crate::profile) const CHECK: usize = 15;
 
-    /// The first of the control words, which other programs may write while this one runs.
+    /// The first of the control words, which other programs may write while the profiled program
+    /// runs.
     pub(in crate::profile) const ENABLED: usize = 16;
     pub(in crate::profile) const SKIP: usize = 17;
     pub(in crate::profile) const GENERATION: usize = 18;

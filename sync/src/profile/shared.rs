@@ -405,7 +405,7 @@ fn check(key: u64, words: &[AtomicU64]) -> u64 {
     check_of(key, words.iter().map(|word| word.load(Relaxed)))
 }
 
-/// The check of a row of which the key and the other words are given.
+/// The check of a row, given its key and its other words.
 pub(super) fn check_of(key: u64, words: impl Iterator<Item = u64>) -> u64 {
     words.fold(hash_words(&[key]), |hash, word| hash_words(&[hash, word]))
 }
