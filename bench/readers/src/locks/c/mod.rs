@@ -28,7 +28,7 @@ pub(crate) unsafe trait Functions {
     unsafe fn read(state: *mut Self::State);
 
     /// # Safety
-    /// - As for `read`.
+    /// - The conditions of `read` hold.
     unsafe fn try_read(state: *mut Self::State) -> bool;
 
     /// # Safety
@@ -36,11 +36,11 @@ pub(crate) unsafe trait Functions {
     unsafe fn end_read(state: *mut Self::State);
 
     /// # Safety
-    /// - As for `read`.
+    /// - The conditions of `read` hold.
     unsafe fn write(state: *mut Self::State);
 
     /// # Safety
-    /// - As for `read`.
+    /// - The conditions of `read` hold.
     unsafe fn try_write(state: *mut Self::State) -> bool;
 
     /// # Safety
