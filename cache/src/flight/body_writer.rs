@@ -80,8 +80,8 @@ impl BodyWriter {
     }
 
     /// The appended bytes of a part of the body. They are shared: each piece stays charged until
-    /// its last clone is dropped. Empty once the body is a window. A flight that was detached but
-    /// is no window yet still has all bytes.
+    /// its last clone is dropped. Empty once the body is a window. A flight that was detached still
+    /// has all bytes until its body is a window.
     pub(crate) fn pieces(&self, range: Range<u64>) -> Vec<Bytes> {
         if self.sliding { Vec::new() } else { self.guard.flight.pieces(range) }
     }

@@ -186,7 +186,8 @@ impl Store {
                 !self.pins.is_pinned(segment as usize)
             });
             assert!(is_unpinned, "a reader keeps its pin");
-            // SAFETY: all words are removed, no thread pins it, and there is no other reclaimer.
+            // SAFETY: all words are removed, no thread pins the segment, and there is no other
+            // reclaimer.
             unsafe { self.segments.free(segment) }.unwrap();
             self.frees.fetch_add(1, Relaxed);
         }
