@@ -44,7 +44,7 @@ fn variants_max_limits_the_stored_responses_of_a_url_with_and_without_vary() {
         for (fields, is_stored) in asks.iter().zip(still_stored) {
             let fields = [fields, &["Cache-Control: only-if-cached"][..]].concat();
             let listed = ask(&server, "/", &fields);
-            // The response without Vary answers in place of a variant that has left.
+            // The response without Vary answers in place of a variant that has left the cache.
             assert_eq!(listed.head.has("vary"), is_stored, "{variants_max} {fields:?}");
         }
     }

@@ -26,7 +26,7 @@ const FURTHER: usize = 10_000;
 /// The number of clients that load a server.
 const CLIENTS: usize = 4;
 
-/// A limit that fails the test instead of letting a client run forever.
+/// A time limit that fails the test instead of letting a client run forever.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// A page to request.
