@@ -159,7 +159,7 @@ fn get(host: &str, target: &str, field: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n")
 }
 
-/// Whether an operator has purged all sites, at or shortly before `began_ms` or since then.
+/// Whether an operator has purged all sites since `began_ms`, or shortly before that time.
 fn is_purged_since(run: &Run, began_ms: u64) -> bool {
     let during = began_ms.saturating_sub(PURGE_MS)..=run.now_ms();
     let is_purge =

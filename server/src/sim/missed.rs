@@ -42,7 +42,7 @@ pub(super) type MissedCounts = BTreeMap<MissedReuse, u64>;
 pub(super) struct StoreLedger {
     /// Responses that were evicted.
     pub(super) evicted: u64,
-    /// Segments that were reused, so that their responses were removed.
+    /// Segments that were freed, so that their responses were removed.
     pub(super) reclaimed: u64,
     /// Responses for which there was no room, or that were too long.
     pub(super) refused: u64,
