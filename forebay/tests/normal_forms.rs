@@ -257,8 +257,8 @@ fn a_purge_reaches_a_response_that_other_settings_have_stored() {
     assert!(!is_hit(&ask(&server, "GET", "/x?utm_a&b", &[])), "it was purged");
 }
 
-/// A response in the normal form of settings that have changed since may have another URL, which
-/// only a purge by prefix reaches.
+/// A response that was stored before the settings changed may have the URL of another normal form.
+/// Only a purge by prefix removes such a response.
 #[test]
 fn a_purge_by_prefix_reaches_every_form_of_a_query() {
     let origin = origin();
