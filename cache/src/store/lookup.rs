@@ -182,7 +182,7 @@ impl<'w> StoredRecord<'w> {
 }
 
 impl<'w> BaseRecord<'w> {
-    /// The sets of names that select variants, as they were stored. The empty set is that of the
+    /// The sets of names that select variants, as they were stored. The empty set belongs to the
     /// response that does not vary; its selector is empty.
     pub fn name_sets(&self) -> impl Iterator<Item = &[u8]> {
         NameSets::of(self.pinned.record().head()).iter()

@@ -69,8 +69,8 @@ impl RecordIndex {
         //   writes it.
         // - All rows belong to the one table of pins in the region. Segments are freed in `victim`
         //   only, after their words were removed, the barrier, and a check of their pins.
-        // - A location is passed to the index in `put`, `respond` and `drain` only, and it is that
-        //   of a record that this thread has just appended to its open segment. The appender seals
+        // - A location is passed to the index in `put`, `respond` and `drain` only, and it belongs
+        //   to a record that this thread has just appended to its open segment. The appender seals
         //   a segment only when every record in it is live or withdrawn.
         let index = unsafe {
             let words = shared.index_words.clone();

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Responses that vary by different names stand side by side: the base has a set of names for each
-//! kind. The empty set, whose selector is empty, is that of the response that does not vary.
+//! kind. The empty set, whose selector is empty, belongs to the response that does not vary.
 //!
 //! A variant gets a new number each time that a base names it and did not name it before. So after
 //! a base has dropped a variant, no lookup ever finds its record: if the base names the same values

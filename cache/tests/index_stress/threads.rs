@@ -386,7 +386,7 @@ fn run(barrier: Barrier, rng: &mut Rng) {
     assert!(gone_count.count() > STEPS / 4, "too little happened");
 }
 
-/// Checks, after all threads have ended, that each word is that of its key.
+/// Checks, after all threads have ended, that each word belongs to its key.
 fn check(shared: &Shared, workers: &[Worker<'_>]) {
     assert_eq!(shared.pins.pinned_count(), 0);
     let row = &workers[0].row;

@@ -10,7 +10,7 @@ use forebay_sync::Words;
 use forebay_sync::atomic::AtomicU64;
 
 /// The number of values of a key with variants. A key without variants has only the first value.
-/// The last value is that of a response that does not vary.
+/// The last value belongs to a response that does not vary.
 pub(crate) const VALUES: u32 = 4;
 
 /// The value of a response that does not vary, of a key that has variants.

@@ -102,7 +102,7 @@ impl<R: RegionAccess> Checker<'_, R> {
         LongBody::decode(self.view.copy((slot, word)).ok()?.record().body())
     }
 
-    /// If the key is that of a variant, checks that its base names it.
+    /// If the key belongs to a variant, checks that its base names it.
     fn check_variant(&mut self, slot: usize, word: IndexWord) {
         let key = std::mem::take(&mut self.key);
         if let Some((primary, number, hash)) = split_variant_key(&key) {
