@@ -1,4 +1,4 @@
-//! Early hints (RFC 8297) that the server sends of its own accord while a page is validated.
+//! Early hints (RFC 8297) that the server itself makes, and sends while a page is validated.
 
 use forebay_testkit::{Client, Gate, Origin, Response, Script, Server, ServerBuilder, eventually};
 
