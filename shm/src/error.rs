@@ -38,7 +38,7 @@ pub enum CounterErrorKind {
         /// Its permission bits.
         mode: u32,
     },
-    /// The path has no file name, or is not that of a plain file.
+    /// The path has no file name, or does not name a plain file.
     NotAFile,
     /// The file does not begin like a counter file.
     NotCounters,

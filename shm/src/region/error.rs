@@ -57,7 +57,7 @@ pub enum RegionErrorKind {
         /// Its permission bits.
         mode: u32,
     },
-    /// The path has no file name, or is not that of a plain file.
+    /// The path has no file name, or does not name a plain file.
     NotAFile,
     /// Another process is making or replacing a region in this directory, and does not finish.
     Busy {
