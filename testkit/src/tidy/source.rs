@@ -8,7 +8,7 @@ use std::ops::Range;
 /// A file in three views, each with the same number of lines.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// The levels of requirements. A level comes before any level that is its prefix.
+    /// The file's path from the root of the tree.
     pub(super) path: String,
     /// The lines of the file as written.
     pub(super) lines: Vec<String>,

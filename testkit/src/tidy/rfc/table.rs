@@ -51,7 +51,7 @@ pub(super) enum Deviation {
     Exception,
 }
 
-/// A level comes before any level that is its prefix.
+/// The levels of requirements. A level comes before any level that is its prefix.
 const LEVELS: [&str; 4] = ["MUST NOT", "MUST", "SHOULD NOT", "SHOULD"];
 
 impl Deviation {
