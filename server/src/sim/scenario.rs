@@ -144,6 +144,15 @@ impl Scenario {
             let kind = ActKind::Attack { worker, attack, network_count: rng.pick(&[1, 20]) };
             acts.push(Act { at_ms, number: acts.len() as u64, kind });
         }
+        if has_faults && rng.percent(50) {
+            for _ in 0..rng.between(1, 8) {
+                let (url, at_ms) = (rng.pick(&hot), rng.below(span_ms));
+                for (later_ms, kind) in purge_during_fetch(&mut rng, worker_count, url) {
+                    let number = acts.len() as u64;
+                    acts.push(Act { at_ms: at_ms + later_ms, number, kind });
+                }
+            }
+        }
         acts.sort_by_key(|act| act.at_ms);
         let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };
         let origins = OriginSet::of(&mut rng);
@@ -184,6 +193,23 @@ impl Scenario {
         }
         short
     }
+}
+
+/// Returns a request, a purge by tag while the response probably still arrives, and a request for
+/// the same URL after the purge, each with its delay in milliseconds.
+fn purge_during_fetch(rng: &mut Rng, worker_count: usize, url: usize) -> [(u64, ActKind); 3] {
+    let language = rng.pick(LANGUAGES);
+    let purge_ms = rng.between(0, 300);
+    let session = |rng: &mut Rng| {
+        let (worker, asks) =
+            (rng.below(worker_count as u64) as usize, vec![Ask::plain(url, language)]);
+        ActKind::Session { worker, asks, is_pipelined: false, reading: Reading::Eager }
+    };
+    let (first, second) = (session(rng), session(rng));
+    let worker = rng.below(worker_count as u64) as usize;
+    let spelling = SPELLINGS[0];
+    let purge = ActKind::Purge { worker, url, is_soft: false, by_tag: true, spelling };
+    [(0, first), (purge_ms, purge), (purge_ms + rng.between(1, 3_000), second)]
 }
 
 impl ActKind {
