@@ -170,6 +170,7 @@ impl Worker {
         access_log: Option<LogSender>,
     ) {
         if let Some(config) = config {
+            self.origins.retain(&config);
             *self.config.borrow_mut() = Rc::new(*config);
         }
         *self.access_log.borrow_mut() = access_log;

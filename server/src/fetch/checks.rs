@@ -89,7 +89,7 @@ impl CheckRun {
         let late = |_| Err(CheckFailure::Late { timeout_ms: check.timeout_ms });
         self.worker.count(Counter::OriginChecks);
         match asked.unwrap_or_else(late) {
-            Ok(()) => self.note_well(&member.address),
+            Ok(()) => self.note_well(site, &member.address),
             Err(failure) => self.note_failed(site, &member.address, check, &failure),
         }
     }
@@ -115,9 +115,10 @@ impl CheckRun {
         }
     }
 
-    fn note_well(&self, origin: &OriginAddress) {
+    fn note_well(&self, site: &Site, origin: &OriginAddress) {
         let health = &self.worker.origins.pool(origin, &self.config.server).health;
-        let was_out = health.ejection.note_check_passed(clock::monotonic_ms());
+        let member = self.worker.origins.group(site).member(origin);
+        let was_out = member.ejection.note_check_passed(clock::monotonic_ms());
         if health.note_reached() || was_out {
             self.worker.event(Event::OriginBack, &origin.authority);
         }
@@ -141,12 +142,13 @@ impl CheckRun {
             return;
         }
         let (now_ms, out_ms) = (clock::monotonic_ms(), check.interval_ms + check.timeout_ms);
+        let member = self.worker.origins.group(site).member(origin);
         // One second is added, because due checks are started only once a second.
         let is_new =
-            health.ejection.note_check_failed(now_ms, unreachable.is_some(), out_ms + 1000);
+            member.ejection.note_check_failed(now_ms, unreachable.is_some(), out_ms + 1000);
         if is_new {
             self.worker.count(Counter::OriginEjections);
-            self.worker.origins.group(site).counts(origin).note_ejected();
+            member.counts.note_ejected();
             let detail = format_args!(
                 "{}: {failure}; the origin gets no requests until a check passes",
                 origin.authority

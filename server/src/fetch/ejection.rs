@@ -28,14 +28,15 @@ pub(super) struct Ejection {
     is_back: Cell<bool>,
     /// The number of failed health checks since the last check that passed.
     failed_checks: Cell<u32>,
-    /// Whether failed health checks keep the origin ejected.
-    is_check_out: Cell<bool>,
+    /// The time until which failed health checks keep the origin ejected; 0 if they do not.
+    checks_until_ms: Cell<u64>,
 }
 
 impl Ejection {
     /// Returns the time until which the origin is ejected; 0 if it is not.
     pub(super) fn until_ms(&self, now_ms: u64) -> u64 {
-        Some(self.until_ms.get()).filter(|until_ms| *until_ms > now_ms).unwrap_or(0)
+        let until_ms = self.until_ms.get().max(self.checks_until_ms.get());
+        Some(until_ms).filter(|until_ms| *until_ms > now_ms).unwrap_or(0)
     }
 
     /// Records a failure; `is_unreachable` says that no connection could be opened. Returns the
@@ -64,22 +65,24 @@ impl Ejection {
         if !is_unreachable && failed < EJECT_FAILURES {
             return false;
         }
-        let is_new = self.until_ms.get() <= now_ms && !self.is_check_out.get();
-        self.until_ms.set(self.until_ms.get().max(now_ms + for_ms));
+        let is_new = self.until_ms(now_ms) == 0 && self.checks_until_ms.get() == 0;
+        self.checks_until_ms.set(now_ms + for_ms);
         self.is_back.set(false);
-        self.is_check_out.set(true);
         is_new
     }
 
-    /// Records a health check that passed. If failed checks kept the origin ejected, ends the
-    /// ejection, after which the share of the origin grows. Returns whether this call has brought
-    /// the origin back.
+    /// Records a health check that passed. It ends an ejection by failed checks, and the share of
+    /// the origin grows from then on; it does not shorten an ejection by failed requests. Returns
+    /// whether the origin gets requests again because of this check.
     pub(super) fn note_check_passed(&self, now_ms: u64) -> bool {
         self.failed_checks.set(0);
-        if !self.is_check_out.replace(false) {
+        if self.checks_until_ms.replace(0) == 0 {
             return false;
         }
         self.failures.set(0);
+        if self.until_ms.get() > now_ms {
+            return false;
+        }
         self.until_ms.set(now_ms);
         !self.is_back.replace(true)
     }
@@ -90,7 +93,7 @@ impl Ejection {
         let until_ms = self.until_ms.get();
         // An answer to a request that was sent before the ejection says nothing about the origin
         // now.
-        if until_ms == 0 || until_ms > now_ms {
+        if until_ms == 0 || self.until_ms(now_ms) != 0 {
             return false;
         }
         if now_ms > until_ms + SLOW_START_MS {
@@ -153,6 +156,30 @@ mod tests {
         assert!(ejection.note_check_passed(14_000));
         assert_eq!((ejection.until_ms(14_000), ejection.ramped(1, 14_000)), (0, 100));
         assert!(ejection.note_check_failed(20_000, true, 3000), "no connection");
+    }
+
+    #[test]
+    fn a_passed_check_does_not_shorten_an_ejection_by_failed_requests() {
+        let ejection = Ejection::default();
+        for _ in 0..5 {
+            ejection.note_failed(0, true);
+            ejection.until_ms.set(0);
+        }
+        assert_eq!(ejection.note_failed(0, true), Some(EJECT_MS_MAX));
+        assert!(!ejection.note_check_failed(1000, true, 3000), "it is ejected already");
+        assert!(!ejection.note_check_passed(2000), "the ejection by requests goes on");
+        assert_eq!(ejection.until_ms(2001), EJECT_MS_MAX);
+        assert!(ejection.note_answered(EJECT_MS_MAX));
+    }
+
+    #[test]
+    fn a_short_ejection_by_requests_does_not_end_one_by_checks() {
+        let ejection = Ejection::default();
+        ejection.note_failed(0, true);
+        assert!(!ejection.note_check_failed(100, true, 60_000), "it is ejected already");
+        assert!(!ejection.note_answered(EJECT_MS), "failed checks keep it out");
+        assert_eq!(ejection.until_ms(EJECT_MS), 60_100);
+        assert!(ejection.note_check_passed(5_000));
     }
 
     #[test]

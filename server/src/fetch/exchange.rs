@@ -116,8 +116,7 @@ impl Exchange<'_> {
         if let Some(progress) = progress {
             progress.begin(pool);
         }
-        let counts = self.worker().origins.group(self.site).counts(choice.address);
-        counts.note_request();
+        choice.member.counts.note_request();
         // A tunnel gets a connection of its own.
         let pooled = if self.outbound.upgrade.is_none() { pool.take() } else { None };
         let answered = match pooled {
@@ -137,14 +136,14 @@ impl Exchange<'_> {
             }
         };
         let answered = answered?;
-        counts.note_answer(answered.response.status().as_u16(), answered.took_us);
+        choice.member.counts.note_answer(answered.response.status().as_u16(), answered.took_us);
         self.note_answered(choice);
         self.check(answered, Rc::clone(pool), permit).map_err(ExchangeError::Fault)
     }
 
     /// Records that the origin has answered.
     fn note_answered(&self, choice: &OriginChoice<'_>) {
-        let is_back = choice.pool.health.ejection.note_answered(clock::monotonic_ms());
+        let is_back = choice.member.ejection.note_answered(clock::monotonic_ms());
         self.note_reached(choice, is_back);
     }
 

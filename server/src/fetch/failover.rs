@@ -145,16 +145,15 @@ impl<'a> Exchange<'a> {
             return;
         }
         self.worker().origin_fault(fault, authority, error.cause());
-        let counts = self.worker().origins.group(self.site).counts(choice.address);
-        counts.note_failed(fault);
+        choice.member.counts.note_failed(fault);
         if !self.has_others() || matches!(fault, Fault::OriginAnswer(_)) {
             return;
         }
-        let ejection = &choice.pool.health.ejection;
-        let ejected = ejection.note_failed(clock::monotonic_ms(), fault.is_unreachable());
+        let (now_ms, is_unreachable) = (clock::monotonic_ms(), fault.is_unreachable());
+        let ejected = choice.member.ejection.note_failed(now_ms, is_unreachable);
         if let Some(for_ms) = ejected {
             self.worker().count(Counter::OriginEjections);
-            counts.note_ejected();
+            choice.member.counts.note_ejected();
             let detail = format_args!(
                 "{authority}: {}; the origin gets no requests for {for_ms} ms",
                 fault.reason()

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::choose::{Candidate, Chooser, hash_of};
+use super::ejection::Ejection;
 use super::origin_counts::OriginCells;
 use super::origins::{OriginPool, Origins};
 use super::retry_budget::RetryBudget;
@@ -18,14 +19,24 @@ pub(super) struct GroupState {
     /// The time of the next health checks, in monotonic milliseconds.
     pub(super) check_due_ms: Cell<u64>,
     pub(super) retries: RetryBudget,
-    /// The counts of the origins, by their authorities.
-    counts: RefCell<HashMap<Box<str>, Rc<OriginCells>>>,
+    /// By the authorities of the origins.
+    members: RefCell<HashMap<Box<str>, Rc<MemberState>>>,
+}
+
+/// The state of an origin as a member of a site's group. Other sites that have the same origin may
+/// check it differently.
+#[derive(Debug, Default)]
+pub(super) struct MemberState {
+    /// The failures of the origin, for which it is ejected if the site has other origins.
+    pub(super) ejection: Ejection,
+    pub(super) counts: OriginCells,
 }
 
 /// The origin that was chosen for a request.
 pub(super) struct OriginChoice<'a> {
     pub(super) address: &'a OriginAddress,
     pub(super) pool: Rc<OriginPool>,
+    pub(super) member: Rc<MemberState>,
 }
 
 /// The origins to which a request has been sent.
@@ -38,19 +49,25 @@ impl GroupState {
             turn: Cell::new(0),
             check_due_ms: Cell::new(0),
             retries: RetryBudget::new(clock::monotonic_ms()),
-            counts: RefCell::default(),
+            members: RefCell::default(),
         }
     }
 
-    /// Returns the counts of an origin of the group.
-    pub(super) fn counts(&self, origin: &OriginAddress) -> Rc<OriginCells> {
-        let mut counts = self.counts.borrow_mut();
-        if let Some(known) = counts.get(origin.authority.as_str()) {
+    /// Returns the state of an origin of the group.
+    pub(super) fn member(&self, origin: &OriginAddress) -> Rc<MemberState> {
+        let mut members = self.members.borrow_mut();
+        if let Some(known) = members.get(origin.authority.as_str()) {
             return Rc::clone(known);
         }
-        let new = Rc::<OriginCells>::default();
-        counts.insert(origin.authority.as_str().into(), Rc::clone(&new));
+        let new = Rc::<MemberState>::default();
+        members.insert(origin.authority.as_str().into(), Rc::clone(&new));
         new
+    }
+
+    /// Forgets origins that do not belong to `group`.
+    pub(super) fn retain(&self, group: &OriginGroup) {
+        let is_member = |authority: &str| group.addresses().any(|it| it.authority == authority);
+        self.members.borrow_mut().retain(|authority, _| is_member(authority));
     }
 }
 
@@ -63,21 +80,21 @@ impl Origins {
         url_hash: impl FnOnce() -> u64,
         tried: &mut TriedOrigins,
     ) -> Option<OriginChoice<'a>> {
-        let group = &site.origins;
+        let (group, state) = (&site.origins, self.group(site));
         let index = match group.members() {
             [_] if tried.0 != 0 => return None,
             [_] => 0,
             _ => {
-                let state = self.group(site);
                 let turn = state.turn.replace(state.turn.get().wrapping_add(1));
                 let balance = group.balance;
                 let chooser = Chooser { balance, turn, url_hash: url_hash() };
-                chooser.choose(&self.candidates(group, settings, *tried))?
+                chooser.choose(&self.candidates(group, &state, settings, *tried))?
             }
         };
         tried.0 |= 1 << index;
         let address = &group.members()[index].address;
-        Some(OriginChoice { address, pool: self.pool(address, settings) })
+        let (pool, member) = (self.pool(address, settings), state.member(address));
+        Some(OriginChoice { address, pool, member })
     }
 
     /// Returns the pool of an origin that can take a request. If all origins are down, returns the
@@ -87,23 +104,26 @@ impl Origins {
         if group.members().len() == 1 {
             return self.pool(group.first(), settings);
         }
-        let pools = group.addresses().map(|address| self.pool(address, settings));
-        let now_ms = clock::monotonic_ms();
-        let rank =
-            |pool: &Rc<OriginPool>| (pool.health.is_down(), pool.health.ejection.until_ms(now_ms));
-        pools.min_by_key(rank).unwrap_or_else(|| self.pool(group.first(), settings))
+        let (state, now_ms) = (self.group(site), clock::monotonic_ms());
+        let rank = |address: &&OriginAddress| {
+            let is_down = self.pool(address, settings).health.is_down();
+            (is_down, state.member(address).ejection.until_ms(now_ms))
+        };
+        let likely = group.addresses().min_by_key(rank);
+        self.pool(likely.unwrap_or(group.first()), settings)
     }
 
     fn candidates(
         &self,
         group: &OriginGroup,
+        state: &GroupState,
         settings: &ServerSettings,
         tried: TriedOrigins,
     ) -> Vec<Candidate> {
         let now_ms = clock::monotonic_ms();
         let candidate = |(index, member): (usize, &OriginMember)| {
             let pool = self.pool(&member.address, settings);
-            let ejection = &pool.health.ejection;
+            let ejection = &state.member(&member.address).ejection;
             Candidate {
                 weight: ejection.ramped(member.weight, now_ms),
                 is_backup: member.is_backup,

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use super::ejection::Ejection;
 use crate::clock;
 use crate::fault::Fault;
 use crate::limits::{ORIGIN_DOWN_MS, ORIGIN_PROBE_MS};
@@ -18,8 +17,6 @@ pub(super) struct OriginHealth {
     failed_by: Cell<Option<Fault>>,
     is_probed: Cell<bool>,
     next_probe_ms: Cell<u64>,
-    /// The origin's failures, for which it is ejected if its site has other origins.
-    pub(super) ejection: Ejection,
 }
 
 /// The right to probe an origin that is down. No other probe starts until this guard is dropped.

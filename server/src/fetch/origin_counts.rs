@@ -115,9 +115,10 @@ impl OriginReport {
                     return OriginReport(lines);
                 }
                 let pool = worker.origins.pool(&member.address, &config.server);
-                let mut count = group.counts(&member.address).0.get();
+                let state = group.member(&member.address);
+                let mut count = state.counts.0.get();
                 count.exchanges = u64::from(pool.exchange_count());
-                count.ejected = u64::from(pool.health.ejection.until_ms(now_ms) != 0);
+                count.ejected = u64::from(state.ejection.until_ms(now_ms) != 0);
                 let (site, origin) = (site.name.clone(), member.address.authority.clone());
                 lines.push(OriginLine { site, origin, count });
             }

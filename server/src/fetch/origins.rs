@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::connect::Connection;
@@ -13,7 +13,7 @@ use super::permits::{ExchangePermit, Permits};
 use super::preempt::{Preempted, SlowWatch, StalledExchanges};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{OriginAddress, ServerSettings, Site};
+use crate::config::{Config, OriginAddress, ServerSettings, Site};
 use crate::counters::Counter;
 use crate::limits::TRIES_ALONE_MAX;
 use crate::transport::tls::OriginTlsConnector;
@@ -74,12 +74,7 @@ impl Origins {
     /// changed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
-        // A connection is never used for an origin with different TLS settings, because its
-        // certificate was verified by other rules or not at all.
-        let key = match &origin.tls {
-            None => Cow::Borrowed(origin.authority.as_str()),
-            Some(tls) => Cow::Owned(format!("https://{} {:x}", origin.authority, tls.id)),
-        };
+        let key = pool_key(origin);
         if let Some(pool) = pools.get(&*key)
             && pool.fits(settings)
         {
@@ -99,6 +94,23 @@ impl Origins {
         let group = Rc::new(GroupState::new());
         groups.insert(site.name.as_str().into(), Rc::clone(&group));
         group
+    }
+
+    /// Forgets the origins and sites that `config` does not have. Exchanges in progress keep what
+    /// they need.
+    pub(crate) fn retain(&self, config: &Config) {
+        let addresses = config.sites.iter().flat_map(|site| site.origins.addresses());
+        let keys: HashSet<_> = addresses.map(pool_key).collect();
+        self.pools.borrow_mut().retain(|key, _| keys.contains(&**key));
+        let sites: HashMap<_, _> =
+            config.sites.iter().map(|site| (site.name.as_str(), &site.origins)).collect();
+        self.groups.borrow_mut().retain(|name, state| match sites.get(&**name) {
+            Some(group) => {
+                state.retain(group);
+                true
+            }
+            None => false,
+        });
     }
 
     /// Closes idle connections that are dead or too old.
@@ -133,6 +145,15 @@ impl Origins {
         self.open_count.set(self.open_count.get() + 1);
         worker.gauge(Counter::OriginConnectionsOpen, self.open_count.get());
         OpenGuard { worker: Rc::clone(worker) }
+    }
+}
+
+/// Returns the key of an origin's pool. A connection is never used for an origin with different TLS
+/// settings, because its certificate was verified by other rules or not at all.
+fn pool_key(origin: &OriginAddress) -> Cow<'_, str> {
+    match &origin.tls {
+        None => Cow::Borrowed(&origin.authority),
+        Some(tls) => Cow::Owned(format!("https://{} {:x}", origin.authority, tls.id)),
     }
 }
 
