@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use forebay_testkit::tls::rustls::ClientConfig;
 use forebay_testkit::tls::rustls::version::TLS13;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
 use forebay_testkit::{
     Origin, Script, Server, ServerBuilder, TestAuthority, TlsClient, eventually,
 };
@@ -72,4 +74,32 @@ fn changed_files_are_used_under_open_connections_and_unusable_ones_are_not() {
     eventually("it is missed", || server.stat("tls_certificates_refused_total") == 2.0);
     assert!(is_served(&server, &new), "the certificate stays in use");
     assert_eq!(server.stat("reloads_total"), 0.0);
+}
+
+#[test]
+fn changed_files_that_cannot_be_read_for_a_while_are_used_afterwards() {
+    let (origin, old, new) = (Origin::echo(), TestAuthority::new(), TestAuthority::new());
+    let builder = ServerBuilder::new(PROGRAM);
+    let folder = builder.path("");
+    old.issue(&["a.org"]).write(&folder, "default");
+    let server = builder
+        .config(&format!(
+            "listen_tls = ['127.0.0.1:0']\ntls_cert = 'default.pem'\ntls_key = 'default.key'\n\
+             tls_watch_ms = '1s'\n\
+             [[site]]\nname = 'a'\nnames = ['*']\norigin = 'http://{}'\n",
+            origin.address()
+        ))
+        .start();
+    assert!(is_served(&server, &old));
+    let pid = Pid::from_raw(i32::try_from(server.id()).expect("a process")).expect("not zero");
+    let before = getrlimit(Resource::Nofile);
+    let none = Rlimit { current: Some(0), maximum: before.maximum };
+    let limits = prlimit(Some(pid), Resource::Nofile, none).expect("the process is ours");
+    new.issue(&["a.org"]).write(&folder, "default");
+    eventually("it cannot be read", || server.errors().contains("certificates_refused"));
+    assert!(server.errors().contains("Too many open files"), "{}", server.errors());
+    prlimit(Some(pid), Resource::Nofile, limits).expect("the process is ours");
+    eventually("it is read", || server.stat("tls_certificates_replaced_total") == 1.0);
+    eventually("it is used", || is_served(&server, &new));
+    assert_eq!(server.stat("tls_certificates_refused_total"), 1.0);
 }

@@ -9,6 +9,10 @@ use forebay_testkit::{Client, Origin, Server, ServerBuilder, eventually};
 
 /// Starts a server that may open 200 files.
 fn start(folder: &Folder, origin: &Origin, workers: &str) -> Server {
+    start_with(folder, origin, workers, "")
+}
+
+fn start_with(folder: &Folder, origin: &Origin, workers: &str, settings: &str) -> Server {
     let program = folder.path("limited");
     let script =
         format!("#!/bin/sh\nulimit -n 200\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_forebay"));
@@ -16,7 +20,7 @@ fn start(folder: &Folder, origin: &Origin, workers: &str) -> Server {
     let executable = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(&program, executable).expect("the file is ours");
     let site = format!(
-        "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n",
+        "{settings}[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n",
         origin.address()
     );
     let server = ServerBuilder::new(&program.display().to_string())
@@ -70,6 +74,15 @@ fn clients_leave_files_for_origins_reloads_and_the_admin_interface() {
         assert!(server.command(&["reload"]).status.success(), "{}", server.errors());
     }
     assert_eq!(first.ask("GET", "/third", &[]).expect("served").status, 200);
+}
+
+#[test]
+fn tunnels_leave_files_for_other_requests() {
+    let (folder, origin) = (Folder::new(), Origin::echo());
+    let server = start_with(&folder, &origin, "1", "upgrade_protocols = [\"websocket\"]\n");
+    let errors = server.errors();
+    assert!(errors.contains("tunnels_per_worker_max is "), "{errors}");
+    assert!(errors.contains(" instead of 4096, and tunnels_per_address_max is "), "{errors}");
 }
 
 #[test]

@@ -115,6 +115,30 @@ fn the_only_origin_gets_requests_whatever_its_checks_say() {
 }
 
 #[test]
+fn the_checks_of_one_site_do_not_decide_for_another() {
+    let sick = checked(&Arc::new(AtomicU16::new(500)));
+    let well = checked(&Arc::new(AtomicU16::new(200)));
+    let origins = [&sick, &well].map(|origin| format!("http://{}", origin.address()));
+    let config = format!(
+        "health_interval_ms = \"1s\"\n\
+         [[site]]\nname = \"a\"\nnames = [\"a.org\"]\norigin = {origins:?}\n\
+         health_path = \"/health\"\ncache = false\n\
+         [[site]]\nname = \"b\"\nnames = [\"*\"]\norigin = {origins:?}\ncache = false\n"
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start();
+    eventually("it is left out", || server.stat("origin_ejections_total") == 1.0);
+    ask_pages(&server, 10);
+    assert_eq!((pages(&sick), pages(&well)), (5, 5), "site b has no checks");
+    let mut client = Client::connect(server.address());
+    for _ in 0..4 {
+        let request = "GET /page HTTP/1.1\r\nHost: a.org\r\n\r\n";
+        client.send(request);
+        assert_eq!(client.response("GET").expect("whole").status, 200);
+    }
+    assert_eq!((pages(&sick), pages(&well)), (5, 9), "site a has");
+}
+
+#[test]
 fn without_the_setting_nothing_is_checked() {
     let origin = Origin::echo();
     let server = Server::before(PROGRAM, &origin);

@@ -2,8 +2,9 @@
 //!
 //! The control thread compares the states of the files with those at the time when they were read.
 //! It reads changed files once they have been the same for one period, because a certificate and
-//! its key are usually replaced one after the other. Files that cannot be used change nothing; they
-//! are read again after the next change.
+//! its key are usually replaced one after the other. Files that cannot be used change nothing. They
+//! are read again each period, because the cause may be a temporary error of the system; an event
+//! reports each new reason once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -26,8 +27,8 @@ pub(super) struct CertificateWatch {
 #[derive(Debug)]
 struct ChangedFiles {
     stamps: Vec<Option<FileStamp>>,
-    /// Whether these files were read, and refused.
-    is_refused: bool,
+    /// The reason why these files were refused; empty if they were not.
+    refused: String,
 }
 
 impl CertificateWatch {
@@ -40,14 +41,21 @@ impl CertificateWatch {
             return false;
         }
         match changed.get_mut(&set.id) {
-            Some(files) if files.stamps == stamps => {
-                !std::mem::replace(&mut files.is_refused, true)
-            }
+            Some(files) if files.stamps == stamps => true,
             _ => {
-                changed.insert(set.id, ChangedFiles { stamps, is_refused: false });
+                changed.insert(set.id, ChangedFiles { stamps, refused: String::new() });
                 false
             }
         }
+    }
+
+    /// Records why the files of a set cannot be used. Returns whether the reason is new.
+    fn note_refused(&self, id: u64, why: &str) -> bool {
+        let mut changed = self.changed.borrow_mut();
+        let Some(files) = changed.get_mut(&id) else { return true };
+        let is_new = files.refused != why;
+        files.refused = why.to_owned();
+        is_new
     }
 }
 
@@ -69,28 +77,42 @@ impl Control {
         // A set that a reload has removed is no longer watched.
         let is_known = |id: &u64| sets.iter().any(|set| set.id == *id);
         watch.changed.borrow_mut().retain(|id, _| is_known(id));
+        let mut read = Vec::new();
         for set in sets.iter().filter(|set| watch.is_due(set)) {
-            match self.replace_certificates(set) {
-                Ok(()) => {
-                    self.count(Counter::TlsCertificatesReplaced, 1);
-                    Event::CertificatesReplaced.log(&set.names());
-                }
-                Err(why) => {
-                    self.count(Counter::TlsCertificatesRefused, 1);
-                    Event::CertificatesRefused.log(&why);
-                }
+            match set.read_again() {
+                Ok(again) => read.push(Arc::new(again)),
+                Err(why) => self.refuse_certificates(set.id, &why),
             }
+        }
+        if read.is_empty() {
+            return;
+        }
+        match self.replace_certificates(&read) {
+            Ok(()) => {
+                self.count(Counter::TlsCertificatesReplaced, read.len() as u64);
+                read.iter().for_each(|set| Event::CertificatesReplaced.log(&set.names()));
+            }
+            Err(why) => read.iter().for_each(|set| self.refuse_certificates(set.id, &why)),
         }
     }
 
-    fn replace_certificates(&self, set: &CertificateSet) -> Result<(), String> {
-        let set = Arc::new(set.read_again()?);
+    fn refuse_certificates(&self, id: u64, why: &str) {
+        if self.certificate_watch.note_refused(id, why) {
+            self.count(Counter::TlsCertificatesRefused, 1);
+            Event::CertificatesRefused.log(&why);
+        }
+    }
+
+    /// Replaces certificate sets, all at once: each time, the settings of all workers are created
+    /// anew.
+    fn replace_certificates(&self, sets: &[Arc<CertificateSet>]) -> Result<(), String> {
         let mut config = self.with_config(Clone::clone);
-        config.replace_certificates(&set);
-        let acceptors = self.acceptors(&config)?;
-        set.warnings.iter().for_each(|warning| Event::TlsFiles.log(warning));
+        sets.iter().for_each(|set| config.replace_certificates(set));
+        let acceptor = self.acceptor(&config)?;
+        let warnings = sets.iter().flat_map(|set| &set.warnings);
+        warnings.for_each(|warning| Event::TlsFiles.log(warning));
         *self.config.borrow_mut() = config;
-        self.tell_acceptors(acceptors);
+        self.tell_acceptor(acceptor);
         Ok(())
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::Config;
+use crate::config::{Config, Site};
 use crate::events::Event;
-use crate::limits::ADMIN_CONNECTIONS_MAX;
+use crate::limits::{ADMIN_CONNECTIONS_MAX, HEALTH_CHECKS_MAX};
 
 /// Files that the process opens besides those of its workers: 17 in a server that has just started,
 /// the current and the replaced access logs, and the files that a reload or an upgrade opens.
@@ -18,9 +18,9 @@ const FILES_PER_WORKER: u64 = 8;
 
 /// Raises the soft limit on open files to the hard limit, because shells set the soft limit to
 /// 1024, which is less than the settings permit. If that is still too low, reduces
-/// `connections_per_worker_max`: otherwise clients could take the descriptors that origins, logs,
-/// reloads and the admin interface need. `connections_per_address_max` is reduced in proportion, so
-/// that one address still cannot take all connections.
+/// `connections_per_worker_max` and `tunnels_per_worker_max`: otherwise clients could take the
+/// descriptors that origins, logs, reloads and the admin interface need. The limits for one address
+/// are reduced in proportion, so that one address still cannot take all connections or tunnels.
 pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -29,26 +29,54 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     let permitted = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let addresses = config.sites.iter().flat_map(|site| site.origins.addresses());
     let origins: BTreeSet<_> = addresses.map(|origin| &origin.authority).collect();
-    let settings = &config.server;
+    let checks = if config.sites.iter().any(|site| site.health.is_some()) {
+        HEALTH_CHECKS_MAX as u64
+    } else {
+        0
+    };
+    let mut routes = config.sites.iter().flat_map(Site::routes);
+    let has_tunnels = routes.any(|route| !route.settings.upgrade_protocols.is_empty());
+    let settings = &mut config.server;
     let per_origin =
         u64::from(settings.origin_connections_max) + u64::from(settings.origin_pool_idle_count_max);
+    let clients = settings.connections_per_worker_max;
     let needs = FileNeeds {
-        clients: settings.connections_per_worker_max,
-        origins: per_origin.saturating_mul(origins.len() as u64),
+        clients,
+        tunnels: if has_tunnels { settings.tunnels_per_worker_max.min(clients) } else { 0 },
+        origins: per_origin.saturating_mul(origins.len() as u64).saturating_add(checks),
     };
-    let clients = needs.clients_within(permitted, worker_count as u64);
+    let (clients, tunnels) = needs.clients_within(permitted, worker_count as u64);
+    let mut lowered = Vec::new();
     if clients < needs.clients {
-        let one_address = settings.connections_per_address_max;
-        let lowered = proportional(one_address, clients, needs.clients);
-        let detail = format_args!(
-            "{permitted} files; connections_per_worker_max is {clients} instead of {}, and \
-             connections_per_address_max is {lowered} instead of {one_address}",
-            needs.clients
-        );
-        Event::FewFiles.log(&detail);
-        config.server.connections_per_worker_max = clients;
-        config.server.connections_per_address_max = lowered;
+        lowered.push(lower(
+            ("connections_per_worker_max", &mut settings.connections_per_worker_max, clients),
+            ("connections_per_address_max", &mut settings.connections_per_address_max),
+        ));
     }
+    if tunnels < needs.tunnels {
+        lowered.push(lower(
+            ("tunnels_per_worker_max", &mut settings.tunnels_per_worker_max, tunnels),
+            ("tunnels_per_address_max", &mut settings.tunnels_per_address_max),
+        ));
+    }
+    if !lowered.is_empty() {
+        Event::FewFiles.log(&format_args!("{permitted} files; {}", lowered.join("; ")));
+    }
+}
+
+/// Reduces a limit to `value`, and the limit for one address in proportion. Both come with the
+/// names of their settings. Returns a text that says so.
+fn lower(
+    (name, in_all, value): (&str, &mut u32, u32),
+    (address_name, one_address): (&str, &mut u32),
+) -> String {
+    let (before, address_before) = (*in_all, *one_address);
+    *in_all = value;
+    *one_address = proportional(address_before, value, before);
+    format!(
+        "{name} is {value} instead of {before}, and {address_name} is {one_address} instead of \
+         {address_before}"
+    )
 }
 
 /// Returns `value` reduced in the proportion of `part` to `whole`, but at least 1.
@@ -61,18 +89,28 @@ fn proportional(value: u32, part: u32, whole: u32) -> u32 {
 #[derive(Clone, Copy, Debug)]
 struct FileNeeds {
     clients: u32,
+    /// Each tunnel is a client connection, and needs another connection to an origin.
+    tunnels: u32,
+    /// The connections to origins, not counting those of tunnels.
     origins: u64,
 }
 
 impl FileNeeds {
-    /// Returns the number of client connections for which the permitted files suffice. Origins get
-    /// at most half of a worker's files, because few sites use all connections that they may.
-    fn clients_within(self, permitted: u64, worker_count: u64) -> u32 {
+    /// Returns the numbers of client connections and of tunnels for which the permitted files
+    /// suffice. Origins get at most half of a worker's files, because few sites use all connections
+    /// that they may.
+    fn clients_within(self, permitted: u64, worker_count: u64) -> (u32, u32) {
         let shared = PROCESS_FILES + ADMIN_CONNECTIONS_MAX as u64;
         let of_workers = permitted.saturating_sub(shared) / worker_count.max(1);
         let per_worker = of_workers.saturating_sub(FILES_PER_WORKER);
         let left = per_worker - self.origins.min(per_worker / 2);
-        self.clients.min(u32::try_from(left).unwrap_or(u32::MAX)).max(1)
+        let wanted = u64::from(self.clients) + u64::from(self.tunnels);
+        if wanted <= left {
+            return (self.clients, self.tunnels);
+        }
+        let clients = (u64::from(self.clients) * left / wanted).max(1);
+        let tunnels = left.saturating_sub(clients).min(u64::from(self.tunnels));
+        (clients as u32, tunnels as u32)
     }
 }
 
@@ -82,21 +120,28 @@ mod tests {
 
     #[test]
     fn clients_get_the_files_that_nothing_else_needs() {
-        // Columns: client connections; origin connections; permitted files; workers; the result.
+        // Columns: client connections; tunnels; origin connections; permitted files; workers; the
+        // resulting client connections and tunnels.
         let all = 32 + 64 + 2 * (8 + 8192 + 320);
         let cases = [
-            (8192, 320, u64::MAX, 2, 8192),
-            (8192, 320, all, 2, 8192),
-            (8192, 320, all - 2, 2, 8191),
-            (8192, 320, 1024, 1, 600),
-            (8192, 320, 1024, 2, 228),
-            (100, 320, 1024, 2, 100),
-            (8192, 1_000_000, 1104, 1, 500),
-            (8192, 320, 10, 2, 1),
+            (8192, 0, 320, u64::MAX, 2, (8192, 0)),
+            (8192, 0, 320, all, 2, (8192, 0)),
+            (8192, 0, 320, all - 2, 2, (8191, 0)),
+            (8192, 0, 320, 1024, 1, (600, 0)),
+            (8192, 0, 320, 1024, 2, (228, 0)),
+            (100, 0, 320, 1024, 2, (100, 0)),
+            (8192, 0, 1_000_000, 1104, 1, (500, 0)),
+            (8192, 0, 320, 10, 2, (1, 0)),
+            (8192, 4096, 320, all + 2 * 4096, 2, (8192, 4096)),
+            (8192, 4096, 320, all + 2 * 4095, 2, (8191, 4096)),
+            (8192, 4096, 320, 1024, 1, (400, 200)),
+            (1000, 1000, 320, 1024, 1, (300, 300)),
+            (8192, 4096, 320, 10, 2, (1, 0)),
         ];
-        for (clients, origins, permitted, workers, expected) in cases {
-            let found = FileNeeds { clients, origins }.clients_within(permitted, workers);
-            assert_eq!(found, expected, "{clients} {origins} {permitted} {workers}");
+        for (clients, tunnels, origins, permitted, workers, expected) in cases {
+            let needs = FileNeeds { clients, tunnels, origins };
+            let found = needs.clients_within(permitted, workers);
+            assert_eq!(found, expected, "{needs:?} {permitted} {workers}");
         }
     }
 

@@ -87,13 +87,13 @@ impl Control {
         // file and then reloads.
         let writer =
             LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
-        let mut tls = self.acceptors(&config).map_err(ReloadError::Tls)?.into_iter();
+        let tls = self.acceptor(&config).map_err(ReloadError::Tls)?;
         config_warnings(&config);
         let replies = self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             settings.put(NewSettings {
                 config: Some(Box::new(config.clone())),
-                tls: tls.next().flatten().map(Box::new),
+                tls: tls.as_ref().map(|tls| Box::new(tls.for_worker())),
                 access_log: writer.as_ref().map(LogWriter::sender),
             });
             WorkerCommand::TakeSettings { settings, done }
@@ -104,10 +104,9 @@ impl Control {
         Ok(replies)
     }
 
-    /// Creates the TLS settings of each worker.
-    pub(super) fn acceptors(&self, config: &Config) -> Result<Vec<Option<TlsAcceptor>>, String> {
-        let (keys, _) = self.ticket_keys.get();
-        (0..self.worker_count()).map(|_| acceptor(config, &keys)).collect()
+    /// Creates TLS settings for the workers.
+    pub(super) fn acceptor(&self, config: &Config) -> Result<Option<TlsAcceptor>, String> {
+        acceptor(config, &self.ticket_keys.get().0)
     }
 
     /// Replaces the ticket keys once they are old. If that fails, the current keys stay in use, and
@@ -123,23 +122,22 @@ impl Control {
             return Event::TlsFailed.log(&"the system cannot supply random bytes for ticket keys");
         };
         self.ticket_keys.set((rotated, now_ms));
-        let tls = match self.acceptors(&self.config.borrow()) {
-            Ok(acceptors) => acceptors,
+        let tls = match self.acceptor(&self.config.borrow()) {
+            Ok(acceptor) => acceptor,
             Err(why) => return Event::TlsFailed.log(&why),
         };
         self.count(Counter::TlsKeysRotated, 1);
-        self.tell_acceptors(tls);
+        self.tell_acceptor(tls);
     }
 
     /// Passes TLS settings to the workers, for connections whose handshake begins from now on.
-    pub(super) fn tell_acceptors(&self, tls: Vec<Option<TlsAcceptor>>) {
-        let mut tls = tls.into_iter();
+    pub(super) fn tell_acceptor(&self, tls: Option<TlsAcceptor>) {
         let log = self.log_writer.borrow();
         // A stuck worker takes the settings once its event loop turns again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             let access_log = log.as_ref().map(LogWriter::sender);
-            let tls = tls.next().flatten().map(Box::new);
+            let tls = tls.as_ref().map(|tls| Box::new(tls.for_worker()));
             settings.put(NewSettings { config: None, tls, access_log });
             WorkerCommand::TakeSettings { settings, done }
         }));

@@ -34,7 +34,7 @@ use crate::fetch::{Hosts, Resolver};
 use crate::limits::PROGRAM_BYTES;
 use crate::log::LogWriter;
 use crate::purger::PurgerThread;
-use crate::transport::tls::acceptor;
+use crate::transport::tls::{TlsAcceptor, acceptor};
 use crate::transport::{ListenSocket, Listeners};
 
 /// A started server, whose workers already serve. [`Running::run`] serves admin requests and waits
@@ -393,11 +393,11 @@ fn start_workers(
     let cpus = cpus::allowed();
     let via: Arc<str> = via_name(address).into();
     let process_id: Arc<str> = process_id().into();
+    let tls = acceptor(&parts.config, &parts.ticket_keys).map_err(StartError::Tls)?;
     let start = |(index, listeners): (usize, _)| {
-        let tls = acceptor(&parts.config, &parts.ticket_keys).map_err(StartError::Tls)?;
         let started = WorkerThread::start(WorkerStart {
             index,
-            tls,
+            tls: tls.as_ref().map(TlsAcceptor::for_worker),
             cpu: cpus.get(index % cpus.len()).copied().unwrap_or(0),
             listeners,
             config: parts.config.clone(),

@@ -117,8 +117,10 @@ impl Exchange<'_> {
             progress.begin(pool);
         }
         choice.member.counts.note_request();
-        // A tunnel gets a connection of its own.
-        let pooled = if self.outbound.upgrade.is_none() { pool.take() } else { None };
+        // A tunnel gets a connection of its own. So does a repeated request: on a pooled connection
+        // that turns out dead, it would have to be repeated once more.
+        let needs_new = self.outbound.upgrade.is_some() || self.is_repeated.get();
+        let pooled = if needs_new { None } else { pool.take() };
         let answered = match pooled {
             None => self.send_anew(choice, upload, progress).await,
             Some(pooled) => {

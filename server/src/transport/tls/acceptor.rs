@@ -40,7 +40,8 @@ struct KeySet {
     keys: Vec<Arc<CertifiedKey>>,
 }
 
-/// Creates the TLS settings of one worker; returns `None` if the server has no listener for TLS.
+/// Creates TLS settings, of which each worker gets a copy (see [`TlsAcceptor::for_worker`]); returns
+/// `None` if the server has no listener for TLS.
 ///
 /// # Errors
 /// The TLS library refuses the settings. The error is a text that says why.
@@ -79,6 +80,20 @@ pub(crate) fn acceptor(
         handshake_ms_max: config.server.tls_handshake_ms_max,
         handshakes_max: config.server.tls_handshakes_max,
     }))
+}
+
+impl TlsAcceptor {
+    /// Returns a copy for another worker. The copies share the certificates and keys, because
+    /// parsing a key takes long; every connection counts its use of the rest, which workers
+    /// therefore do not share.
+    pub(crate) fn for_worker(&self) -> TlsAcceptor {
+        TlsAcceptor {
+            config: Arc::new(ServerConfig::clone(&self.config)),
+            table: Arc::clone(&self.table),
+            handshake_ms_max: self.handshake_ms_max,
+            handshakes_max: self.handshakes_max,
+        }
+    }
 }
 
 impl CertificateTable {
