@@ -103,8 +103,8 @@ impl Control {
         }
     }
 
-    /// Replaces certificate sets, all at once: each time, the settings of all workers are created
-    /// anew.
+    /// Replaces certificate sets together, because each replacement creates the settings of all
+    /// workers again.
     fn replace_certificates(&self, sets: &[Arc<CertificateSet>]) -> Result<(), String> {
         let mut config = self.with_config(Clone::clone);
         sets.iter().for_each(|set| config.replace_certificates(set));

@@ -40,7 +40,7 @@ struct KeySet {
     keys: Vec<Arc<CertifiedKey>>,
 }
 
-/// Creates TLS settings, of which each worker gets a copy (see [`TlsAcceptor::for_worker`]); returns
+/// Creates TLS settings; each worker gets a copy ([`TlsAcceptor::for_worker`]). Returns
 /// `None` if the server has no listener for TLS.
 ///
 /// # Errors
