@@ -68,13 +68,12 @@ impl Plan {
         let word_count = defs.iter().map(|def| def.kind.word_count()).sum();
         if !(1..=COUNTERS_MAX).contains(&word_count) {
             return Err(CounterError::definition(format!(
-                "{word_count} words of counters: 1 to {COUNTERS_MAX} words of counters fit into \
-                 a slot"
+                "a slot can hold 1 to {COUNTERS_MAX} words of counters, not {word_count}"
             )));
         }
         if !(1..=SLOTS_MAX).contains(&slots) {
             return Err(CounterError::definition(format!(
-                "{slots} slots: a counter file has 1 to {SLOTS_MAX} slots"
+                "a counter file can have 1 to {SLOTS_MAX} slots, not {slots}"
             )));
         }
         let names = layout::encode_names(defs)?;

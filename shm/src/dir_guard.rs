@@ -197,24 +197,24 @@ impl fmt::Display for GuardError {
             GuardError::Held { dir, pid: Some(pid) } => {
                 write!(
                     f,
-                    "{}: is in use by process {pid}; stop that process, or choose another \
-                     directory",
+                    "{}: the directory is in use by process {pid}; stop that process, or choose \
+                     another directory",
                     dir.display()
                 )
             }
             GuardError::Held { dir, pid: None } => {
                 write!(
                     f,
-                    "{}: is in use by another process, which `fuser {NAME}` in the directory \
-                     names; stop that process, or choose another directory",
+                    "{}: the directory is in use by another process, which `fuser {NAME}` in the \
+                     directory names; stop that process, or choose another directory",
                     dir.display()
                 )
             }
             GuardError::NotItsLock { dir } => {
                 write!(
                     f,
-                    "{}: the lock that the old process handed over is not that of this directory; \
-                     the new process must use the directory of the old one",
+                    "{}: the old process handed over the lock of another directory; the new \
+                     process must use the directory of the old process",
                     dir.display()
                 )
             }

@@ -105,36 +105,33 @@ impl fmt::Display for CounterErrorKind {
             NotOurs { owner } => {
                 write!(
                     f,
-                    "belongs to user {owner}, not to the user of this process; run as that user, \
-                     or change the owner"
+                    "owned by user {owner}, not by the user of this process; run as that user, or \
+                     change the owner"
                 )
             }
             NotPrivate { mode } => {
-                write!(
-                    f,
-                    "has mode {mode:04o}, which lets other users in; keep them out with chmod 0700"
-                )
+                write!(f, "the mode {mode:04o} lets other users in; keep them out with chmod 0700")
             }
-            NotAFile => f.write_str("is not a plain file; remove it, or use another path"),
+            NotAFile => f.write_str("this is not a plain file; remove it, or use another path"),
             NotCounters => {
-                f.write_str("is not a counter file; give the path of a server's counter file")
+                f.write_str("this is not a counter file; give the path of a server's counter file")
             }
             NewerLayout { found, known } => {
                 write!(
                     f,
-                    "has layout {found}, but this program reads only layouts up to {known}; use a \
-                     newer program"
+                    "the file has layout {found}, but this program reads only layouts up to \
+                     {known}; use a newer program"
                 )
             }
             Truncated { expected, found } => {
                 write!(
                     f,
-                    "is cut off: it has only {found} of {expected} bytes; the next start of its \
-                     server replaces it"
+                    "the file is cut off: it has only {found} of {expected} bytes; the next start \
+                     of its server replaces it"
                 )
             }
             Damaged { what } => {
-                write!(f, "is damaged: {what}; the next start of its server replaces it")
+                write!(f, "the file is damaged: {what}; the next start of its server replaces it")
             }
             #[cfg(not(loom))]
             Profile(error) => error.fmt(f),

@@ -222,7 +222,9 @@ impl Bytes<'_> {
 
     fn size(&self, offset: usize) -> Result<usize, CounterErrorKind> {
         let value = self.u64(offset)?;
-        usize::try_from(value).map_err(|_| CounterErrorKind::Damaged { what: "a size is wrong" })
+        usize::try_from(value).map_err(|_| CounterErrorKind::Damaged {
+            what: "a size in the header is too large for this machine",
+        })
     }
 }
 

@@ -128,8 +128,8 @@ impl fmt::Display for RegionErrorKind {
             Io { doing, source } => write!(out, "cannot {doing}: {source}"),
             NoSpace { need, have, old_is_kept } => write!(
                 out,
-                "needs {need} bytes and {have} are free{}; a container's /dev/shm may have to be \
-                 made larger",
+                "the region needs {need} bytes, and {have} are free{}; a container's /dev/shm may \
+                 have to be made larger",
                 if *old_is_kept { " beside the old region, which is still there" } else { "" }
             ),
             TooSmall { need, have } => {
@@ -142,27 +142,27 @@ impl fmt::Display for RegionErrorKind {
             NotOurs { owner } => {
                 write!(
                     out,
-                    "belongs to user {owner}, not to the user of this process; run as that user, \
-                     or change the owner"
+                    "owned by user {owner}, not by the user of this process; run as that user, or \
+                     change the owner"
                 )
             }
             NotPrivate { mode } => {
                 write!(
                     out,
-                    "has mode {mode:04o}, which lets other users in; keep them out with chmod 0700"
+                    "the mode {mode:04o} lets other users in; keep them out with chmod 0700"
                 )
             }
-            NotAFile => out.write_str("is not a plain file; remove it, or use another path"),
+            NotAFile => out.write_str("this is not a plain file; remove it, or use another path"),
             Busy { waited } => write!(
                 out,
                 "another process has been making a region in this directory for {waited:?}, and \
                  holds a lock on it; it may be stopped: fuser and /proc/locks tell which one"
             ),
             NoMembarrier => out.write_str(
-                "needs membarrier as its barrier, which this version does not use, because it does \
-                 not order all processes",
+                "the region needs membarrier as its barrier, which this version does not use, \
+                 because it does not order all processes",
             ),
-            Unusable { what } => write!(out, "is not usable: {what}"),
+            Unusable { what } => write!(out, "the region is not usable: {what}"),
         }
     }
 }

@@ -199,7 +199,10 @@ impl Layout {
             return Err(NotUsable::OtherLayout { found });
         }
         let area_count = fields.u32(offset::AREA_COUNT)? as usize;
-        ensure((1..=AREAS_MAX).contains(&area_count), "the number of areas is impossible")?;
+        ensure(
+            (1..=AREAS_MAX).contains(&area_count),
+            "the header states an impossible number of areas",
+        )?;
         let head_bytes = HEADER_BYTES + area_count * AREA_ENTRY_BYTES;
         let head = bytes.get(..head_bytes).ok_or(CUT_OFF)?;
         ensure(
@@ -217,7 +220,7 @@ impl Layout {
         let sizes = (fields.u32(offset::HEADER_BYTES)?, fields.u32(offset::AREA_ENTRY_BYTES)?);
         ensure(
             sizes == (HEADER_BYTES as u32, AREA_ENTRY_BYTES as u32),
-            "the header has another size",
+            "the header has an unexpected size",
         )?;
         layout.check(head_bytes as u64)?;
         if layout.region_bytes > file_bytes {
@@ -233,7 +236,10 @@ impl Layout {
             self.region_bytes.is_multiple_of(PAGE_BYTES) && self.region_bytes <= isize::MAX as u64;
         ensure(size_is_possible, "the header states an impossible size")?;
         let max = self.participants_max;
-        ensure((1..=PARTICIPANTS_MAX).contains(&max), "the number of participants is impossible")?;
+        ensure(
+            (1..=PARTICIPANTS_MAX).contains(&max),
+            "the header states an impossible number of participants",
+        )?;
         let mut end = head_bytes;
         for area in &self.areas {
             let is_aligned = area.offset.is_multiple_of(PAGE_BYTES)
@@ -247,7 +253,7 @@ impl Layout {
         let rows = self.area(PARTICIPANTS_KIND).map(|rows| (rows.version, rows.bytes));
         ensure(
             rows == Some((PARTICIPANTS_VERSION, rows_bytes(max))),
-            "the area of participants is missing or has another size",
+            "the area of participants is missing or has an unexpected size",
         )
     }
 }
@@ -265,7 +271,7 @@ fn broken(what: String) -> RegionErrorKind {
 
 fn check_spec(spec: &RegionSpec) -> Result<(), RegionErrorKind> {
     if !(1..=PARTICIPANTS_MAX).contains(&spec.participants_max) {
-        return Err(broken(format!("1 to {PARTICIPANTS_MAX} participants fit into a region")));
+        return Err(broken(format!("a region can have 1 to {PARTICIPANTS_MAX} participants")));
     }
     if spec.areas.len() >= AREAS_MAX {
         return Err(broken(format!("at most {} areas fit into a region", AREAS_MAX - 1)));
@@ -273,7 +279,9 @@ fn check_spec(spec: &RegionSpec) -> Result<(), RegionErrorKind> {
     for (index, area) in spec.areas.iter().enumerate() {
         let kind = area.kind;
         if kind < FIRST_PROGRAM_KIND {
-            return Err(broken(format!("areas of kind {kind} are the region's own")));
+            return Err(broken(format!(
+                "areas of kind {kind} are reserved for the region's own use"
+            )));
         }
         if spec.areas[..index].iter().any(|earlier| earlier.kind == kind) {
             return Err(broken(format!("there are two areas of kind {kind}")));
