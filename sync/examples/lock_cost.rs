@@ -59,8 +59,8 @@ fn main() {
     let on = measure(clock, lock);
     profile.set_skip(99);
     let sampled = measure(clock, lock);
-    let later = [("ours, off", off), ("ours, on", on), ("ours, one of 100", sampled)];
-    println!("the clock has {} MHz", clock.hz() / 1_000_000);
+    let later = [("ours, off", off), ("ours, on", on), ("ours, one recorded in 100", sampled)];
+    println!("the clock runs at {} MHz", clock.hz() / 1_000_000);
     for (what, ns) in rows.into_iter().chain(later) {
         println!("{what:<24} {ns:6.1} ns");
     }

@@ -17,7 +17,7 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, String> {
 /// Appends the bytes of the escape at the start of `text`, after its backslash. Returns the text
 /// after the escape.
 fn escape_at<'a>(text: &'a str, out: &mut Vec<u8>) -> Result<&'a str, String> {
-    let kind = text.chars().next().ok_or("a backslash at the end")?;
+    let kind = text.chars().next().ok_or("the text ends in a backslash")?;
     let rest = &text[kind.len_utf8()..];
     let plain = match kind {
         'r' => b'\r',

@@ -23,7 +23,7 @@ impl Head {
             return Ok(None);
         };
         if start.is_empty() {
-            return Err("an empty line before the start line".into());
+            return Err("the message begins with an empty line".into());
         }
         let mut head = Head { start: text(start)?, fields: Vec::new() };
         loop {

@@ -134,7 +134,7 @@ impl TlsFront {
             .expect("the provider supports the default TLS versions")
             .with_no_client_auth()
             .with_single_cert(vec![chain.expect("PEM")], key.expect("PEM"));
-        let config = Arc::new(config.expect("the key is its own"));
+        let config = Arc::new(config.expect("the key belongs to the certificate"));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let handshakes = Arc::<Mutex<Vec<Option<HandshakeKind>>>>::default();

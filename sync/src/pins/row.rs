@@ -27,7 +27,9 @@ pub enum NotPinned {
 impl fmt::Display for NotPinned {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            NotPinned::Gone => "the word that named the memory has changed; look it up again",
+            NotPinned::Gone => {
+                "the word that named the memory has changed; look the memory up again"
+            }
             NotPinned::TooMany => "the row has too many pins on the column",
             NotPinned::NoSuchColumn => "the table of pins has no such column",
         })

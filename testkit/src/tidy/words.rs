@@ -58,7 +58,7 @@ pub(super) fn own_words(source: &Source) -> Vec<Problem> {
             problems.push(Problem::new(&source.path, line + 1, "words", message));
         }
         if name.starts_with("get_") {
-            let message = format!("{name}: leave get_ out");
+            let message = format!("{name}: the name of a getter must not begin with get_");
             problems.push(Problem::new(&source.path, line + 1, "words", message));
         }
     }

@@ -44,26 +44,26 @@ impl fmt::Display for ProfileError {
         use ProfileErrorKind::*;
         let known = LAYOUT_VERSION;
         match &self.0 {
-            Io(error) => write!(out, "cannot be read: {error}"),
-            NotAProfile => out.write_str("is not a lock profile"),
+            Io(error) => write!(out, "the file cannot be read: {error}"),
+            NotAProfile => out.write_str("this is not a lock profile"),
             NewerLayout { found } => {
                 write!(
                     out,
-                    "has layout version {found}, but this program reads version {known}: use a \
-                     newer program"
+                    "the profile has layout version {found}, but this program reads version \
+                     {known}: use a newer program"
                 )
             }
             OlderLayout { found } => {
                 write!(
                     out,
-                    "has layout version {found}, but this program reads version {known}: record \
-                     the profile again"
+                    "the profile has layout version {found}, but this program reads version \
+                     {known}: record a new profile"
                 )
             }
             CutOff { expected, found } => {
-                write!(out, "is cut off: it has {found} of {expected} bytes")
+                write!(out, "the profile is cut off: it has {found} of {expected} bytes")
             }
-            Damaged { what } => write!(out, "is damaged: {what}"),
+            Damaged { what } => write!(out, "the profile is damaged: {what}"),
         }
     }
 }

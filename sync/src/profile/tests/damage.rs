@@ -25,12 +25,12 @@ fn a_profile_that_is_cut_off_is_reported_as_such() {
     assert_eq!(error(&[&whole[..], &[0; 8]].concat()), "", "bytes after the profile are ignored");
     let all = whole.len();
     for (length, expected) in [
-        (0, "is not a lock profile".to_owned()),
-        (7, "is not a lock profile".to_owned()),
-        (8, "is cut off: it has 8 of 1024 bytes".to_owned()),
-        (1023, "is cut off: it has 1023 of 1024 bytes".to_owned()),
-        (1024, format!("is cut off: it has 1024 of {all} bytes")),
-        (all - 1, format!("is cut off: it has {} of {all} bytes", all - 1)),
+        (0, "this is not a lock profile".to_owned()),
+        (7, "this is not a lock profile".to_owned()),
+        (8, "the profile is cut off: it has 8 of 1024 bytes".to_owned()),
+        (1023, "the profile is cut off: it has 1023 of 1024 bytes".to_owned()),
+        (1024, format!("the profile is cut off: it has 1024 of {all} bytes")),
+        (all - 1, format!("the profile is cut off: it has {} of {all} bytes", all - 1)),
     ] {
         assert_eq!(error(&whole[..length]), expected, "{length} bytes");
     }
@@ -50,17 +50,17 @@ fn every_changed_bit_of_the_header_is_noticed() {
     newer[8] = 3;
     assert_eq!(
         error(&newer),
-        "has layout version 3, but this program reads version 2: use a newer program"
+        "the profile has layout version 3, but this program reads version 2: use a newer program"
     );
     let mut older = whole.clone();
     older[8] = 1;
     assert_eq!(
         error(&older),
-        "has layout version 1, but this program reads version 2: record the profile again"
+        "the profile has layout version 1, but this program reads version 2: record a new profile"
     );
     let mut other = whole;
     other[0] = b'X';
-    assert_eq!(error(&other), "is not a lock profile");
+    assert_eq!(error(&other), "this is not a lock profile");
 }
 
 #[test]
@@ -85,7 +85,11 @@ fn a_header_that_fits_itself_and_not_the_bounds_is_damaged() {
             .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
             .collect();
         changed[header::CHECK * 8..][..8].copy_from_slice(&hash_words(&words).to_le_bytes());
-        assert!(error(&changed).starts_with("is damaged: "), "{word}: {}", error(&changed));
+        assert!(
+            error(&changed).starts_with("the profile is damaged: "),
+            "{word}: {}",
+            error(&changed)
+        );
     }
 }
 
