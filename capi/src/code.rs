@@ -95,7 +95,7 @@ const TABLE: &[(Code, CodeSide, &CStr)] = &[
     (Code::KeyTooLong, CodeSide::Caller, c"caller: the key is too long"),
     (Code::ValueTooLong, CodeSide::Caller, c"caller: the value is too long"),
     (Code::Name, CodeSide::Caller, c"caller: the name of the map is invalid"),
-    (Code::NoMap, CodeSide::Caller, c"caller: there is no map of this name"),
+    (Code::NoMap, CodeSide::Caller, c"caller: there is no map with this name"),
     (Code::Buffer, CodeSide::Caller, c"caller: the output buffer is too small"),
     (
         Code::Leases,

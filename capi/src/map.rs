@@ -94,7 +94,7 @@ pub unsafe extern "C" fn forebay_map_read(
         if read.len() > value_bytes {
             return Err(CallFailure::new(
                 Code::Buffer,
-                "the buffer is too small for the value; see value_len",
+                "the buffer is too small for the value; value_len is the size that it needs",
             ));
         }
         if value.is_null() && !read.is_empty() {

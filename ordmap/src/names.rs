@@ -123,7 +123,7 @@ mod loom_tests {
 
     #[test]
     fn a_map_that_is_live_is_whole() {
-        let model = "ordmap: a map is made while one looks for it";
+        let model = "ordmap: a map is created while a thread looks for it";
         holds(model, making);
         breaks("ordmap.live", model, making);
         breaks("ordmap.name", model, making);

@@ -170,7 +170,10 @@ impl GrowingRecord {
     /// Publishes bytes. The first `repeated_bytes` of them repeat the last bytes of the body so
     /// far.
     pub(super) fn publish(&mut self, bytes: Bytes, repeated_bytes: u64, wakers: &mut Vec<Waker>) {
-        debug_assert!(repeated_bytes <= self.bytes, "only published bytes are repeated");
+        debug_assert!(
+            repeated_bytes <= self.bytes,
+            "only bytes that were published before are repeated"
+        );
         debug_assert_eq!(self.end, End::Open, "a body that has ended does not grow");
         let start = self.bytes - repeated_bytes;
         while let Some(last) = self.fragments.pop_back_if(|last| last.start() >= start) {

@@ -63,7 +63,7 @@ pub struct PurgeBusy;
 
 impl fmt::Display for PurgeBusy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("another purge did not end in time; try again")
+        f.write_str("the purge gave up, because another purge did not end in time; try again")
     }
 }
 

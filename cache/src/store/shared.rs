@@ -96,7 +96,8 @@ impl Shared {
 
     #[allow(unsafe_code)] // Only this crate knows these areas: see below.
     fn over(region: Region, config: StoreConfig, plan: Plan) -> Result<Shared, OpenError> {
-        let area = |kind| region.area(kind).ok_or(OpenError::damaged("an area is missing"));
+        let area =
+            |kind| region.area(kind).ok_or(OpenError::damaged("an area of the region is missing"));
         let store = area(kind::STORE)?;
         write_sizes(&store, &plan)?;
         let (table, data) = (area(kind::SEGMENTS)?, area(kind::DATA)?);

@@ -201,7 +201,7 @@ impl fmt::Display for FindingKind {
                 return write!(f, "the sequence {sequence} of a record was never assigned");
             }
             FindingKind::Unchecked => {
-                "an index word is still unchecked, although its publisher has moved on"
+                "an index word still has the state `unchecked`, although its insert has ended"
             }
             FindingKind::Duplicate { other_location } => {
                 return write!(f, "the record at unit {other_location} is also live for this key");

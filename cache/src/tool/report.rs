@@ -78,13 +78,13 @@ impl fmt::Display for StoreReport {
             writeln!(f, "{finding}")?;
         }
         if self.left_out_count > 0 {
-            writeln!(f, "and {} more findings", self.left_out_count)?;
+            writeln!(f, "{} more findings are not shown", self.left_out_count)?;
         }
         let depth = if self.is_deep { "with checksums" } else { "without checksums" };
         write!(
             f,
             "{} records of {} bytes in {} buckets and {} segments, {depth}: \
-             {} faults, {} counts off, {} notes",
+             {} faults, {} wrong counts, {} notes",
             self.live_count,
             self.record_bytes,
             self.bucket_count,

@@ -204,7 +204,7 @@ impl SharedRegion {
     ) -> Result<SharedRegion, OrdOpenError> {
         let area = |kind: u32| {
             let found = region.area(first_kind + (kind - kind::HEAD));
-            found.ok_or(OrdOpenError::Damaged { what: "an area is missing" })
+            found.ok_or(OrdOpenError::Damaged { what: "an area of the region is missing" })
         };
         let (rows, slots) = (config.participants_max as usize, config.leases_max as usize);
         let leases = Leases::new(area(kind::LEASES)?, rows, slots, barrier)
@@ -468,7 +468,7 @@ impl fmt::Display for MapsError {
                 out.write_str("the region has too few bytes left for a hint table of this size")
             }
             MapsError::TooMany => out.write_str("the region has its maximum number of maps"),
-            MapsError::NotThere => out.write_str("there is no map of this name"),
+            MapsError::NotThere => out.write_str("there is no map with this name"),
             MapsError::Damaged => out.write_str("the directory of maps is corrupt; stop using it"),
             MapsError::Busy => out
                 .write_str("timed out waiting for the directory's lock; its owner may be stopped"),

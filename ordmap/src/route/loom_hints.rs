@@ -105,7 +105,7 @@ fn asked_where_it_was(is_taken_out: bool) {
 
 #[test]
 fn the_hint_table_does_not_name_an_entry_in_its_old_shard() {
-    let model = "ordmap: an entry moves and is changed while its old shard is asked for it";
+    let model = "ordmap: an entry moves and is changed while a reader searches its old shard";
     holds(model, || asked_where_it_was(true));
     let model = "ordmap: an entry moves, and the hint table still names it in its old shard";
     fails(model, || asked_where_it_was(false));

@@ -78,7 +78,7 @@ impl ShardAudit<'_> {
             return false;
         };
         if !self.allocator.is_taken(object) {
-            self.find("a named object is not marked as taken", object.word());
+            self.find("an object that a slot names is not marked as in use", object.word());
         }
         let is_first = self.named.insert(unit);
         if !is_first {
