@@ -91,8 +91,8 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
     let byte = rest.first().copied().unwrap_or_default();
     let problem = Diagnostic::error(at, format!("the byte {byte:#04x} is not UTF-8"));
     let problem = problem.hint(match byte {
-        0xfe | 0xff => "it looks like UTF-16: save the file as UTF-8".to_owned(),
-        _ => format!("in Latin-1 it is `{}`: save the file as UTF-8", char::from(byte)),
+        0xfe | 0xff => "the file looks like UTF-16: save it as UTF-8".to_owned(),
+        _ => format!("in Latin-1 the byte is `{}`: save the file as UTF-8", char::from(byte)),
     });
     Err((String::from_utf8_lossy(bytes).into_owned(), problem))
 }

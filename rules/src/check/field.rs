@@ -17,7 +17,7 @@ pub(crate) fn field(word: &SourceWord) -> Result<FieldName, Diagnostic> {
         let shown = if name.is_empty() { "an empty text" } else { name };
         let problem = Diagnostic::error(word.at, format!("{shown} is not a valid field name"));
         match name.strip_suffix(':') {
-            Some(name) => problem.hint(format!("write it without the colon: {name}")),
+            Some(name) => problem.hint(format!("write the name without the colon: {name}")),
             None => problem.hint("use letters, digits and !#$%&'*+-.^_`|~"),
         }
     })
@@ -40,12 +40,12 @@ pub(crate) fn changeable_field(word: &SourceWord) -> Result<FieldName, Diagnosti
 pub(crate) fn unchangeable(id: FieldId) -> Option<(&'static str, &'static str)> {
     Some(match id {
         FieldId::Host => (
-            "names the site: it is part of the cache key",
+            "names the site and is part of the cache key",
             "use set-destination HOST, in REMAP_PSEUDO_HOOK or READ_REQUEST_HDR_HOOK",
         ),
         FieldId::ContentLength | FieldId::TransferEncoding | FieldId::Trailer => (
-            "says where a message ends: a wrong value would join two messages",
-            "leave it out: Forebay writes it for each message",
+            "says where a message ends; a wrong value would join two messages",
+            "leave the field out; Forebay writes it for each message",
         ),
         FieldId::Connection
         | FieldId::KeepAlive
@@ -53,7 +53,7 @@ pub(crate) fn unchangeable(id: FieldId) -> Option<(&'static str, &'static str)> 
         | FieldId::Te
         | FieldId::Upgrade => (
             "belongs to one connection, which rules cannot control",
-            "leave it out; the setting idle_ms_max limits idle connections",
+            "leave the field out; the setting idle_ms_max limits idle connections",
         ),
         _ => return None,
     })

@@ -60,7 +60,7 @@ fn without_operand(
     match kind {
         ValueKind::Flag => return Some(Matcher::Is),
         ValueKind::Number => {
-            let message = format!("%{{{text}}} is a number and must be compared with one");
+            let message = format!("%{{{text}}} is a number and must be compared with a number");
             findings.push(Diagnostic::error(name.at, message).hint(allowed(kind)));
             return None;
         }
@@ -97,7 +97,7 @@ fn with_operand(
     let wrong = || {
         let message = format!("%{{{}}} cannot be compared with this operand", name.as_str());
         let is_network = name.as_str().starts_with("CIDR") && text.starts_with('{');
-        let hint = if is_network { "ranges are for %{IP:CLIENT}" } else { allowed(kind) };
+        let hint = if is_network { "compare ranges only with %{IP:CLIENT}" } else { allowed(kind) };
         Err(Diagnostic::error(operand.at, message).hint(hint))
     };
     if kind == ValueKind::Flag {
@@ -124,7 +124,7 @@ fn first_len(text: &str) -> usize {
 
 fn unclosed(operand: &SourceWord, end: char) -> Diagnostic {
     let what = if end == '/' { "the regex" } else { "the operand" };
-    Diagnostic::error(operand.at, format!("{what} has no `{end}` at its end"))
+    Diagnostic::error(operand.at, format!("{what} does not end with `{end}`"))
 }
 
 fn one(
@@ -191,7 +191,7 @@ fn check_flags(matcher: &Matcher, flags: &ConditionFlags) -> Result<(), Diagnost
         },
         Matcher::Number { .. } | Matcher::NumberSet(_) | Matcher::Ranges(_) => {
             match flags.nocase.or(how) {
-                Some(at) => refuse(at, "this flag applies to texts"),
+                Some(at) => refuse(at, "this flag applies only to texts"),
                 None => Ok(()),
             }
         }

@@ -27,8 +27,8 @@ pub(crate) fn number_in(
         return Ok(found);
     }
     let message = match (range.start(), range.end()) {
-        (only, last) if only == last => format!("{what} is {only}, not {found}"),
-        (first, last) => format!("{what} is from {first} to {last}, not {found}"),
+        (only, last) if only == last => format!("{what} must be {only}, not {found}"),
+        (first, last) => format!("{what} must be from {first} to {last}, not {found}"),
     };
     Err(Diagnostic::error(word.at, message))
 }

@@ -151,7 +151,7 @@ fn outside_class(rest: &str) -> ScanStep {
     }
     const AHEAD: &str = "look-around is not supported: it takes more than linear time";
     const CONDITIONS: &str =
-        "write a separate condition for it, with the flag [NOT] if it must not match";
+        "write a separate condition for this, with the flag [NOT] if it must not match";
     for (begins, message, hint) in [
         ("(?=", AHEAD, CONDITIONS),
         ("(?!", AHEAD, CONDITIONS),
@@ -241,7 +241,7 @@ fn in_class(rest: &str, first: bool) -> ScanStep {
     }
     for twice in ["&&", "--", "~~"] {
         if rest.starts_with(twice) {
-            let hint = "write one of them, or escape both";
+            let hint = "write one of the two characters, or escape both";
             return (Some((2, "two of these characters in a class are ambiguous", hint)), 1);
         }
     }

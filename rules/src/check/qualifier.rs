@@ -156,7 +156,7 @@ pub(super) fn cidr(word: &SourceWord) -> CheckResult<Variable> {
         _ => index(word, max, what),
     };
     Ok(Variable::Cidr {
-        v4_bits: bits(&v4, 32, 24, "the bits of an IPv4 address")?,
-        v6_bits: bits(&v6, 128, 48, "the bits of an IPv6 address")?,
+        v4_bits: bits(&v4, 32, 24, "the number of bits of an IPv4 address")?,
+        v6_bits: bits(&v6, 128, 48, "the number of bits of an IPv6 address")?,
     })
 }

@@ -40,8 +40,9 @@ fn range(word: &SourceWord) -> Result<AddressRange, Diagnostic> {
 fn address(word: &SourceWord, text: &str) -> Result<IpAddr, Diagnostic> {
     text.parse().map_err(|_| {
         let shown = if text.is_empty() { "nothing" } else { text };
-        Diagnostic::error(word.at, format!("expected an address, found {shown}"))
-            .hint("such as 10.0.0.0/8, 192.0.2.1-192.0.2.9 or ::1; names are not resolved")
+        Diagnostic::error(word.at, format!("expected an address, found {shown}")).hint(
+            "write 10.0.0.0/8, 192.0.2.1-192.0.2.9 or ::1, for example; names are not resolved",
+        )
     })
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn check_branches(branches: &[Branch], findings: &mut Findings) {
         if let Some(before) = always {
             if let Some(at) = first_step(branch) {
                 let message = "never reached: an earlier branch always holds";
-                let hint = format!("it is the branch in line {before}");
+                let hint = format!("the branch in line {before} always holds");
                 findings.push(Diagnostic::warning(at, message).hint(hint));
             }
             continue;
@@ -139,13 +139,13 @@ fn find_contradictions(tree: &ConditionTree, findings: &mut Findings) {
             continue;
         };
         if let Some(before) = equal.iter().find(|before| contradict(before, test)) {
-            let message = "this can never hold together with a condition above it";
+            let message = "this condition can never hold together with a condition above it";
             let line = before.at.line;
             let hint = match (equal_text(before), equal_text(test)) {
                 (Some(one), Some(other)) => {
-                    format!("line {line}: join them with [OR], or use a set: ({one},{other})")
+                    format!("line {line}: join the two with [OR], or use a set: ({one},{other})")
                 }
-                _ => format!("line {line}: join them with [OR] if one of them is enough"),
+                _ => format!("line {line}: join the two with [OR] if one of them is enough"),
             };
             findings.push(Diagnostic::warning(test.at, message).hint(hint));
         }

@@ -77,7 +77,7 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
             "configure a `[[site]]` for each origin",
         ),
         "set-effective-address" => (
-            "the client's address is always that of its connection",
+            "the client's address is always the address of the connection",
             "compare with %{HEADER:X-Forwarded-For}",
         ),
         "set-debug" => (
@@ -100,30 +100,32 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
 pub(crate) fn config(variable: &str) -> &'static str {
     let name = variable.strip_prefix("proxy.config.http.").unwrap_or(variable);
     match name {
-        "cache.http" => "the setting cache = false of a route, or set-http-cntl SERVER_NO_STORE on",
-        "cache.required_headers" | "cache.when_to_revalidate" | "cache.heuristic_min_lifetime" => {
-            "the setting default_freshness_s of a site or a route"
+        "cache.http" => {
+            "use the setting cache = false of a route, or set-http-cntl SERVER_NO_STORE on"
         }
-        "cache.heuristic_max_lifetime" => "the setting heuristic_s_max of a site or a route",
-        "cache.heuristic_lm_factor" => "the setting heuristic_percent of a site or a route",
+        "cache.required_headers" | "cache.when_to_revalidate" | "cache.heuristic_min_lifetime" => {
+            "use the setting default_freshness_s of a site or a route"
+        }
+        "cache.heuristic_max_lifetime" => "use the setting heuristic_s_max of a site or a route",
+        "cache.heuristic_lm_factor" => "use the setting heuristic_percent of a site or a route",
         "cache.guaranteed_min_lifetime" | "cache.guaranteed_max_lifetime" => {
-            "set-header Cache-Control \"max-age=…\" in READ_RESPONSE_HDR_HOOK"
+            "use set-header Cache-Control \"max-age=…\" in READ_RESPONSE_HDR_HOOK"
         }
         "cache.max_doc_size" | "proxy.config.cache.max_doc_size" => {
-            "the setting object_bytes_max of a site or a route"
+            "use the setting object_bytes_max of a site or a route"
         }
         "cache.open_read_retry_time" | "cache.max_open_read_retries" => {
-            "the setting origin_first_byte_ms_max, which bounds this wait too"
+            "use the setting origin_first_byte_ms_max, which bounds this wait too"
         }
-        "connect_attempts_timeout" => "the setting origin_connect_ms_max",
+        "connect_attempts_timeout" => "use the setting origin_connect_ms_max",
         "transaction_no_activity_timeout_out" => {
-            "the settings origin_first_byte_ms_max and origin_idle_ms_max"
+            "use the settings origin_first_byte_ms_max and origin_idle_ms_max"
         }
-        "keep_alive_no_activity_timeout_out" => "the setting origin_pool_idle_ms_max",
-        "keep_alive_no_activity_timeout_in" => "the setting idle_ms_max",
-        "transaction_no_activity_timeout_in" => "the settings body_rate_min and body_grace_ms",
-        "request_header_max_size" => "the setting head_bytes_max",
-        "per_server.connection.max" => "the setting origin_connections_max",
+        "keep_alive_no_activity_timeout_out" => "use the setting origin_pool_idle_ms_max",
+        "keep_alive_no_activity_timeout_in" => "use the setting idle_ms_max",
+        "transaction_no_activity_timeout_in" => "use the settings body_rate_min and body_grace_ms",
+        "request_header_max_size" => "use the setting head_bytes_max",
+        "per_server.connection.max" => "use the setting origin_connections_max",
         _ => "see docs/settings.md for all settings, including those of sites and routes",
     }
 }

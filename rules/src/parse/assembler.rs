@@ -119,7 +119,7 @@ impl<'f> RuleAssembler<'f> {
             let line = draft.at.line;
             let message =
                 format!("the rule in line {line} has no operator, but another rule begins");
-            let hint = "a hook must be the first condition of its rule; a rule has only one";
+            let hint = "a hook must be the first condition of its rule; a rule has only one hook";
             findings.push(Diagnostic::error(at, message).hint(hint));
             draft.broken = true;
         }
@@ -171,7 +171,7 @@ impl<'f> RuleAssembler<'f> {
                 "[L] cannot stand on a condition inside `if`",
             );
             findings
-                .push(problem.hint("put it on a condition of the rule itself, or on an operator"));
+                .push(problem.hint("put [L] on a condition of the rule itself, or on an operator"));
         }
         draft.last |= flags.last.is_some();
         match variable.as_str() {

@@ -85,7 +85,7 @@ fn check_bytes(at: RuleSpan, text: &str) -> Result<(), Diagnostic> {
             let byte = text.as_bytes().get(place).copied().unwrap_or_default();
             let at = RuleSpan { column: place as u32 + 1, len: 1, ..at };
             Err(Diagnostic::error(at, format!("the line contains a control byte, {byte:#04x}"))
-                .hint("a field value cannot contain it; remove it"))
+                .hint("remove the byte; a field value cannot contain it"))
         }
         None => Ok(()),
     }
@@ -215,8 +215,9 @@ fn surplus(operand: &SourceWord, word: &SourceWord) -> Diagnostic {
             problem.hint(format!("write flags in brackets: [{flag}]"))
         }
         _ if operand.is_comment() => problem.hint("put the comment on a line of its own"),
-        _ => problem
-            .hint("put it in quotes if it contains spaces; to match one of several, write (a,b,c)"),
+        _ => problem.hint(
+            "put a text in quotes if it contains spaces; to match one of several, write (a,b,c)",
+        ),
     }
 }
 

@@ -47,7 +47,7 @@ fn ambiguous_or_slow_patterns_are_refused() {
 
 #[test]
 fn the_hint_for_negative_look_ahead_is_an_equal_condition() {
-    const GENERAL: &str = "write a separate condition for it";
+    const GENERAL: &str = "write a separate condition for this";
     for (pattern, hint) in [
         ("^(?!.*bot)", "write /bot/ [NOT] instead"),
         ("^(?!.*bot).*$", "write /bot/ [NOT] instead"),

@@ -41,12 +41,15 @@ fn a_suspicious_line_is_a_warning() {
         ("cond %{FALSE} / no-op", &["1:1+13 this condition can never hold"]),
         ("cond %{TRUE} [NOT] / no-op", &["1:1+18 this condition can never hold"]),
         ("cond %{INTERNAL-TXN} / no-op", &["1:1+20 this condition can never hold"]),
-        ("cond %{METHOD} =A / cond %{METHOD} =B / no-op", &["2:1+17 this can never hold together"]),
+        (
+            "cond %{METHOD} =A / cond %{METHOD} =B / no-op",
+            &["2:1+17 this condition can never hold together"],
+        ),
         (
             "cond %{NOW:HOUR} =5 / cond %{METHOD} =A / cond %{NOW:HOUR} >5 / no-op",
-            &["3:1+19 this can never hold together"],
+            &["3:1+19 this condition can never hold together"],
         ),
-        ("cond %{NOW} <5 / cond %{NOW} >4 / no-op", &["2:1+14 this can never hold together"]),
+        ("cond %{NOW} <5 / cond %{NOW} >4 / no-op", &["2:1+14 this condition can never hold tog"]),
         ("cond %{TRUE} / no-op [L] / no-op / cond %{TRUE} / no-op", &["4:1+12 never reached"]),
         ("no-op [L] / cond %{METHOD} =A / no-op", &["2:1+17 never reached: the rule in line 1"]),
         ("cond %{TRUE} [L] / no-op / cond %{TRUE} / no-op", &["3:1+12 never reached"]),
@@ -153,7 +156,7 @@ fn an_impossible_method_or_url_part_is_a_warning_with_a_possible_form() {
             "18+13 hosts of requests are compared in | .example.org, or",
         ),
         ("URL:HOST} =a.org:8080", "18+11 HOST does not include the port | PORT"),
-        ("URL:HOST} =http://a.org/", "18+14 HOST is only the name | a.org"),
+        ("URL:HOST} =http://a.org/", "18+14 HOST is only the name of the host | a.org"),
         ("NEXT-HOP:HOST} =A.org", "23+6 the origin's name is written in lower | a.org"),
         ("METHOD} #why", "16+4 the value is compared with this text | put the comment"),
     ]);
@@ -273,7 +276,7 @@ fn a_rule_ends_only_the_hook_of_its_name() {
 fn conditions_of_a_rule_with_a_wrong_operator_are_checked() {
     let conditions = "cond %{METHOD} =GET\ncond %{METHOD} =HEAD\n";
     let found = findings(&format!("{conditions}set-haeder A b"), RuleScope::Route);
-    let wanted = ["2:1+20 this can never hold together", "3:1+10 there is no operator"];
+    let wanted = ["2:1+20 this condition can never hold together", "3:1+10 there is no operator"];
     assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found.iter().zip(wanted).all(|(one, begin)| one.starts_with(begin)), "{found:#?}");
     assert!(found[0].ends_with("or use a set: (GET,HEAD)"), "{found:#?}");

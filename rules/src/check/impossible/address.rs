@@ -71,7 +71,9 @@ fn no_address(text: &str) -> Mismatch {
     let first = text.split(['/', '-']).next().unwrap_or_default();
     let hint = match text.contains(['/', '-']) && is_address(first) {
         true => format!("write networks and ranges in braces: {{{text}}}"),
-        false => "such as 192.0.2.1 or 2001:db8::1; names are not looked up".into(),
+        false => {
+            "write an address, such as 192.0.2.1 or 2001:db8::1; names are not looked up".into()
+        }
     };
     (format!("{text:?} is not an address"), hint)
 }

@@ -68,7 +68,7 @@ pub(super) fn never(
 /// Returns the hint: the value that was probably meant.
 pub(super) fn instead(values: &[&str], text: &str, negated: bool) -> String {
     if let [only] = values {
-        return format!("it is always {only}, {}", without_it(negated));
+        return format!("the value is always {only}, {}", without_it(negated));
     }
     let lower = text.to_ascii_lowercase();
     let begin_so: Vec<&str> =

@@ -27,6 +27,6 @@ struct TextComparison {
 fn without_it(negated: bool) -> &'static str {
     match negated {
         true => "so this always holds: remove the condition, unless it is joined with [OR]",
-        false => "so this never holds: remove the operators that depend on it",
+        false => "so this never holds: remove the operators that depend on this condition",
     }
 }

@@ -87,7 +87,9 @@ fn of_text(
         Variable::Address(which) => address::never(*which, how, text),
         Variable::Cidr { v4_bits, v6_bits } => address::never_cidr((*v4_bits, *v6_bits), how, text),
         Variable::Url(of, part) => url::never(*of, part, how, text),
-        Variable::NextHopHost => url::never_host(how, text, "the origin's name is written"),
+        Variable::NextHopHost => {
+            url::never_host(how, text, "the origin's name is written in lower case")
+        }
         _ => None,
     }
 }

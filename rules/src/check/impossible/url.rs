@@ -18,9 +18,9 @@ pub(super) fn never(
         )),
         UrlPart::Query if is_beginning && text.starts_with('?') => Some(query_with_mark()),
         UrlPart::Host if of == UrlKind::Server => {
-            never_host(how, text, "the origin's name is written")
+            never_host(how, text, "the origin's name is written in lower case")
         }
-        UrlPart::Host => never_host(how, text, "hosts of requests are compared"),
+        UrlPart::Host => never_host(how, text, "hosts of requests are compared in lower case"),
         UrlPart::Whole if is_beginning => whole(how, text),
         _ => None,
     }
@@ -37,14 +37,14 @@ fn query_with_mark() -> Mismatch {
     (message.into(), "remove the question mark, unless you mean such URLs".into())
 }
 
-/// Returns a warning if no host matches the text. `whose` begins the message about upper-case
-/// letters: it says which name is in lower case.
-pub(super) fn never_host(how: TextComparison, text: &str, whose: &str) -> Option<Mismatch> {
+/// Returns a warning if no host matches the text. `lower_case` is the message about upper-case
+/// letters.
+pub(super) fn never_host(how: TextComparison, text: &str, lower_case: &str) -> Option<Mismatch> {
     let name = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     if let Some(name) = name.or_else(|| text.contains('/').then_some(text)) {
         let name = name.split('/').next().unwrap_or_default();
         let hint = if name.is_empty() { "example.org".into() } else { name.to_owned() };
-        return Some(("HOST is only the name".into(), hint));
+        return Some(("HOST is only the name of the host".into(), hint));
     }
     let after_brackets = text.rsplit(']').next().unwrap_or_default();
     if let Some((name, _)) = after_brackets.split_once(':')
@@ -56,10 +56,8 @@ pub(super) fn never_host(how: TextComparison, text: &str, whose: &str) -> Option
         return Some(("HOST does not include the port".into(), hint));
     }
     let lower = text.to_ascii_lowercase();
-    (!how.nocase && lower != text).then(|| {
-        let message = format!("{whose} in lower case");
-        (message, format!("write {lower}, or use the flag [NOCASE]"))
-    })
+    (!how.nocase && lower != text)
+        .then(|| (lower_case.to_owned(), format!("write {lower}, or use the flag [NOCASE]")))
 }
 
 fn whole(how: TextComparison, text: &str) -> Option<Mismatch> {

@@ -182,13 +182,13 @@ fn check_flags(name: &str, words: &[SourceWord], flags: &OperatorFlags) -> Check
         && !(name == "set-destination" && matches!(part, Some("QUERY" | "URL")))
     {
         return Err(Diagnostic::error(at, "[QSA] has no meaning here")
-            .hint("it applies to set-redirect and set-destination QUERY"));
+            .hint("[QSA] applies to set-redirect and set-destination QUERY"));
     }
     if let Some(at) = flags.keep
         && !(name == "rm-destination" && part == Some("QUERY") && words.len() > 1)
     {
         return Err(Diagnostic::error(at, "[I] has no meaning here")
-            .hint("it applies to rm-destination QUERY a,b, which then keeps a and b"));
+            .hint("[I] applies to rm-destination QUERY a,b, which then keeps a and b"));
     }
     Ok(())
 }

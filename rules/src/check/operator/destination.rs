@@ -61,10 +61,10 @@ fn check_value(
             "TLS to origins is not supported yet; remove the line",
         ),
         UrlPart::Host if has(&|byte| b"/?@\\".contains(&byte)) => {
-            error("a host name cannot contain /, ?, @ or \\", "HOST is only the name")
+            error("a host name cannot contain /, ?, @ or \\", "HOST is only the name of the host")
         }
         UrlPart::Host if constant.is_some_and(has_port) => {
-            error("HOST does not include a port", "set it with set-destination PORT")
+            error("HOST does not include a port", "set the port with set-destination PORT")
         }
         UrlPart::Port if constant.is_some() => {
             let word = arguments.second("a port")?;

@@ -36,8 +36,10 @@ pub(crate) fn header(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Op
     let set = arguments.name.as_str() == "set-header";
     if value.parts.is_empty() {
         let problem = Diagnostic::warning(arguments.value_at(), "the value is empty");
-        let hint =
-            if set { "rm-header removes the field" } else { "remove the line, or give it a value" };
+        let hint = match set {
+            true => "to remove the field, use rm-header",
+            false => "remove the line, or give the field a value",
+        };
         arguments.findings.push(problem.hint(hint));
     }
     Ok(Some(if set { Operator::SetHeader(name, value) } else { Operator::AddHeader(name, value) }))

@@ -80,7 +80,7 @@ pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
             "change the response: set-header Cache-Control at READ_RESPONSE_HDR_HOOK",
         )),
         (HttpControl::RequestCacheable, true) => Some((
-            "rules cannot serve a request from the cache if it asks for the origin",
+            "rules cannot serve a request from the cache if the request asks for the origin",
             "change the request: rm-header Cache-Control at REMAP_PSEUDO_HOOK",
         )),
         _ => None,
@@ -114,10 +114,11 @@ pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
         ("TIMEZONE", _) => {
             Diagnostic::error(value.at, "times are always in GMT").hint("use TIMEZONE GMT")
         }
-        ("INBOUND_IP_SOURCE", _) => {
-            Diagnostic::error(value.at, "the client's address is always that of its connection")
-                .hint("use INBOUND_IP_SOURCE PEER, or compare with %{HEADER:X-Forwarded-For}")
-        }
+        ("INBOUND_IP_SOURCE", _) => Diagnostic::error(
+            value.at,
+            "the client's address is always the address of the connection",
+        )
+        .hint("use INBOUND_IP_SOURCE PEER, or compare with %{HEADER:X-Forwarded-For}"),
         (other, _) => Diagnostic::error(name.at, format!("there is no plugin control {other}"))
             .hint("TIMEZONE GMT, INBOUND_IP_SOURCE PEER"),
     };
