@@ -347,7 +347,8 @@ counters! {
     LogLinesFailed, Counter, "log_lines_failed_total",
         "Access-log lines that could not be written, usually because a disk was full.";
     EventsLost, Counter, "events_lost_total",
-        "Events whose line could not be written to standard error in time.";
+        "Events whose line could not be written to standard error: a write failed or took too \
+         long.";
     AdminCrowded, Counter, "admin_crowded_total",
         "Admin connections that were closed, or refused, because too many were open.";
     Traces, Counter, "traces_total",

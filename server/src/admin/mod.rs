@@ -68,7 +68,9 @@ fn admit(
     };
     control.count(Counter::AdminCrowded, 1);
     if Event::AdminFull.is_wanted() && events.take() {
-        Event::AdminFull.log(&format_args!("{ADMIN_CONNECTIONS_MAX} are open; {effect}"));
+        Event::AdminFull.log(&format_args!(
+            "{ADMIN_CONNECTIONS_MAX} admin connections are open, which is the limit; {effect}"
+        ));
     }
     admitted
 }

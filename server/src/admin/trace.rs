@@ -194,7 +194,7 @@ impl Drop for TraceStream {
         self.place = None;
         self.control.show_open_traces();
         let (sent, lost) = (self.sent_count, self.lost_count);
-        Event::TraceEnded.log(&format_args!("{sent} requests were shown, {lost} were not"));
+        Event::TraceEnded.log(&format_args!("the trace showed {sent} requests and lost {lost}"));
     }
 }
 

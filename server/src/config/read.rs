@@ -259,15 +259,15 @@ pub(crate) fn find(
 /// Returns the hint for a setting that is in the wrong section.
 fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
-        SettingScope::Server => "it is a setting of the server: write it before the first section",
-        SettingScope::Site => "it belongs in [[site]]",
-        SettingScope::PerSite => "it belongs before the first section or in [[site]]",
+        SettingScope::Server => "write this setting of the server before the first section",
+        SettingScope::Site => "write this setting in [[site]]",
+        SettingScope::PerSite => "write this setting before the first section or in [[site]]",
         SettingScope::Route => {
-            "it belongs before the first section, in [[site]] or in [[site.route]]"
+            "write this setting before the first section, in [[site]] or in [[site.route]]"
         }
-        SettingScope::OneRoute => "it belongs in [[site.route]]",
+        SettingScope::OneRoute => "write this setting in [[site.route]]",
         SettingScope::Everywhere => {
-            "it belongs before the first section, in [[site]] or in [[site.route]]"
+            "write this setting before the first section, in [[site]] or in [[site.route]]"
         }
     }
 }

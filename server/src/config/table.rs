@@ -148,8 +148,9 @@ settings! {
         reason: "A handshake takes two round trips; this allows for lost packets.",
     }
     tls_handshakes_max: u32 = "256" {
-        doc: "Largest number of TLS handshakes in progress in one worker; further handshakes wait. \
-            One client network (an IPv4 address or an IPv6 prefix) gets an eighth of them.",
+        doc: "Largest number of TLS handshakes in progress in one worker; further handshakes \
+            wait. One client network (an IPv4 address or an IPv6 prefix) gets at most an eighth \
+            of them.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "handshakes" },
         reloads: true,
         reason: "A handshake holds some kilobytes. 256 of them, each with two round trips of 100 \
@@ -281,8 +282,8 @@ settings! {
         reason: "A mobile connection may stall for some seconds.",
     }
     connections_per_worker_max: u32 = "8192" {
-        doc: "Largest number of client connections of one worker; beyond it, an idle connection is \
-            closed for each new one, or the new one if none is idle.",
+        doc: "Largest number of client connections of one worker; beyond it, each new connection \
+            closes an idle one, or is closed itself if none is idle.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "Bounds memory and descriptors; the process's limit on open files must allow that \
@@ -290,8 +291,8 @@ settings! {
     }
     connections_per_address_max: u32 = "4096" {
         doc: "Largest number of client connections from one address, or one IPv6 network, to one \
-            worker; beyond it, one of them that is idle is closed for each new one, or the new one \
-            if none is idle.",
+            worker; beyond it, each new connection closes an idle one of them, or is closed \
+            itself if none is idle.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "connections" },
         reloads: true,
         reason: "One address cannot take all connections, yet the limit is enough for a company \
@@ -453,8 +454,9 @@ settings! {
             read before the request takes its connection.",
         kind: SettingKind::Bytes { min: 0, max: MIB },
         reloads: true,
-        reason: "Most forms fit, so that a slow client does not hold a connection to the origin. A \
-            worker buffers 16 MiB at most; further bodies are forwarded as they arrive.",
+        reason: "Most forms are shorter, so a client that sends one slowly does not hold a \
+            connection to the origin. A worker buffers 16 MiB at most; further bodies are \
+            forwarded as they arrive.",
     }
     origin_pool_idle_count_max: u32 = "64" {
         doc: "Largest number of idle connections that one worker keeps to one origin.",
@@ -624,9 +626,9 @@ settings! {
                 [\"Forebay-Cache-Control\", \"CDN-Cache-Control\"]",
         },
         reloads: true,
-        reason: "`CDN-Cache-Control` is the standard's name. Directives under a name of your own \
-            affect no other cache, and `Surrogate-Control` helps with origins that were written \
-            for other caches.",
+        reason: "`CDN-Cache-Control` is the name in the standard. Directives under a name of your \
+            own affect no other cache, and `Surrogate-Control` helps with origins that were \
+            written for other caches.",
     }
     cache_status_key: bool = "false" {
         doc: "Whether `Cache-Status` has the parameter `key`: the site's name and the URL of the \
@@ -860,9 +862,9 @@ settings! {
             304 can name one of them. See [validation.md](validation.md#variants).",
         kind: SettingKind::Bool,
         reloads: true,
-        reason: "A variant that the origin has already sent need not be sent again. But an origin \
-            that gives one strong tag to several variants, such as a number of a version, would \
-            have clients get the wrong one, so only the operator can say.",
+        reason: "A variant that the origin has already sent need not be sent again. But if an \
+            origin gives the same strong tag, such as a version number, to several variants, \
+            clients get the wrong variant. Only the operator knows whether it does.",
     }
     tags_shown: bool = "false" {
         doc: "Whether clients get the `tag_fields` of a response. They always get the field \
@@ -924,7 +926,8 @@ settings! {
         kind: SettingKind::Texts { expected: "an array of addresses or networks, such as \
             [\"127.0.0.1\", \"10.0.0.0/8\"]" },
         reloads: true,
-        reason: "A client that may purge can send every client's requests to the origin.",
+        reason: "A client that is allowed to purge can make the requests of all clients go to the \
+            origin.",
     }
 }
 
@@ -1073,7 +1076,7 @@ pub(crate) const BALANCE: Setting = Setting {
     doc: "How a site with several origins chooses one for a request: in turn (`round-robin`), the \
         one of two with fewer requests in progress (`least`), or by the URL (`hash`).",
     reason: "`round-robin` needs no knowledge of the origins. `least` suits requests of unequal \
-        cost, `hash` origins that have a cache of their own.",
+        cost, and `hash` suits origins that have a cache of their own.",
 };
 
 /// The setting `url` of an origin in its table form.

@@ -264,7 +264,7 @@ pub(super) fn read_key(
             let is_encrypted = text.windows(encrypted.len()).any(|part| part == encrypted);
             match is_encrypted {
                 true => unusable(path, "the private key is encrypted")
-                    .hint("decrypt it with `openssl pkey`"),
+                    .hint("decrypt the key with `openssl pkey`"),
                 false => unusable(path, "the file contains no private key")
                     .hint("a PEM file has a line -----BEGIN PRIVATE KEY-----"),
             }

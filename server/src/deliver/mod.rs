@@ -86,7 +86,10 @@ pub(crate) async fn finish(
 /// client would take the next response for the rest of this body.
 fn assert_whole(framing: BodyFraming, delivered: &Delivered) {
     if let BodyFraming::Length(length) = framing {
-        assert_eq!(delivered.body_bytes, length, "a whole body has the length in its head");
+        assert_eq!(
+            delivered.body_bytes, length,
+            "a whole body has the length that its head states"
+        );
     }
 }
 

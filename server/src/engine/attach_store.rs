@@ -42,7 +42,7 @@ impl AttachDeadline {
             }
             if !self.is_reported.swap(true, Relaxed) {
                 let limit_s = STORE_JOIN_MS_MAX / 1000;
-                Event::UpgradeWaits.log(&format_args!("at most {limit_s} s"));
+                Event::UpgradeWaits.log(&format_args!("the wait ends after at most {limit_s} s"));
             }
             // Even if dead processes cannot be detected, a live process may detach and free a row.
             let _ = store.sweep();

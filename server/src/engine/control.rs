@@ -303,7 +303,9 @@ impl Control {
                 _ = stop.recv() => return None,
                 _ = signals.user_1.recv() => self.reopen_log(),
                 _ = signals.user_2.recv() => {
-                    Event::SignalIgnored.log(&"SIGUSR2; upgrade with `forebay serve … --upgrade`");
+                    Event::SignalIgnored.log(
+                        &"SIGUSR2 has no effect; to upgrade, run `forebay serve … --upgrade`",
+                    );
                 }
                 _ = signals.hang_up.recv() => {
                     let control = Rc::clone(self);
@@ -384,7 +386,7 @@ impl Control {
     async fn stop(&self, was_handed_over: bool) -> bool {
         let limit_ms = u64::from(self.config.borrow().server.shutdown_ms_max);
         let event = if was_handed_over { Event::HandedOver } else { Event::Stopping };
-        event.log(&format_args!("at most {limit_ms} ms"));
+        event.log(&format_args!("these requests have at most {limit_ms} ms to finish"));
         self.traces.end_all(match was_handed_over {
             true => TraceEnd::HandedOver,
             false => TraceEnd::Stopping,

@@ -60,7 +60,10 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
         ));
     }
     if !lowered.is_empty() {
-        Event::FewFiles.log(&format_args!("{permitted} files; {}", lowered.join("; ")));
+        Event::FewFiles.log(&format_args!(
+            "the limit is {permitted} open files; {}; raise the limit (`ulimit -n`)",
+            lowered.join("; ")
+        ));
     }
 }
 

@@ -447,7 +447,7 @@ impl Running {
 /// Logs whether the cache is warm and, if it is not, why.
 fn tell_opened(opened: &Opened) {
     let why = match opened {
-        Opened::Created => return Event::CacheOpened.log(&"created empty"),
+        Opened::Created => return Event::CacheOpened.log(&"the cache was created empty"),
         Opened::Attached => return Event::CacheOpened.log(&"the cache was found with its content"),
         Opened::Replaced { why } => why,
     };

@@ -157,7 +157,7 @@ impl Explainer<'_> {
         if asked == Some(LocalRequest::Purge) {
             return Ok(local(
                 "PURGE removes the stored responses of the URL, or of the tags that it names, if \
-                 the client's address may purge",
+                 the client's address is allowed to purge",
             ));
         }
         Ok(self.run_cache(&context, &request, &key, out))

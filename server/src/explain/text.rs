@@ -119,9 +119,11 @@ fn write_variants(lines: &mut Lines, vary: &VaryFacts) {
     if vary.names.is_empty() {
         let is_selected = vary.variants.iter().any(|variant| variant.is_selected);
         let text = if is_selected { " (selected)" } else { "" };
-        return lines.add("variants", format_args!("{count} stored without Vary{text}"));
+        return lines
+            .add("variants", format_args!("{count} responses without Vary are stored{text}"));
     }
-    lines.add("variants", format_args!("{count} stored, which vary by {}", vary.names.join(", ")));
+    let names = vary.names.join(", ");
+    lines.add("variants", format_args!("{count} responses are stored, which vary by {names}"));
     let values = |values: &[Option<String>]| {
         let pairs = vary.names.iter().zip(values);
         let texts = pairs.map(|(name, value)| match value {
@@ -189,12 +191,17 @@ fn write_stale_uses(lines: &mut Lines, uses: &[StaleUse], selected: &ResponseFac
             StaleCause::Unreachable => "if the origin cannot be reached",
         };
         let text = match one.limit {
-            Err(refusal) => format!("not served {when}: {refusal}"),
-            Ok(0) => format!("not served {when}: neither origin nor settings allow it"),
-            Ok(limit) if one.is_permitted => format!("served for {limit} s {when}"),
-            Ok(limit) => {
-                format!("no longer served {when}: stale for {staleness} s, the limit is {limit} s")
+            Err(refusal) => format!("the response is not served {when}: {refusal}"),
+            Ok(0) => {
+                format!("the response is not served {when}: neither origin nor settings allow it")
             }
+            Ok(limit) if one.is_permitted => {
+                format!("the response is served for {limit} s {when}")
+            }
+            Ok(limit) => format!(
+                "the response is no longer served {when}: it is stale for {staleness} s, and the \
+                 limit is {limit} s"
+            ),
         };
         lines.add(label, format_args!("{text} ({})", one.cause.section()));
         label = "";

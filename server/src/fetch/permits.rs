@@ -141,7 +141,7 @@ impl Permits {
             (arrival, granted)
         };
         let waiting = WaitingRequest { permits: self, network, arrival };
-        let permit = granted.await.expect("only a waiting request drops itself");
+        let permit = granted.await.expect("only the waiting request itself removes its grant");
         drop(waiting);
         permit
     }

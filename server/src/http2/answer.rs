@@ -214,7 +214,10 @@ impl StreamAnswer {
     /// Appends granted bytes of the body to `out`.
     pub(super) fn take_body(&mut self, bytes: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(
-            self.body.bytes().get(..bytes).expect("only offered bytes are granted"),
+            self.body
+                .bytes()
+                .get(..bytes)
+                .expect("the connection grants only bytes that were offered"),
         );
         self.body.consume(bytes);
     }

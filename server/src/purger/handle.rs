@@ -55,11 +55,15 @@ pub(crate) enum PurgeError {
 impl fmt::Display for PurgeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PurgeError::Queue => f.write_str("too many purges are queued; try again"),
+            PurgeError::Queue => {
+                f.write_str("nothing was purged: too many purges are queued; try again")
+            }
             PurgeError::Busy { busy, .. } => busy.fmt(f),
             PurgeError::KeyIndex(damaged) => damaged.fmt(f),
             PurgeError::Panicked => f.write_str("an internal error of this server ended the purge"),
-            PurgeError::Stopping => f.write_str("the server is stopping"),
+            PurgeError::Stopping => {
+                f.write_str("the purge did not complete, because the server is stopping")
+            }
         }
     }
 }
