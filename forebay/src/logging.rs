@@ -36,7 +36,7 @@ fn write_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("unnamed");
     let location = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
-    let message = panic.payload_as_str().unwrap_or("the payload is not text");
+    let message = panic.payload_as_str().unwrap_or("the payload of the panic is not text");
     let mut text = panic_text(name, &location, message);
     let stack = Backtrace::capture();
     if stack.status() == BacktraceStatus::Captured {

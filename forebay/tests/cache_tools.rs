@@ -174,7 +174,7 @@ fn stored_responses_are_listed_printed_and_added_up() {
     let (output, report, names) = check(&server);
     assert_eq!((output.status.code(), names.len()), (Some(0), 0), "{report}");
     let said = text_of(&tool("check", &cache_dir(&server), &[]));
-    assert!(said.ends_with(": 0 faults, 0 counts off, 0 notes\nsound\n"), "{said}");
+    assert!(said.ends_with(": 0 faults, 0 wrong counts, 0 notes\nsound\n"), "{said}");
 
     let all = listed(&server, &[]);
     let count = |kind: &str| all.iter().filter(|record| record["kind"] == kind).count() as u64;

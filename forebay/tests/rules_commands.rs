@@ -149,11 +149,11 @@ fn explain_says_why_an_operator_failed() {
     let folder = Folder::new();
     let value = "%{CLIENT-HEADER:Q}";
     for (operator, request, expected) in [
-        ("set-state-int8 0", "Q: 700", "FAILED   \"700\"  (not a number from 0 to 255)"),
-        ("set-state-int16", "Q: 70000", "\"70000\"  (not a number from 0 to 65535)"),
-        ("set-destination PATH", "Q: x y", "FAILED   \"x y\"  (not valid in this part of the URL"),
-        ("set-cookie a", "Q: x;y", "FAILED   \"x;y\"  (not a valid cookie value"),
-        ("set-redirect 302", "R: 1", "FAILED     (not a URL: empty"),
+        ("set-state-int8 0", "Q: 700", "\"700\"  (the value is not a number from 0 to 255)"),
+        ("set-state-int16", "Q: 70000", "\"70000\"  (the value is not a number from 0 to 65535)"),
+        ("set-destination PATH", "Q: x y", "\"x y\"  (the value is not valid in this part"),
+        ("set-cookie a", "Q: x;y", "FAILED   \"x;y\"  (the value is not a valid cookie"),
+        ("set-redirect 302", "R: 1", "FAILED     (the value is not a URL: it is empty"),
     ] {
         let text = format!("cond %{{REMAP_PSEUDO_HOOK}}\n{operator} \"{value}\"\n");
         let file = write(&folder, "a.rules", &text);
@@ -354,7 +354,10 @@ fn a_file_that_is_not_utf_8_is_reported_with_its_first_bad_byte() {
     let place = format!("{name}:2:20: error: the byte 0xe9 is not UTF-8\n");
     assert!(said.starts_with(&place), "{said}");
     assert!(said.contains("  set-header X-A \"caf\u{fffd}\" # \u{fffd}\n"), "{said}");
-    assert!(said.contains("\n                     ^\n  hint: in Latin-1 it is `\u{e9}`"), "{said}");
+    assert!(
+        said.contains("\n                     ^\n  hint: in Latin-1 the byte is `\u{e9}`"),
+        "{said}"
+    );
     assert!(said.ends_with("1 file, 1 error, 0 warnings\n"), "{said}");
     let value = json_of(&rules(&["check", "--json", &name]));
     assert_eq!((&value["findings"][0]["line"], &value["errors"]), (&2.into(), &1.into()));
@@ -452,7 +455,7 @@ fn an_invalid_test_file_is_reported_with_its_line() {
         ("scope all\n", "a.test:1: a scope is `server` or `route`"),
         ("rules shop.rules\n> GET /\n", "a.test:2: `>` is not allowed here"),
         ("rules shop.rules\ntest a\n> GET /\n", "a.test:2: the test has no expectations"),
-        ("rules shop.rules\ntest a\n> GET /\n> GET /\n", "a.test:4: a second start line"),
+        ("rules shop.rules\ntest a\n> GET /\n> GET /\n", "a.test:4: the message already has"),
         ("rules shop.rules\ntest a\n= 200\n", "a.test:3: `=`: expected one of >, >>"),
         ("rules shop.rules\ntest a\ncache hit\n", "a.test:3: hit: expected one of miss, "),
         ("rules shop.rules\ntest a\n> GET x\n< 200\n", "a.test:2: GET x: invalid request"),

@@ -224,14 +224,14 @@ fn definitions_that_do_not_fit_are_refused() {
     let wide = vec![bounded(&many[..BOUNDS_MAX]).swap_remove(0); COUNTERS_MAX / BOUNDS_MAX];
     let long: &'static str = "a".repeat(600).leak();
     let cases: &[(&str, Vec<CounterDef>, usize, &str)] = &[
-        ("no counters", vec![], 1, "counters fit into a slot"),
-        ("too many counters", vec![def("a", ""); COUNTERS_MAX + 1], 1, "counters fit into a slot"),
-        ("too many words", wide, 1, "counters fit into a slot"),
+        ("no counters", vec![], 1, "a slot can hold 1 to"),
+        ("too many counters", vec![def("a", ""); COUNTERS_MAX + 1], 1, "a slot can hold 1 to"),
+        ("too many words", wide, 1, "a slot can hold 1 to"),
         ("no bounds", bounded(&[]), 1, "the bounds of a"),
         ("too many bounds", bounded(many), 1, "the bounds of a"),
         ("equal bounds", bounded(&[1, 2, 2]), 1, "the bounds of a"),
-        ("no slots", vec![def("a", "")], 0, "a counter file has 1 to "),
-        ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "a counter file has 1 to "),
+        ("no slots", vec![def("a", "")], 0, "a counter file can have 1 to"),
+        ("too many slots", vec![def("a", "")], SLOTS_MAX + 1, "a counter file can have 1 to"),
         ("empty name", vec![def("", "")], 1, "not a counter name"),
         ("capital", vec![def("Requests", "")], 1, "not a counter name"),
         ("digit first", vec![def("9lives", "")], 1, "not a counter name"),

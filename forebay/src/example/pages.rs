@@ -104,7 +104,7 @@ fn front_page() -> String {
          <link rel=\"stylesheet\" href=\"/style.css\"></head>\n<body><h1>The forebay</h1>\n\
          <p>This page was made by the origin at second <b>{}</b>. It took the origin \
          {RENDER_MS} ms. Load it again: \
-         the number stays for a minute, and the page comes at once.</p>\n\
+         the number stays for a minute, and the page comes immediately.</p>\n\
          <div class=\"row\">{pictures}</div>\n\
          <ul><li><a href=\"/time\">/time</a> is never stored</li>\n\
          <li><a href=\"/slow\">/slow</a> takes three seconds; open it twice at the same time</li>\n\

@@ -183,8 +183,12 @@ fn plans_that_do_not_fit_are_refused() {
     let area = |kind, bytes| AreaSpec { kind, version: 1, bytes };
     let many: Vec<_> = (16..16 + AREAS_MAX as u32).map(|kind| area(kind, 8)).collect();
     let cases: &[(&str, RegionSpec, &str)] = &[
-        ("no participants", RegionSpec { participants_max: 0, ..SPEC }, "participants fit"),
-        ("many participants", RegionSpec { participants_max: 4097, ..SPEC }, "participants fit"),
+        ("no participants", RegionSpec { participants_max: 0, ..SPEC }, "region can have 1 to"),
+        (
+            "many participants",
+            RegionSpec { participants_max: 4097, ..SPEC },
+            "region can have 1 to",
+        ),
         ("many areas", RegionSpec { areas: &many, ..SPEC }, "at most 63 areas"),
         ("our kind", RegionSpec { areas: &[area(1, 8)], ..SPEC }, "the region's own"),
         ("twice", RegionSpec { areas: &[area(16, 8), area(16, 8)], ..SPEC }, "two areas of kind"),

@@ -27,7 +27,7 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, S
     let mut head = Vec::new();
     if !write_stored_head(record.head(), &mut head) {
         return Ok(missing(&format!(
-            "{url}: the stored head is of another version of this program and cannot be read"
+            "{url}: the stored head cannot be read: another version of this program wrote it"
         )));
     }
     let mut out = io::stdout().lock();

@@ -49,7 +49,7 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
     if is_report {
         if length > REPORT_BYTES_MAX {
             return Err(format!(
-                "too long for a report: {length} bytes, at most {REPORT_BYTES_MAX}"
+                "the file has {length} bytes, but a report has at most {REPORT_BYTES_MAX}"
             ));
         }
         let text = std::fs::read(path).map_err(|error| error.to_string())?;
@@ -69,9 +69,10 @@ fn numbers_of(path: &Path) -> Result<BTreeMap<String, ColumnValues>, String> {
 
 fn of_report(text: &[u8]) -> Result<BTreeMap<String, ColumnValues>, String> {
     let value: Value = serde_json::from_slice(text)
-        .map_err(|error| format!("neither a lock profile nor a report: {error}"))?;
+        .map_err(|error| format!("this is neither a lock profile nor a report: {error}"))?;
     let sites = value.get("sites").and_then(Value::as_array);
-    let sites = sites.ok_or("not a report of `forebay locks report --json`: it has no sites")?;
+    let sites = sites
+        .ok_or("this is not a report of `forebay locks report --json`, because it has no sites")?;
     // A call site that the report omits would count as 0.
     let left_out = value.pointer("/left_out/sites").and_then(Value::as_u64).unwrap_or(0);
     if left_out > 0 {

@@ -92,7 +92,8 @@ impl<'a> SiteNames<'a> {
             self.take_room(stack.len() * size_of::<Rc<str>>())?;
             Some(Frames::from(stack))
         });
-        let frames = frames.unwrap_or_else(|| [Rc::from("(no room for its names)")].into());
+        let frames =
+            frames.unwrap_or_else(|| [Rc::from("(no room for the names of this stack)")].into());
         self.call_stacks.insert(stack, Rc::clone(&frames));
         frames
     }
@@ -129,7 +130,7 @@ impl<'a> SiteNames<'a> {
             (_, Some(site)) => self.resolve(site),
         };
         site.unwrap_or_else(|| LockSite {
-            lock: format!("(no room for its name: {key:016x})"),
+            lock: format!("(no room for the name of call site {key:016x})"),
             stack: Vec::new(),
         })
     }
@@ -196,7 +197,7 @@ fn callers(address: u64, lies: ModuleAt<'_>, module: &ModuleRead) -> Vec<String>
     if let (Some(before), Some(first)) = (lies.before, callers.first_mut()) {
         let name = before.path.rsplit('/').next().unwrap_or_default();
         let name = plain_text(&symbols::shortened(name));
-        *first += &format!(", or {name} that was loaded there before");
+        *first += &format!(", or {name}, which was loaded there before");
     }
     if let Some(first) = callers.first_mut().filter(|_| lies.is_gone) {
         *first += ", unloaded since";
@@ -255,7 +256,7 @@ mod tests {
         let mut names = SiteNames::of(&reading);
         for (frame, expected) in [
             (0x5010, "a\u{fffd}.so+0x10"),
-            (0x6010, "b.so+0x10, or a\u{fffd}.so that was loaded there before"),
+            (0x6010, "b.so+0x10, or a\u{fffd}.so, which was loaded there before"),
             (0x7010, "b.so+0x10"),
             (0x7810, "b.so+0x810, unloaded since"),
             (0x8010, "0x8010"),
@@ -284,14 +285,19 @@ mod tests {
             places.iter().partition(|place| !place.lock.contains("no room"));
         assert!(with.iter().map(|place| bytes(place)).sum::<usize>() <= ROOM);
         assert!(with.len() > 10 && without.len() > 10, "{} {}", with.len(), without.len());
-        assert_eq!(without.last().expect("many").lock, "(no room for its name: 00000000000000c7)");
+        assert_eq!(
+            without.last().expect("many").lock,
+            "(no room for the name of call site 00000000000000c7)"
+        );
         assert!(with.iter().all(|place| place.stack.len() == 64));
 
         let mut names = SiteNames::with_room(&reading, ROOM);
         let call_stacks: Vec<_> =
             (100..200).map(|key| names.call_stack(key, str::to_owned, |names| names)).collect();
-        let without =
-            call_stacks.iter().filter(|stack| *stack[0] == *"(no room for its names)").count();
+        let without = call_stacks
+            .iter()
+            .filter(|stack| *stack[0] == *"(no room for the names of this stack)")
+            .count();
         let with: Vec<_> = call_stacks.iter().filter(|stack| stack.len() == 64).collect();
         assert!(with.len() > 10 && without > 10 && with.len() + without == 100);
         assert!(with.len() * 64 * size_of::<Rc<str>>() <= ROOM);

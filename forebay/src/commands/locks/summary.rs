@@ -201,7 +201,7 @@ pub(super) mod tests {
             program: "test",
             kind: SiteKind::Places,
         };
-        let profile = Profile::new(words, PLAN, Clock::SYSTEM, &us).expect("the plan is sound");
+        let profile = Profile::new(words, PLAN, Clock::SYSTEM, &us).expect("the plan is valid");
         profile.turn(true);
         let mut threads = [Recorder::new(), Recorder::new()];
         for (tid, recorder) in (1..).zip(&mut threads) {
@@ -258,7 +258,8 @@ pub(super) mod tests {
             thread.rows.push((0, totals));
         }
         let summary = Summary::of(&reading);
-        let others = summary.sites.get(&LockSite::others()).expect("a line for the others");
+        let others =
+            summary.sites.get(&LockSite::others()).expect("the other call sites have a line");
         assert_eq!(others.totals.count, 10);
         let nameless = summary.sites.keys().filter(|site| site.name().contains("no room"));
         assert_eq!(nameless.count(), 4);

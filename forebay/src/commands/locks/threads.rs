@@ -90,7 +90,7 @@ fn title(thread: &ThreadRead, is_running: bool) -> String {
     let name = if thread.name.is_empty() { String::new() } else { format!(" {}", thread.name) };
     let before = match thread.owner_count {
         0 | 1 => String::new(),
-        count => format!(", and {} earlier ones that have exited", count - 1),
+        count => format!(", and {} earlier threads that have exited", count - 1),
     };
     let life = if thread.is_taken && is_running { "" } else { " (exited)" };
     format!("thread {}{name}{life}{before}", thread.tid)

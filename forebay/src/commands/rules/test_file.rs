@@ -69,7 +69,7 @@ impl Expectation {
             let (name, value) = text.split_once(':').unwrap_or_default();
             self.fields.push((name.to_owned(), value.trim().to_owned()));
         } else if self.start.replace(text.to_owned()).is_some() {
-            return Err(format!("a second start line: {text}"));
+            return Err(format!("the message already has a start line, so it cannot have {text}"));
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ impl MessageLines {
         if is_field(text) {
             self.fields.push(text.to_owned());
         } else if self.start.replace(text.to_owned()).is_some() {
-            return Err(format!("a second start line: {text}"));
+            return Err(format!("the message already has a start line, so it cannot have {text}"));
         }
         Ok(())
     }

@@ -81,21 +81,25 @@ impl RunObserver for HookTrace {
 fn why(operator: &Operator, value: &[u8]) -> &'static str {
     match operator {
         Operator::SetHeader(..) | Operator::AddHeader(..) => match FieldValue::parse(value) {
-            None => "not a valid field value",
+            None => "the value is not a valid field value",
             Some(_) => "the head would be too large",
         },
         Operator::AddCookie(..) | Operator::SetCookie(..) | Operator::RemoveCookie(_) => {
-            "not a valid cookie value, or the head would be too large"
+            "the value is not a valid cookie value, or the head would be too large"
         }
-        Operator::SetDestination { .. } => "not valid in this part of the URL, or too long",
+        Operator::SetDestination { .. } => {
+            "the value is not valid in this part of the URL, or is too long"
+        }
         Operator::RemoveDestination(_) => "the URL has no such part",
         Operator::FilterQuery { .. } => "the URL would be too long",
-        Operator::SetRedirect { .. } => "not a URL: empty, too long, or not in ASCII",
-        Operator::SetReason(_) => "not valid in a status line",
+        Operator::SetRedirect { .. } => {
+            "the value is not a URL: it is empty, too long or not ASCII"
+        }
+        Operator::SetReason(_) => "the value is not valid in a status line",
         Operator::SetBody(_) => "the body would be too large",
-        Operator::SetInt8(..) => "not a number from 0 to 255",
+        Operator::SetInt8(..) => "the value is not a number from 0 to 255",
         Operator::SetInt16(Lifetime::Session | Lifetime::Transaction, _) => {
-            "not a number from 0 to 65535"
+            "the value is not a number from 0 to 65535"
         }
         _ => "failed",
     }

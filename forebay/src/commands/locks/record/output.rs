@@ -29,7 +29,7 @@ pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String
         }
     };
     let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", out.display());
-    let name = out.file_name().ok_or_else(|| fault(&"not a file name"))?;
+    let name = out.file_name().ok_or_else(|| fault(&"this is not a file name"))?;
     let dir = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = dir.canonicalize().map_err(|error| fault(&error))?;
     Ok(dir.join(name))

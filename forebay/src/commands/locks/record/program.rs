@@ -52,8 +52,8 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
     }
     if has_other_rights(path, &found) {
         return Err(fault(
-            &"it runs with the rights of another user or group, or with capabilities, so the \
-              system preloads nothing; run it as that user",
+            &"the program runs with the rights of another user or group, or with capabilities, so \
+              the system preloads nothing; run the program as that user",
         ));
     }
     let mut bytes = Vec::new();
@@ -80,7 +80,7 @@ fn check_bytes(bytes: &[u8]) -> Result<(), &'static str> {
         return Ok(());
     }
     let Ok(elf) = ElfFile64::<Endianness>::parse(bytes) else {
-        return Err("not a 64-bit program for this machine");
+        return Err("this is not a 64-bit program for this machine");
     };
     let header = elf.elf_header();
     let machine = if cfg!(target_arch = "aarch64") {
@@ -89,12 +89,12 @@ fn check_bytes(bytes: &[u8]) -> Result<(), &'static str> {
         object::elf::EM_X86_64
     };
     if header.e_machine(elf.endian()) != machine {
-        return Err("not a 64-bit program for this machine");
+        return Err("this is not a 64-bit program for this machine");
     }
     let headers = elf.elf_program_headers();
     match headers.iter().any(|header| header.p_type(elf.endian()) == PT_INTERP) {
         true => Ok(()),
-        false => Err("statically linked, so no library can be preloaded into it"),
+        false => Err("the program is statically linked, so no library can be preloaded into it"),
     }
 }
 
