@@ -90,7 +90,7 @@ fn a_line_of_json_has_every_field() {
         let duration_us = line["duration_us"].as_u64().expect("a duration");
         assert!(duration_us > 0 || !cache.contains("fwd="), "{line}");
         // A request that does not get what it asked for also has the reason.
-        let count = if matches!(status, 499 | 504) { 13 } else { 12 };
+        let count = if matches!(status, 499 | 504) { 14 } else { 13 };
         assert_eq!(line.as_object().map(serde_json::Map::len), Some(count), "{line}");
     }
     let refused = &lines[ANSWERS.len()];

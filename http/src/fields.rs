@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Iterates over the values of all lines of one well-known field, in order.
-    pub fn all(self, id: FieldId) -> impl Iterator<Item = &'a [u8]> + Clone {
+    pub fn all(self, id: FieldId) -> impl DoubleEndedIterator<Item = &'a [u8]> + Clone {
         // An absent field costs one bit test instead of a scan.
         let lines = if self.contains(id) { self.lines } else { &[] };
         lines.iter().filter(move |line| line.id == id).map(move |line| self.field(line).value)

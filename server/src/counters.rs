@@ -241,6 +241,11 @@ counters! {
          `languages`.";
     UnkeyedFieldsRemoved, Counter, "unkeyed_fields_removed_total",
         "Fetches that did not forward a field of the client's request because of `unkeyed_fields`.";
+    ForwardedFieldsReplaced, Counter, "forwarded_fields_replaced_total",
+        "Requests to origins without an `X-Forwarded-For`, `X-Forwarded-Proto`, \
+         `X-Forwarded-Host`, `Forwarded` or `X-Request-Id` of a client that is no trusted proxy.";
+    ForwardedForMalformed, Counter, "forwarded_for_malformed_total",
+        "Requests of trusted proxies with a malformed or too long `X-Forwarded-For`.";
     SetCookieStripped, Counter, "set_cookie_stripped_total",
         "Responses stored without the cookies that they set.";
     Validated, Counter, "validated_total",

@@ -81,6 +81,7 @@ events! {
     CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
     TlsFailed, error, "tls_failed", "cannot renew the settings for TLS; the old ones stay";
+    ForwardedForMalformed, warn, "forwarded_for_malformed", "a trusted proxy names no client";
     RequestRefused, debug, "request_refused", "refused a request, or its client aborted it";
     Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection because of its client";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";

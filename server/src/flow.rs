@@ -77,16 +77,18 @@ pub(crate) fn answer<'a>(
     last: bool,
 ) -> AnswerState<'a> {
     let Buffers { input, parts, queue, transaction: buffers } = buffers;
-    client.begin_request();
     let has_body = parts.seen().intersects(FRAMING_FIELDS);
     let (head, body) = input.split_head(head_bytes, has_body);
     let head = parts.head(head);
+    client.begin_request(&config.server.trusted_proxies, head.fields());
     let mut log = Access::begin(client, head);
-    let mut received = match Request::check(head, client.scheme) {
+    let mut received = match Request::check(head, client.request_scheme()) {
         Ok(received) => received,
         Err(fault) => {
             let cache_status = (&CacheStatus::UNUSED, &config.server.cache_name);
-            client.worker.fault(fault, client.peer.ip());
+            client.worker.fault(fault, client.address());
+            // The entry has this number; the next request gets another one.
+            client.worker.request_number();
             log.note_fault(fault);
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
             log.end(client, refused.status, refused.body_bytes, cache_status);
@@ -237,7 +239,7 @@ async fn respond_later<'t>(
         Wait::Purge => {
             let asked = PurgeRequest {
                 worker: transaction.worker(),
-                client: transaction.client.peer.ip(),
+                client: transaction.client.address(),
                 route: transaction.route(),
                 request: &transaction.request,
             };
@@ -407,7 +409,7 @@ fn end(
         Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
             transaction.trace().step(|| RequestStep::Fault { fault: fault.reason() });
             let worker = transaction.worker();
-            worker.fault(fault, transaction.client.peer.ip());
+            worker.fault(fault, transaction.client.address());
             worker.count(Counter::FaultsSent);
             transaction.log.note_fault(fault);
             Ok(deliver_fault(&transaction, queue, fault))
@@ -426,7 +428,7 @@ fn end(
         }
         Err(DeliverError::Before(fault) | DeliverError::Midway(fault)) => {
             log.trace.step(|| RequestStep::Fault { fault: fault.reason() });
-            client.worker.fault(fault, client.peer.ip());
+            client.worker.fault(fault, client.address());
             log.note_fault(fault);
             log.end(client, BROKEN_OFF, 0, cache);
             return Err(fault);

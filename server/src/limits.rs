@@ -1,8 +1,10 @@
 //! Limits that are not settings, each with its reason. Limits that are settings are in
 //! `config/table.rs`.
 
+mod access;
 mod tls;
 
+pub(crate) use access::*;
 pub(crate) use tls::*;
 
 use forebay_http::chunked::ChunkedLimits;

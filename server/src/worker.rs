@@ -193,6 +193,16 @@ impl Worker {
         mixed ^ (mixed >> 31)
     }
 
+    /// Returns the number that the next request will get.
+    pub(crate) fn next_request_number(&self) -> u64 {
+        self.request_number.get() + 1
+    }
+
+    /// Returns the ID of the request with this number, which is unique.
+    pub(crate) fn request_id(&self, number: u64) -> String {
+        format!("{}-{number:x}", self.process_id)
+    }
+
     /// Returns a request number that is unique in this process.
     pub(crate) fn request_number(&self) -> u64 {
         self.request_number.update(|number| number + 1);

@@ -6,18 +6,22 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::IoSlice;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use forebay_http::fields::Fields;
 use forebay_http::target::Scheme;
 use forebay_rules::run::RuleVariables;
 
 use crate::accept::ClientNetwork;
 use crate::accept::registry::{RegisteredConnection, Ticket};
 use crate::buffers::Input;
+use crate::config::AddressList;
 use crate::counters::Counter;
+use crate::events::Event;
 use crate::fault::Fault;
+use crate::forwarding::{ProxyStatements, stated_client, stated_scheme};
 use crate::limits::{
     LENT_PIECES_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, OUT_SLICES_MAX, OUTPUT_SHARE_BYTES_MIN,
     PIPELINED_BYTES_MAX,
@@ -56,6 +60,8 @@ pub(crate) struct Client {
     /// The differentiated services code point (DSCP) with which the connection's packets are
     /// marked.
     dscp: Cell<Option<u8>>,
+    /// The statements of a trusted proxy about the current request.
+    stated: Cell<Option<ProxyStatements>>,
 }
 
 impl Client {
@@ -81,6 +87,7 @@ impl Client {
             request_count: Cell::default(),
             is_continued: Cell::default(),
             dscp: Cell::default(),
+            stated: Cell::default(),
         }
     }
 
@@ -95,15 +102,63 @@ impl Client {
         self.registered.tag()
     }
 
-    /// Returns the network of the client.
+    /// Returns the network of the client of the current request.
     pub(crate) fn network(&self) -> ClientNetwork {
-        self.registered.network()
+        match self.stated.get() {
+            None => self.registered.network(),
+            Some(stated) => {
+                let bits = self.worker.config().server.ipv6_network_bits;
+                ClientNetwork::of(stated.client, bits)
+            }
+        }
     }
 
-    /// Counts a new request of the connection.
-    pub(crate) fn begin_request(&self) {
+    /// Returns the address of the client of the current request: the peer's, unless a trusted proxy
+    /// states another.
+    pub(crate) fn address(&self) -> IpAddr {
+        match self.stated.get() {
+            None => self.canonical_peer().ip(),
+            Some(stated) => stated.client,
+        }
+    }
+
+    /// Returns the address of the trusted proxy that forwarded the current request, if one did.
+    pub(crate) fn proxy(&self) -> Option<IpAddr> {
+        self.stated.get().map(|_| self.canonical_peer().ip())
+    }
+
+    /// Returns the scheme of the current request: the connection's, unless a trusted proxy states
+    /// another.
+    pub(crate) fn request_scheme(&self) -> Scheme {
+        self.stated.get().map_or(self.scheme, |stated| stated.scheme)
+    }
+
+    /// Begins a new request of the connection.
+    #[inline]
+    pub(crate) fn begin_request(&self, trusted: &AddressList, fields: Fields<'_>) {
         self.request_count.update(|count| count + 1);
         self.is_continued.set(false);
+        self.stated.set(None);
+        if !trusted.is_empty() {
+            self.read_statements(trusted, fields);
+        }
+    }
+
+    /// Reads the statements about a request if its peer is a trusted proxy.
+    fn read_statements(&self, trusted: &AddressList, fields: Fields<'_>) {
+        let peer = self.canonical_peer().ip();
+        if !trusted.contains(peer) {
+            return;
+        }
+        let stated = stated_client(fields, trusted);
+        if stated.is_err() {
+            self.worker.count(Counter::ForwardedForMalformed);
+            self.worker.event(Event::ForwardedForMalformed, &peer);
+        }
+        self.stated.set(Some(ProxyStatements {
+            client: stated.ok().flatten().unwrap_or(peer),
+            scheme: stated_scheme(fields).unwrap_or(self.scheme),
+        }));
     }
 
     /// Records that the client was told to continue with the body of the current request (100).

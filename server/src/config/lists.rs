@@ -1,5 +1,6 @@
 //! Types of settings that are a list: addresses, and names of fields.
 
+mod forwarded_fields;
 mod key_parts;
 mod normal_forms;
 mod upgrade_protocols;
@@ -15,6 +16,7 @@ use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
 use http::HeaderName;
 
+pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields};
 pub(super) use self::key_parts::{KeyCookies, KeyFields};
 pub(super) use self::normal_forms::{LanguageList, ParameterNames};
 pub(super) use self::upgrade_protocols::UpgradeProtocols;
@@ -363,6 +365,12 @@ impl RouteSettings {
             false => self.tag_fields.set().intersection(SURROGATE_FIELDS),
         }
     }
+}
+
+/// Returns the list of these addresses and networks, which commas separate.
+#[cfg(test)]
+pub(crate) fn trusted_for_tests(text: &str) -> AddressList {
+    AddressList(text.split(',').map(|text| Network::parse(text).expect(text)).collect())
 }
 
 #[cfg(test)]

@@ -37,6 +37,9 @@ pub(crate) use error_pages::ErrorPage;
 pub use error_pages::ErrorPages;
 pub use file::read_file;
 pub use health::{HealthCheck, HealthPath};
+pub(crate) use lists::ForwardedField;
+#[cfg(test)]
+pub(crate) use lists::trusted_for_tests;
 pub use lists::{AddressList, TagFields};
 pub use origin_tls::OriginTls;
 pub use origins::{Balance, OriginGroup, OriginMember};

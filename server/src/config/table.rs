@@ -11,8 +11,8 @@ use super::error_pages::ErrorPages;
 use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::lists::{
-    AddressList, FieldNameList, KeyCookies, KeyFields, LanguageList, NamePatterns, ParameterNames,
-    TagFields, UpgradeProtocols,
+    AddressList, FieldNameList, ForwardedFields, KeyCookies, KeyFields, LanguageList, NamePatterns,
+    ParameterNames, TagFields, UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
 use super::origins::BALANCE_WORDS;
@@ -305,6 +305,16 @@ settings! {
         reloads: true,
         reason: "A host with IPv6 usually has a prefix of 64 bits, and so as many addresses as it \
             likes.",
+    }
+    trusted_proxies: AddressList = "" {
+        doc: "Addresses, or networks such as `10.0.0.0/8`, of proxies in front of this server that \
+            state truly the client's address in `X-Forwarded-For`, the scheme in \
+            `X-Forwarded-Proto`, and the request's ID in `X-Request-Id`. See \
+            [proxies.md](proxies.md).",
+        kind: SettingKind::Texts { expected: "an array of addresses or networks, such as \
+            [\"127.0.0.1\", \"10.0.0.0/8\"]" },
+        reloads: true,
+        reason: "Any client can send these fields, so only the operator can say whose are true.",
     }
     abandoned_fetches_per_network_max: u32 = "16" {
         doc: "Number of fetches of one worker that continue although their clients have left, for \
@@ -836,6 +846,19 @@ settings! {
         reason: "Many origins build links, redirects or whole pages from these fields, which are \
             not in the key: one client could have a page that it has manipulated stored for all \
             others. Many origins treat an underscore as a hyphen.",
+    }
+    forwarded_fields: ForwardedFields = "x-forwarded-for,x-forwarded-proto,x-request-id" {
+        doc: "Fields that tell the origin about the request that this server received: \
+            `x-forwarded-for`, `x-forwarded-proto`, `x-forwarded-host`, `forwarded` (RFC 7239), \
+            `x-request-id`. They take the place of the client's lines, except for those of \
+            `trusted_proxies`; see [proxies.md](proxies.md#fields-that-the-origin-gets).",
+        kind: SettingKind::Texts {
+            expected: "an array of x-forwarded-for, x-forwarded-proto, x-forwarded-host, \
+                forwarded, x-request-id",
+        },
+        reloads: true,
+        reason: "Origins need the client's address and scheme; the ID connects the logs of both. \
+            The host is in `Host` already, and `Forwarded` says the same as the other fields.",
     }
     tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-groups" {
         doc: "Response fields of the origin that hold tags, by which responses can be purged \

@@ -164,7 +164,7 @@ impl HeadContext<'_> {
         at: AnswerHead,
     ) -> (u16, Option<Box<[u8]>>) {
         if let Some(transaction) = self.transaction
-            && transaction.client.scheme == Scheme::Https
+            && transaction.client.request_scheme() == Scheme::Https
         {
             write_hsts(transaction, text, at.fields_start);
         }

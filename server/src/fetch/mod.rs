@@ -16,6 +16,7 @@ mod exchange;
 mod failover;
 mod fill;
 mod follow;
+mod forwarded_path;
 mod fragments;
 mod group;
 mod health;

@@ -10,6 +10,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri, Version};
 
 use super::choose::hash_of;
+use super::forwarded_path::ForwardedPath;
 use super::upload::OutboundBody;
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -192,7 +193,9 @@ impl Outbound<'_> {
         // many fields.
         let hop = HopFields::of(fields).unwrap_or_default();
         let codings = self.normal_codings();
-        let (mut removes_unkeyed, mut has_codings) = (false, false);
+        let (mut removes_unkeyed, mut has_codings, mut is_replaced) = (false, false, false);
+        let host = self.message.line.host.as_ref();
+        let path = ForwardedPath::new(self.hook, fields, host, self.is_shared());
         for mut field in fields.iter().filter(|field| self.forwards(field)) {
             if field.id == FieldId::AcceptEncoding
                 && let Some(codings) = &codings
@@ -203,6 +206,11 @@ impl Outbound<'_> {
                 (field.value, has_codings) = (codings, true);
             }
             let is_unkeyed = self.is_unkeyed(&field);
+            if path.replaces(&field) {
+                is_replaced = true;
+                removes_unkeyed |= is_unkeyed;
+                continue;
+            }
             // Lines that rules have set are always forwarded: a client cannot remove them.
             if field.is_ruled || !hop.contains(field) && !is_unkeyed {
                 append(&mut headers, field);
@@ -217,7 +225,8 @@ impl Outbound<'_> {
             fields.fields().iter().for_each(|field| append(&mut headers, field));
         }
         self.append_max_forwards(&mut headers);
-        self.append_path(&mut headers);
+        self.append_via(&mut headers);
+        path.append(&mut headers, is_replaced);
         headers
     }
 
@@ -282,9 +291,8 @@ impl Outbound<'_> {
         !matches!(self.purpose, Purpose::PassThrough)
     }
 
-    /// Appends the fields that describe the path of the request to this server: `Via` (RFC 9110
-    /// §7.6.3), `X-Forwarded-For` and `X-Forwarded-Proto`.
-    fn append_path(&self, headers: &mut HeaderMap) {
+    /// Appends `Via` (RFC 9110 §7.6.3).
+    fn append_via(&self, headers: &mut HeaderMap) {
         for value in self.message.fields.all(FieldId::Via) {
             headers.extend(HeaderValue::from_bytes(value).ok().map(|via| (header::VIA, via)));
         }
@@ -294,26 +302,8 @@ impl Outbound<'_> {
             false => &worker.via_line,
         };
         headers.append(header::VIA, via.clone());
-        let mut addresses = String::new();
-        for value in self.message.fields.all(FieldId::XForwardedFor) {
-            addresses.push_str(&String::from_utf8_lossy(value));
-            addresses.push_str(", ");
-        }
-        addresses.push_str(&self.hook.rule_state.peer().to_string());
-        if let Ok(value) = HeaderValue::from_str(&addresses) {
-            headers.insert(X_FORWARDED_FOR, value);
-        }
-        // The client's own value is not used, because it could cause the page of another scheme to
-        // be stored.
-        headers.insert(
-            X_FORWARDED_PROTO,
-            HeaderValue::from_static(self.hook.rule_state.scheme().as_str()),
-        );
     }
 }
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Appends a field, or leaves it out if hyper refuses it. hyper refuses none as long as it and
 /// Forebay's parser follow the same RFC for names and values.

@@ -9,6 +9,7 @@ use forebay_http::request::{RequestHead, Version};
 
 use crate::accept::Client;
 use crate::clock;
+use crate::forwarding::request_id;
 use crate::limits::TRACE_TEXT_BYTES_MAX;
 use crate::terminal::{escaped_json, steers_terminal};
 use crate::transport::tls::TlsInfo;
@@ -27,6 +28,11 @@ pub(crate) struct AccessEntry {
     time_ms: u64,
     started_us: u64,
     client: IpAddr,
+    /// The address of the proxy that forwarded the request; `None` if the client sent it here.
+    proxy: Option<IpAddr>,
+    request_id: String,
+    /// The ID that a trusted proxy has given the request; empty if it has given none.
+    proxy_request_id: String,
     method: String,
     host: String,
     target: String,
@@ -52,7 +58,13 @@ impl AccessEntry {
         AccessEntry {
             time_ms: clock::unix_ms(),
             started_us: clock::monotonic_us(),
-            client: client.peer.ip(),
+            client: client.address(),
+            proxy: client.proxy(),
+            request_id: client.worker.request_id(client.worker.next_request_number()),
+            proxy_request_id: match client.proxy() {
+                Some(_) => request_id(fields).unwrap_or_default().to_owned(),
+                None => String::new(),
+            },
             method: text(head.method().as_bytes()),
             host: text(fields.first(FieldId::Host).unwrap_or_default()).to_ascii_lowercase(),
             target: text(head.target()),
@@ -115,6 +127,7 @@ impl AccessEntry {
         let mut entry = serde_json::json!({
             "time_ms": self.time_ms,
             "client": self.client.to_string(),
+            "request_id": self.request_id,
             "method": self.method,
             "host": self.host,
             "target": self.target,
@@ -126,6 +139,10 @@ impl AccessEntry {
             "referer": self.referer,
             "user_agent": self.user_agent,
         });
+        if let Some(proxy) = self.proxy {
+            entry["proxy"] = proxy.to_string().into();
+            entry["proxy_request_id"] = self.proxy_request_id.as_str().into();
+        }
         if let Some(bytes_in) = self.tunnel_bytes_in {
             entry["tunnel_bytes_in"] = bytes_in.into();
         }
@@ -243,6 +260,9 @@ mod tests {
             time_ms: 971_186_136_123,
             started_us: 0,
             client: [127, 0, 0, 1].into(),
+            proxy: None,
+            request_id: "id-1".to_owned(),
+            proxy_request_id: String::new(),
             method: "GET".to_owned(),
             host: "example.org".to_owned(),
             target: "/a\"b\\c".to_owned(),

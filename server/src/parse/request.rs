@@ -14,7 +14,7 @@ use crate::fault::Fault;
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) head: RequestHead<'a>,
-    /// The scheme of the client's connection.
+    /// The scheme of the request's URL.
     pub(crate) scheme: Scheme,
     pub(crate) target: Target<'a>,
     pub(crate) framing: BodyFraming,

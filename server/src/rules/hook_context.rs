@@ -122,7 +122,7 @@ impl World<'_> {
 impl RuleEnvironment for World<'_> {
     fn address(&self, which: AddressKind) -> Option<IpAddr> {
         match which {
-            AddressKind::Client => Some(self.0.rule_state.peer()),
+            AddressKind::Client => Some(self.0.rule_state.facts.client),
             AddressKind::Inbound => self.local().map(|local| local.ip()),
             AddressKind::Server => self.0.rule_state.outbound.get().map(|outbound| outbound.server),
             AddressKind::Outbound => {
@@ -133,7 +133,7 @@ impl RuleEnvironment for World<'_> {
 
     fn port(&self, which: PortKind) -> u16 {
         match which {
-            PortKind::Remote => self.0.rule_state.facts.client.port(),
+            PortKind::Remote => self.0.rule_state.facts.peer.port(),
             PortKind::Local => self.local().map_or(0, |local| local.port()),
         }
     }

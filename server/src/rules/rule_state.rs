@@ -32,8 +32,11 @@ pub(crate) struct RuleProgress {
 /// The properties of a request that stay the same until it has been answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestFacts {
-    pub(super) client: SocketAddr,
-    /// The scheme of the client's connection.
+    /// The address at the other end of the connection: the client's, or a proxy's.
+    pub(super) peer: SocketAddr,
+    /// The address of the client.
+    pub(super) client: IpAddr,
+    /// The scheme of the request's URL.
     pub(super) scheme: Scheme,
     /// The version of TLS, such as `tls/1.3`; empty without TLS.
     pub(super) tls_version: &'static str,
@@ -59,7 +62,8 @@ impl RuleState {
             cache: Cell::default(),
             outbound: Cell::default(),
             facts: RequestFacts {
-                client: SocketAddr::new(client, 0),
+                peer: SocketAddr::new(client, 0),
+                client,
                 scheme,
                 tls_version: "",
                 is_http2: false,
@@ -84,8 +88,9 @@ impl RuleState {
             cache: Cell::default(),
             outbound: Cell::default(),
             facts: RequestFacts {
-                client: client.canonical_peer(),
-                scheme: client.scheme,
+                peer: client.canonical_peer(),
+                client: client.address(),
+                scheme: client.request_scheme(),
                 tls_version: match client.tls_info() {
                     Some(info) if has_rules => info.version_tag(),
                     _ => "",
@@ -99,7 +104,7 @@ impl RuleState {
         }
     }
 
-    /// Returns the scheme of the client's connection.
+    /// Returns the scheme of the request's URL.
     pub(crate) fn scheme(&self) -> Scheme {
         self.facts.scheme
     }
@@ -114,9 +119,14 @@ impl RuleState {
         client.session.set(self.session.get());
     }
 
-    /// Returns the client's address.
+    /// Returns the address at the other end of the connection: the client's, or a proxy's.
     pub(crate) fn peer(&self) -> IpAddr {
-        self.facts.client.ip()
+        self.facts.peer.ip()
+    }
+
+    /// Returns the number of the request, which is unique in this process.
+    pub(crate) fn number(&self) -> u64 {
+        self.facts.number
     }
 
     /// Sets the lookup result that rules see.

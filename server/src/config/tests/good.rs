@@ -106,6 +106,7 @@ fn defaults_are_the_ones_that_are_documented() {
             object_bytes_max: 64 << 40,
             range_unit_bytes: 1 << 20,
             unkeyed_fields: route.unkeyed_fields.clone(),
+            forwarded_fields: route.forwarded_fields,
             tag_fields: route.tag_fields,
             early_hints: false,
             validate_variants: false,

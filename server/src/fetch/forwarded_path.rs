@@ -1,0 +1,139 @@
+//! The fields of a request to the origin that describe the request as this server received it:
+//! `X-Forwarded-For`, `X-Forwarded-Proto`, `X-Forwarded-Host`, `Forwarded` (RFC 7239) and
+//! `X-Request-Id`.
+//!
+//! A client's own lines are replaced. A trusted proxy's lines are kept, but only if the response is
+//! not shared: the text that clients of the proxy have written into these fields is not in the key.
+//! If the response may be stored, the origin gets only values that this server has made of the key,
+//! of addresses and of numbers.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use forebay_http::fields::{Field, FieldId, FieldSet, Fields};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::config::{AddressList, ForwardedField, RouteSettings};
+use crate::counters::Counter;
+use crate::forwarding::{request_id, trusted_hops};
+use crate::rules::HookContext;
+
+/// The fields that this server always writes itself.
+const WRITTEN: FieldSet = FieldSet::of(&[FieldId::XForwardedFor, FieldId::XForwardedProto]);
+
+/// The description of one request.
+pub(super) struct ForwardedPath<'a> {
+    hook: HookContext<'a>,
+    fields: Fields<'a>,
+    /// The host that the request is sent with.
+    host: Option<&'a HeaderValue>,
+    /// Whether the response may be stored, or belongs to a stored response.
+    is_shared: bool,
+    /// Whether the request comes from a trusted proxy.
+    is_trusted: bool,
+}
+
+impl<'a> ForwardedPath<'a> {
+    pub(super) fn new(
+        hook: HookContext<'a>,
+        fields: Fields<'a>,
+        host: Option<&'a HeaderValue>,
+        is_shared: bool,
+    ) -> ForwardedPath<'a> {
+        let trusted = &hook.config.server.trusted_proxies;
+        let is_trusted = !trusted.is_empty() && trusted.contains(hook.rule_state.peer());
+        ForwardedPath { hook, fields, host, is_shared, is_trusted }
+    }
+
+    /// Whether a line of the request is not forwarded, because this server writes the field itself
+    /// or sends none.
+    pub(super) fn replaces(&self, field: &Field<'_>) -> bool {
+        if field.id != FieldId::Other || field.is_ruled {
+            return false;
+        }
+        let Some(which) = ForwardedField::of(field.name) else { return false };
+        let is_usable = match which {
+            ForwardedField::RequestId => request_id(self.fields).is_some(),
+            _ => true,
+        };
+        let is_kept = self.is_trusted && !self.is_shared && is_usable;
+        !is_kept
+            && !self.settings().is_some_and(|settings| settings.key_fields.contains(field.name))
+    }
+
+    fn settings(&self) -> Option<&'a RouteSettings> {
+        self.hook.route.map(|route| &route.route.settings)
+    }
+
+    /// Appends the fields. `is_replaced` says whether a line of the request was left out.
+    pub(super) fn append(&self, headers: &mut HeaderMap, is_replaced: bool) {
+        if !self.is_trusted && (is_replaced || self.fields.seen().intersects(WRITTEN)) {
+            self.hook.worker.count(Counter::ForwardedFieldsReplaced);
+        }
+        let Some(settings) = self.settings() else { return };
+        let sends = |field| settings.forwarded_fields.has(field);
+        let mut set = |field: ForwardedField, value: Option<HeaderValue>| {
+            let name = HeaderName::from_static(field.name());
+            // Lines that are kept, or that rules have set, take precedence.
+            if let Some(value) = value.filter(|_| sends(field) && !headers.contains_key(&name)) {
+                headers.insert(name, value);
+            }
+        };
+        set(ForwardedField::For, self.addresses());
+        let scheme = self.hook.rule_state.scheme().as_str();
+        set(ForwardedField::Proto, Some(HeaderValue::from_static(scheme)));
+        set(ForwardedField::Host, self.host.cloned());
+        let id = self.hook.worker.request_id(self.hook.rule_state.number());
+        set(ForwardedField::RequestId, HeaderValue::from_str(&id).ok());
+        if sends(ForwardedField::Forwarded)
+            && let Ok(element) = HeaderValue::from_str(&self.element())
+        {
+            headers.append(HeaderName::from_static(ForwardedField::Forwarded.name()), element);
+        }
+    }
+
+    /// Returns the value of `X-Forwarded-For`, which ends with the peer's address.
+    fn addresses(&self) -> Option<HeaderValue> {
+        let peer = self.hook.rule_state.peer();
+        let mut value = Vec::new();
+        if self.is_trusted && self.is_shared {
+            for hop in hops_from_client(self.fields, &self.hook.config.server.trusted_proxies) {
+                value.extend_from_slice(format!("{hop}, ").as_bytes());
+            }
+        } else if self.is_trusted {
+            for line in self.fields.all(FieldId::XForwardedFor).filter(|line| !line.is_empty()) {
+                value.extend_from_slice(line);
+                value.extend_from_slice(b", ");
+            }
+        }
+        value.extend_from_slice(peer.to_string().as_bytes());
+        HeaderValue::from_bytes(&value).ok()
+    }
+
+    /// Returns an element of `Forwarded` (RFC 7239 §4).
+    fn element(&self) -> String {
+        let mut element = String::new();
+        // An origin that shows the address would have it stored for all clients.
+        if !self.is_shared {
+            // A write to a string does not fail.
+            let _ = match self.hook.rule_state.peer() {
+                IpAddr::V4(peer) => write!(element, "for={peer};"),
+                IpAddr::V6(peer) => write!(element, "for=\"[{peer}]\";"),
+            };
+        }
+        if let Some(host) = self.host.and_then(|host| host.to_str().ok()) {
+            let _ = write!(element, "host=\"{host}\";");
+        }
+        let _ = write!(element, "proto={}", self.hook.rule_state.scheme().as_str());
+        element
+    }
+}
+
+/// Returns the addresses from the client to the last proxy before the peer; none if one of them is
+/// malformed.
+fn hops_from_client(fields: Fields<'_>, trusted: &AddressList) -> Vec<IpAddr> {
+    let hops: Result<Vec<IpAddr>, _> = trusted_hops(fields, trusted).collect();
+    let mut hops = hops.unwrap_or_default();
+    hops.reverse();
+    hops
+}
