@@ -260,16 +260,23 @@ fn a_purge_shows_until_the_response_is_stored_again() {
     for (arguments, purge, outcome) in [
         (
             &["http://example.test/"][..],
-            "the last purge that may cover this key was of this URL",
+            "purge       the last one that may cover this key: hard purge of this URL",
             "miss",
         ),
         (
             &["--host", "example.test"],
-            "was of all URLs that begin with http://example.test",
+            "hard purge of all URLs that begin with http://example.test",
             "miss",
         ),
         (&["--tag", "a"], "", "hit"),
+        (&["--soft", "http://example.test/"], "soft purge of this URL", "validate"),
+        (
+            &["--soft", "--host", "example.test"],
+            "soft purge of all URLs that begin with http://example.test",
+            "validate",
+        ),
         (&["--soft", "http://example.test/"], "a soft purge or a HEAD has made", "validate"),
+        (&["--soft", "http://example.test/"], "fwd=stale; detail=marked-stale", "validate"),
     ] {
         ask(&server, "GET", "/", &[]);
         let before = text(&server, "GET", "/", &[]);
@@ -283,7 +290,10 @@ fn a_purge_shows_until_the_response_is_stored_again() {
     ask(&server, "GET", "/invalidated", &[]);
     ask(&server, "POST", "/invalidated", &[]);
     let after = text(&server, "GET", "/invalidated", &[]);
-    assert!(after.contains("or an invalidation by an unsafe request"), "{after}");
+    assert!(
+        after.contains("invalidation by an unsafe request (RFC 9111 §4.4), of this URL"),
+        "{after}"
+    );
     assert!(after.contains("verdict     miss: "), "{after}");
 }
 

@@ -413,6 +413,7 @@ counters! {
     TooLarge, "too-large", "reason_too_large_total";
     NoRoom, "no-room", "reason_no_room_total";
     OriginFailed, "origin-failed", "reason_origin_failed_total";
+    MarkedStale, "marked-stale", "reason_marked_stale_total";
     Declined, "declined", "reason_declined_total";
     NotStorable, "not-storable", "reason_not_storable_total";
     NotReusable, "not-reusable", "reason_not_reusable_total";

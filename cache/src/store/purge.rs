@@ -33,6 +33,8 @@ pub struct PurgeResult {
     /// The number of fetches of this process that were detached, so that their responses are not
     /// stored. 0 for a purge by tags, which matches fetches only when their tags are known.
     pub flights: u64,
+    /// The number of the purge, as in [`PastPurge::number`].
+    pub number: u64,
 }
 
 /// A purge that covered a key.
@@ -42,6 +44,9 @@ pub struct PastPurge {
     pub covered: CoveredKeys,
     /// The number of later purges.
     pub later: u64,
+    /// The number of the purge among all purges of the store; `None` if another purge was announced
+    /// during the search.
+    pub number: Option<u64>,
 }
 
 /// The keys that a purge covered.
@@ -74,6 +79,7 @@ impl StoreWorker {
     /// purges that the store still remembers covered the key.
     pub fn last_purge(&self, primary: &[u8]) -> Option<PastPurge> {
         let purges = &self.inner.shared.purges;
+        let newest = purges.noted();
         let (predicate, later) = purges.find_last(|purge| purge.may_match(primary))?;
         let covered = match predicate {
             OwnedPredicate::Key(_) => CoveredKeys::Key,
@@ -81,7 +87,8 @@ impl StoreWorker {
             OwnedPredicate::Tags(within, _) => CoveredKeys::Tagged(within),
             OwnedPredicate::All => CoveredKeys::All,
         };
-        Some(PastPurge { covered, later })
+        let number = (purges.noted() == newest).then(|| newest - later);
+        Some(PastPurge { covered, later, number })
     }
 
     /// Removes all records of a primary key. No lookup that begins after this returns finds these
@@ -151,7 +158,7 @@ impl StoreWorker {
         progress: &mut dyn FnMut(&WalkProgress),
     ) -> Result<PurgeResult, PurgeBusy> {
         let inner = &self.inner;
-        let flights =
+        let (number, flights) =
             inner.announce(selection.predicate(), WAIT_MAX, |inner| match selection.tags {
                 // The tags of responses in flight are not known yet. Their fills check the ring.
                 Some(_) => 0,
@@ -160,7 +167,7 @@ impl StoreWorker {
         crash_point!("purge.walking");
         let (records, bytes) = inner.purge_walk(selection, is_soft, progress);
         crash_point!("store.purged");
-        Ok(PurgeResult { records, bytes, flights })
+        Ok(PurgeResult { records, bytes, flights, number })
     }
 
     fn purge_by(
@@ -171,24 +178,26 @@ impl StoreWorker {
     ) -> Result<PurgeResult, PurgeBusy> {
         let inner = &self.inner;
         let hash = inner.shared.hash(primary);
-        let (flights, records) = inner.announce(Predicate::Key(primary), at_most, |inner| {
-            (inner.shared.flights.detach(hash.value(), primary), walk(inner, hash))
-        })?;
+        let (number, (flights, records)) =
+            inner.announce(Predicate::Key(primary), at_most, |inner| {
+                (inner.shared.flights.detach(hash.value(), primary), walk(inner, hash))
+            })?;
         // The thread that purges may run no maintenance turns.
         while inner.clean_up_orphans() {}
         crash_point!("store.purged");
-        Ok(PurgeResult { records, bytes: 0, flights })
+        Ok(PurgeResult { records, bytes: 0, flights, number })
     }
 }
 
 impl WorkerInner {
     /// Takes the purge lock, announces a purge in the ring, and calls `begin` under the lock.
+    /// Returns the number of the purge and the result of `begin`.
     fn announce<T>(
         &self,
         predicate: Predicate<'_>,
         at_most: Duration,
         begin: impl FnOnce(&WorkerInner) -> T,
-    ) -> Result<T, PurgeBusy> {
+    ) -> Result<(u64, T), PurgeBusy> {
         let lock = &self.shared.purge_lock;
         let mut guard =
             lock.lock_within(self.part.participant(), at_most).map_err(|_| PurgeBusy)?;
@@ -196,8 +205,8 @@ impl WorkerInner {
             self.repeat_last_purge();
             guard.repaired();
         }
-        self.shared.purges.announce(predicate);
-        Ok(begin(self))
+        let number = self.shared.purges.announce(predicate);
+        Ok((number, begin(self)))
     }
 
     /// Repeats the last purge, since its process died and may not have finished the purge.

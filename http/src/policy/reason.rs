@@ -75,6 +75,8 @@ reasons! {
     /// The response is an error of the origin, which does not replace the stored response.
     OriginFailed "origin-failed"
 
+    /// A soft purge or the response to a HEAD has made the stored response stale before its time.
+    MarkedStale "marked-stale"
     /// An earlier response for the key was not storable, so its requests are not collapsed.
     Declined "declined"
     /// The request waited for a fetch whose response was not storable.

@@ -17,7 +17,7 @@ use crate::engine::Control;
 use crate::events::Event;
 use crate::key::{KeyText, url_keys};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_IDLE_MS_MAX, PURGE_PROGRESS_MS, PURGE_REPEAT_MS};
-use crate::purger::{PurgeError, PurgeEvent, PurgeHandle, PurgeWork};
+use crate::purger::{PurgeError, PurgeEvent, PurgeHandle, PurgeKind, PurgeWork};
 
 const KNOWN: &[&str] = &["host", "prefix", "tag", "site", "soft", "dry-run"];
 
@@ -102,6 +102,7 @@ fn purge_keys(control: &Control, keys: &[Vec<u8>], url: &[u8], is_soft: bool) ->
         };
         match purged {
             Ok(purged) => {
+                control.note_purge(purged.number, PurgeKind::asked(is_soft));
                 control.count(Counter::Purged, purged.records);
                 records += purged.records;
                 fetches += purged.flights;
@@ -144,7 +145,7 @@ async fn purge_selected(
 ) -> AdminResponse {
     let work = match how.is_dry_run {
         true => PurgeWork::Weigh,
-        false => PurgeWork::Purge { is_soft: how.is_soft, counter: Counter::Purged },
+        false => PurgeWork::Purge { kind: PurgeKind::asked(how.is_soft), counter: Counter::Purged },
     };
     let mut asked = match control.purge(selections, work) {
         Ok(asked) => asked,
@@ -194,7 +195,7 @@ fn told_json(told: &PurgeEvent) -> Value {
         PurgeEvent::Progress(WalkProgress { resources, records, bytes }) => {
             json!({ "seen": resources, "matched": records, "bytes": bytes })
         }
-        PurgeEvent::Purged(PurgeResult { records, bytes, flights }) => {
+        PurgeEvent::Purged(PurgeResult { records, bytes, flights, .. }) => {
             json!({ "purged": records, "fetches": flights, "bytes": bytes })
         }
         PurgeEvent::Counted(weighed) => weighed_json(weighed),

@@ -35,7 +35,7 @@ use crate::limits::{
     HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS, WORKER_END_MS_MAX,
 };
 use crate::log::{LogLosses, LogWriter, ReplacedLogs};
-use crate::purger::{PurgeError, PurgeHandle, PurgeWork, PurgerThread};
+use crate::purger::{PurgeError, PurgeHandle, PurgeKind, PurgeWork, PurgerThread};
 use crate::rules::RuleReport;
 use crate::trace::{TraceEnd, TracePlaces, Tracer};
 use crate::transport::ListenSocket;
@@ -201,6 +201,13 @@ impl Control {
     ) -> Result<PurgeHandle, PurgeError> {
         let purger = self.purger.borrow().as_ref().map(PurgerThread::purger);
         purger.ok_or(PurgeError::Stopping)?.ask(selections, work)
+    }
+
+    /// Remembers the kind of the purge with this number.
+    pub(crate) fn note_purge(&self, number: u64, kind: PurgeKind) {
+        if let Some(purger) = &*self.purger.borrow() {
+            purger.purger().kinds().note(number, kind);
+        }
     }
 
     /// Returns the counts that each process passes to its successor.

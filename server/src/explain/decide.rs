@@ -219,7 +219,7 @@ impl Explainer<'_> {
             key,
             now: clock::unix_seconds(),
         };
-        let stored = stored_facts(&query, request);
+        let stored = stored_facts(&query, request, self.worker.purger.kinds());
         if let Some(selected) = &stored.selected {
             out.stale_uses = stale_uses(&query, request, &selected.meta);
         }

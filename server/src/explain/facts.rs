@@ -7,6 +7,7 @@ use forebay_http::policy::reuse::ValidationCause;
 use forebay_http::policy::stale::{StaleCause, StaleRefusal};
 
 use crate::key::KeyText;
+use crate::purger::PurgeKind;
 
 /// How a request would be answered now.
 #[derive(Debug)]
@@ -159,6 +160,8 @@ pub(crate) struct StaleUse {
 pub(crate) struct PurgeFacts {
     /// The URLs that the purge covered.
     pub(crate) covered: String,
+    /// The kind of the purge; `None` if another process made it.
+    pub(crate) kind: Option<PurgeKind>,
     /// The number of later purges.
     pub(crate) later: u64,
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::facts::{
     AnswerKind, Explanation, ResponseFacts, StaleUse, StoredFacts, VaryFacts, Verdict,
 };
+use crate::purger::PurgeKind;
 
 impl Explanation {
     /// Returns the explanation as a JSON object. Steps that the request does not reach are null.
@@ -77,7 +78,8 @@ fn response(selected: &ResponseFacts) -> Value {
 
 fn purge(stored: &StoredFacts) -> Option<Value> {
     let purge = stored.purge.as_ref()?;
-    Some(json!({ "covered": purge.covered, "later": purge.later }))
+    let kind = purge.kind.map(PurgeKind::word);
+    Some(json!({ "kind": kind, "covered": purge.covered, "later": purge.later }))
 }
 
 fn stale_use(one: &StaleUse) -> Value {

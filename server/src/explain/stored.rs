@@ -9,9 +9,14 @@ use super::freshness::lifetime_facts;
 use crate::key::KeyText;
 use crate::lookup::{LookupQuery, StoredResponse, selected};
 use crate::parse::Request;
+use crate::purger::PurgeKinds;
 
 /// Describes the stored responses of a key, and the response that the request selects.
-pub(super) fn stored_facts(query: &LookupQuery<'_>, request: &Request<'_>) -> StoredFacts {
+pub(super) fn stored_facts(
+    query: &LookupQuery<'_>,
+    request: &Request<'_>,
+    kinds: &PurgeKinds,
+) -> StoredFacts {
     let selected = selected(query, request, &mut Vec::new());
     let chosen = selected.as_ref().map(|selected| selected.found.version());
     let vary = match query.find() {
@@ -25,7 +30,7 @@ pub(super) fn stored_facts(query: &LookupQuery<'_>, request: &Request<'_>) -> St
     let selected = selected.map(|stored| response_facts(query, request, &stored));
     // A purge does not matter if the response was stored after it.
     let is_purged = selected.as_ref().is_none_or(|selected| selected.is_soft);
-    let purge = if is_purged { purge_facts(query) } else { None };
+    let purge = if is_purged { purge_facts(query, kinds) } else { None };
     StoredFacts { vary, selected, purge }
 }
 
@@ -83,18 +88,17 @@ fn response_facts(
     }
 }
 
-fn purge_facts(query: &LookupQuery<'_>) -> Option<PurgeFacts> {
+fn purge_facts(query: &LookupQuery<'_>, kinds: &PurgeKinds) -> Option<PurgeFacts> {
     let past = query.store.last_purge(query.key)?;
     let covered = match past.covered {
-        CoveredKeys::Key => {
-            "this URL, or an invalidation by an unsafe request (RFC 9111 §4.4)".to_owned()
-        }
+        CoveredKeys::Key => "this URL".to_owned(),
         CoveredKeys::Prefix(prefix) => within(&prefix),
         CoveredKeys::Tagged(prefix) if prefix.is_empty() => "certain tags".to_owned(),
         CoveredKeys::Tagged(prefix) => format!("certain tags, in {}", within(&prefix)),
         CoveredKeys::All => within(b""),
     };
-    Some(PurgeFacts { covered, later: past.later })
+    let kind = past.number.and_then(|number| kinds.of(number));
+    Some(PurgeFacts { covered, kind, later: past.later })
 }
 
 /// Returns a key prefix as text: the prefix of URLs, or the name of a site.

@@ -7,6 +7,7 @@ use forebay_http::policy::stale::StaleCause;
 use super::facts::{
     AnswerKind, Explanation, LifetimeFacts, ResponseFacts, StaleUse, StoredFacts, VaryFacts,
 };
+use crate::purger::PurgeKind;
 use crate::terminal::escaped_line;
 
 /// The column at which the text of a step begins.
@@ -106,8 +107,16 @@ fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
         }
     }
     if let Some(purge) = &stored.purge {
+        let kind = match purge.kind {
+            Some(PurgeKind::Hard) => "hard purge of",
+            Some(PurgeKind::Soft) => "soft purge of",
+            Some(PurgeKind::Invalidation) => {
+                "invalidation by an unsafe request (RFC 9111 §4.4), of"
+            }
+            None => "purge or invalidation, of a kind that this process does not know, of",
+        };
         let covered = &purge.covered;
-        lines.add("purge", format_args!("the last purge that may cover this key was of {covered}"));
+        lines.add("purge", format_args!("the last one that may cover this key: {kind} {covered}"));
         if purge.later > 0 {
             lines.add("", format_args!("purges of other keys since: {}", purge.later));
         }

@@ -292,8 +292,13 @@ fn forward(
     } else {
         (is_range && unit.is_none()).then_some(Reason::Range)
     };
+    let is_marked = |stored: &StoredResponse<'_>| {
+        stored.found.is_soft() && stored.meta.stale_from() > query.now
+    };
+    let is_marked = reason == ForwardReason::Stale && stale.is_some_and(is_marked);
+    let marked = is_marked.then_some(Reason::MarkedStale);
     let mut plan = ForwardPlan {
-        detail: not_stored.map(Detail::from),
+        detail: not_stored.or(marked).map(Detail::from),
         fills: not_stored.is_none() && !is_range,
         varies,
         is_stale: stale.is_some(),

@@ -7,14 +7,15 @@ use forebay_cache::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::kinds::PurgeKind;
 use crate::counters::Counter;
 
 /// The work to do with the selected records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeWork {
-    /// Remove the records or, if `is_soft`, mark them as stale, so that they are validated before
-    /// use.
-    Purge { is_soft: bool, counter: Counter },
+    /// Remove the records or, for a soft purge, mark them as stale, so that they are validated
+    /// before use.
+    Purge { kind: PurgeKind, counter: Counter },
     /// Count the records and their bytes, and collect some of their keys; remove nothing.
     Weigh,
 }

@@ -7,16 +7,25 @@ use forebay_shm::CounterSlot;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::handle::{PurgeError, PurgeEvent, PurgeJob, PurgeWork};
+use super::kinds::{PurgeKind, PurgeKinds};
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::{INVALIDATE_MS_MAX, PURGE_PROGRESS_MS, PURGE_SAMPLE_MAX};
 
-pub(super) fn do_job(store: &StoreWorker, job: &PurgeJob, counters: &CounterSlot) -> PurgeEvent {
+pub(super) fn do_job(
+    (store, kinds): (&StoreWorker, &PurgeKinds),
+    job: &PurgeJob,
+    counters: &CounterSlot,
+) -> PurgeEvent {
     match job.work {
-        PurgeWork::Purge { is_soft, counter } => {
+        PurgeWork::Purge { kind, counter } => {
+            let is_soft = kind == PurgeKind::Soft;
             let (purged, failed) = purge(job, INVALIDATE_MS_MAX, |selection, progress| {
-                store.purge_selected(selection, is_soft, &mut |walked| progress.tell(walked))
+                let tell = &mut |walked: &WalkProgress| progress.tell(walked);
+                let purged = store.purge_selected(selection, is_soft, tell)?;
+                kinds.note(purged.number, kind);
+                Ok(purged)
             });
             counters.add(counter.index(), purged.records);
             let Some(busy) = failed else {

@@ -4,9 +4,11 @@
 
 mod handle;
 mod job;
+mod kinds;
 mod thread;
 
 pub(crate) use handle::{PurgeError, PurgeEvent, PurgeHandle, PurgeWork};
+pub(crate) use kinds::{PurgeKind, PurgeKinds};
 pub(crate) use thread::{Purger, PurgerThread};
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use forebay_cache::{PurgeBusy, PurgeResult, Selection};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::PurgeKind;
 use super::handle::{PurgeError, PurgeEvent, PurgeJob, PurgeWork};
 use super::job::purge;
 use super::thread::{Purger, work};
@@ -15,7 +16,7 @@ use crate::counters::Counter;
 use crate::limits::{PURGES_QUEUED_MAX, PURGES_RESERVED};
 
 fn job(parts: usize, tell: UnboundedSender<PurgeEvent>) -> PurgeJob {
-    let work = PurgeWork::Purge { is_soft: false, counter: Counter::Purged };
+    let work = PurgeWork::Purge { kind: PurgeKind::Hard, counter: Counter::Purged };
     PurgeJob { selections: vec![Selection::within(b"a"); parts], work, tell }
 }
 
@@ -69,7 +70,7 @@ fn each_selection_is_tried_for_its_time_and_earlier_results_are_reported() {
 fn a_job_that_panics_is_reported_and_counted_and_the_next_one_runs() {
     let (purger, received) = purger(2);
     let parts = || vec![Selection::within(b"a")];
-    let work_asked = PurgeWork::Purge { is_soft: false, counter: Counter::Purged };
+    let work_asked = PurgeWork::Purge { kind: PurgeKind::Hard, counter: Counter::Purged };
     let mut first = purger.ask(parts(), work_asked).expect("there is room");
     let mut second = purger.ask(parts(), work_asked).expect("there is room");
     let left = Arc::clone(&purger.left);

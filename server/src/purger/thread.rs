@@ -14,6 +14,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::handle::{PurgeError, PurgeEvent, PurgeHandle, PurgeJob, PurgeWork};
 use super::job::{described, do_job};
+use super::kinds::PurgeKinds;
 
 use crate::clock;
 use crate::counters::Counter;
@@ -25,18 +26,20 @@ use crate::limits::{PURGER_NICENESS, PURGES_QUEUED_MAX, PURGES_RESERVED};
 #[derive(Clone)]
 pub(crate) struct Purger {
     pub(super) jobs: SyncSender<PurgeJob>,
-    pub(super) left: Arc<QueueDepth>,
+    pub(super) left: Arc<PurgerState>,
 }
 
-/// Number of jobs that are queued or running.
+/// The state that the purge thread shares with its handles: the number of jobs that are queued or
+/// running, and the kinds of the last purges.
 #[derive(Debug, Default)]
-pub(super) struct QueueDepth {
+pub(super) struct PurgerState {
     pub(super) jobs: AtomicUsize,
     /// Number of purges among the queued and running jobs; the other jobs only count records.
     pub(super) purges: AtomicU64,
+    pub(super) kinds: PurgeKinds,
 }
 
-impl QueueDepth {
+impl PurgerState {
     /// Counts a new job, unless `places` or more jobs are queued or running. Returns whether the
     /// job was counted.
     fn take(&self, work: PurgeWork, places: usize) -> bool {
@@ -58,7 +61,7 @@ impl QueueDepth {
 /// [`Purger`]s are dropped.
 pub(crate) struct PurgerThread {
     jobs: SyncSender<PurgeJob>,
-    left: Arc<QueueDepth>,
+    left: Arc<PurgerState>,
     thread: JoinHandle<()>,
 }
 
@@ -87,6 +90,11 @@ impl Purger {
         work: PurgeWork,
     ) -> Result<PurgeHandle, PurgeError> {
         self.ask_for(selections, work, PURGES_QUEUED_MAX - PURGES_RESERVED)
+    }
+
+    /// The kinds of the last purges of this process.
+    pub(crate) fn kinds(&self) -> &PurgeKinds {
+        &self.left.kinds
     }
 
     fn ask_for(
@@ -121,7 +129,7 @@ impl PurgerThread {
         counters: CounterSlot,
     ) -> Result<PurgerThread, E> {
         let (jobs, received) = sync_channel(PURGES_QUEUED_MAX);
-        let left = Arc::new(QueueDepth::default());
+        let left = Arc::new(PurgerState::default());
         let left_there = Arc::clone(&left);
         let (up, is_up) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("purger".to_owned()).spawn(move || {
@@ -137,7 +145,7 @@ impl PurgerThread {
             let count = |counter: Counter| counters.add(counter.index(), 1);
             with_known_stack(|| {
                 work(&received, &left_there, count, |job| {
-                    let done = do_job(&store, job, &counters);
+                    let done = do_job((&store, &left_there.kinds), job, &counters);
                     store.report_damaged(|key| Event::RecordDamaged.log(&DamagedKey(key)));
                     done
                 });
@@ -169,7 +177,7 @@ impl PurgerThread {
 /// Runs jobs until the last sender is dropped. A panic ends only the job that caused it.
 pub(super) fn work(
     jobs: &Receiver<PurgeJob>,
-    left: &QueueDepth,
+    left: &PurgerState,
     count: impl Fn(Counter),
     mut do_job: impl FnMut(&PurgeJob) -> PurgeEvent,
 ) {

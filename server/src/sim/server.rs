@@ -33,7 +33,7 @@ use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::engine::{NewSettings, SettingsSlot, WorkerCommand, work};
 use crate::fetch::{Hosts, Resolver};
-use crate::purger::{InlinePurger, PurgeWork, Purger};
+use crate::purger::{InlinePurger, PurgeKind, PurgeWork, Purger};
 use crate::transport::tls::WorkerTls;
 use crate::worker::{Worker, WorkerParts};
 
@@ -214,7 +214,8 @@ impl SimServer {
             urls.map(|url| (url, world.change(url, now_ms))).collect()
         };
         tokio::task::spawn_local(async move {
-            let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
+            let work =
+                PurgeWork::Purge { kind: PurgeKind::asked(is_soft), counter: Counter::Purged };
             let purged = match purger.ask(vec![Selection::within(b"")], work) {
                 Ok(asked) => timeout(Duration::from_millis(REQUEST_MS_MAX), asked.purged()).await,
                 Err(error) => Ok(Err(error)),

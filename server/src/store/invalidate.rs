@@ -19,7 +19,7 @@ use crate::limits::{
     INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX, INVALIDATED_GROUPS_MAX,
 };
 use crate::parse::Request;
-use crate::purger::{PurgeError, PurgeWork};
+use crate::purger::{PurgeError, PurgeKind, PurgeWork};
 use crate::worker::Worker;
 
 /// Host and path of an unsafe request, from which the keys to invalidate are made.
@@ -121,6 +121,7 @@ impl UnsafeTarget {
 fn drop_stored(worker: &Worker, key: &[u8]) -> bool {
     let dropped = worker.store.try_purge(key, Duration::from_micros(INVALIDATE_WAIT_US_MAX));
     if let Ok(purged) = &dropped {
+        worker.purger.kinds().note(purged.number, PurgeKind::Invalidation);
         worker.count_many(Counter::Invalidated, purged.records);
     }
     dropped.is_ok()
@@ -153,7 +154,7 @@ async fn drop_patiently(
 }
 
 async fn drop_groups(worker: &Worker, groups: Vec<Selection>, deadline_ms: u64) {
-    let work = PurgeWork::Purge { is_soft: false, counter: Counter::Invalidated };
+    let work = PurgeWork::Purge { kind: PurgeKind::Invalidation, counter: Counter::Invalidated };
     let asked = loop {
         match worker.purger.ask_for_client(groups.clone(), work) {
             Err(PurgeError::Queue) if clock::monotonic_ms() < deadline_ms => {

@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::key::{RouteMatch, resource_keys, site_prefix};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
-use crate::purger::PurgeWork;
+use crate::purger::{PurgeKind, PurgeWork};
 use crate::worker::Worker;
 
 /// A PURGE request and its context.
@@ -61,6 +61,7 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
                 worker.event(Event::PurgeBusy, &key.escape_ascii());
                 Fault::PurgeBusy
             })?;
+            worker.purger.kinds().note(purged.number, PurgeKind::asked(is_soft));
             worker.count_many(Counter::Purged, purged.records);
             all.records += purged.records;
             all.flights += purged.flights;
@@ -68,7 +69,7 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
         return Ok(all);
     };
     let selection = Selection { within: site_prefix(&route.site.name), tags: Some(tags) };
-    let work = PurgeWork::Purge { is_soft, counter: Counter::Purged };
+    let work = PurgeWork::Purge { kind: PurgeKind::asked(is_soft), counter: Counter::Purged };
     // The purge continues if the client leaves, however long it takes.
     let asked = worker.purger.ask(vec![selection], work).map_err(|_| {
         worker.count(Counter::PurgesBusy);

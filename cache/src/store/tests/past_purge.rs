@@ -7,14 +7,17 @@ use crate::{CoveredKeys, PastPurge, Selection};
 fn the_last_purge_that_may_cover_a_key_is_known() {
     let (_store, worker) = open(8 << 20);
     let last = |key: &str| worker.last_purge(key.as_bytes());
-    let past = |covered, later| Some(PastPurge { covered, later });
+    let announced = || worker.inner.shared.purges.noted();
+    let past =
+        |covered, later| Some(PastPurge { covered, later, number: Some(announced() - later) });
     assert_eq!(last("a/1"), None);
-    worker.purge(b"a/1").unwrap();
+    assert_eq!(worker.purge(b"a/1").unwrap().number, announced());
     assert_eq!((last("a/1"), last("a/2")), (past(CoveredKeys::Key, 0), None));
     let purge = |within: &str, tag: Option<&str>| {
         let tags = tag.map(|tag| tag.parse().unwrap());
         let selection = Selection { within: within.as_bytes().to_vec(), tags };
-        worker.purge_selected(&selection, false, &mut |_| ()).unwrap();
+        let purged = worker.purge_selected(&selection, false, &mut |_| ()).unwrap();
+        assert_eq!(purged.number, announced());
     };
     purge("b/", None);
     assert_eq!(last("a/1"), past(CoveredKeys::Key, 1));
