@@ -72,6 +72,37 @@ fn each_request_gets_the_page_that_the_origin_made_for_its_fields_and_cookies() 
     }
 }
 
+/// Origins read such cookies in different ways, and some of them do not see the plan.
+#[test]
+fn cookies_that_some_origins_do_not_see_are_not_those_of_the_key() {
+    let hostile: [&[&str]; 11] = [
+        &["Cookie: x=1", "Cookie: plan=gold"],
+        &["Cookie: plan=gold", "Cookie: x=1"],
+        &["Cookie: x=\"1; plan=gold; y=\""],
+        &["Cookie: x; plan=gold"],
+        &["Cookie: ; plan=gold"],
+        &["Cookie: x@y=1; plan=gold"],
+        &["Cookie: x=a b; plan=gold"],
+        &["Cookie: x=\\; plan=gold"],
+        &["Cookie: x=\u{e9}; plan=gold"],
+        &["Cookie: Path=/; plan=gold"],
+        &["Cookie: $Version=1; plan=gold"],
+    ];
+    for fields in hostile {
+        let origin = origin();
+        let server = start(&origin, "key_cookies = [\"plan\"]\n");
+        for round in 0..2 {
+            assert_eq!(is_hit(&ask(&server, "GET", fields)), round == 1, "{fields:?}");
+        }
+        let plain = ask(&server, "GET", &["Cookie: plan=gold"]);
+        assert!(!is_hit(&plain), "{fields:?}: {:?}", plain.field("cache-status"));
+        for others in ["a=b; plan=gold", "plan=gold; a=\"b\";", "plan=gold;a="] {
+            let field = format!("Cookie: {others}");
+            assert!(is_hit(&ask(&server, "GET", &[&field])), "{others}");
+        }
+    }
+}
+
 #[test]
 fn a_purge_and_an_unsafe_request_reach_a_url_with_all_its_values() {
     type Removal = fn(&Server);

@@ -5,6 +5,12 @@ use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerB
 
 const FRESH: &str = "Cache-Control: max-age=60";
 
+/// A value of a field that is too long for a variant to be named.
+const LONG: &str = match str::from_utf8(&[b'x'; 1200]) {
+    Ok(text) => text,
+    Err(_) => "",
+};
+
 /// The tags of a request's If-None-Match.
 fn tags(request: &Request) -> Vec<&str> {
     request.head.field("if-none-match").map(|list| list.split(", ").collect()).unwrap_or_default()
@@ -138,6 +144,8 @@ fn only_strong_tags_of_acceptable_short_variants_are_sent() {
             "coded" => ("ETag: \"coded\"\r\nContent-Encoding: gzip", 10),
             "long" => ("ETag: \"long\"", 200_000),
             "same" => ("ETag: \"weak\"", 10),
+            "differs" => ("ETag: \"weak\"", 11),
+            "other-differs" => ("ETag: \"other\"", 11),
             _ => ("ETag: \"other\"", 10),
         };
         Script::answer("200 OK", &[FRESH, "Vary: X-A", field, &listed], &vec![b'x'; bytes])
@@ -152,6 +160,10 @@ fn only_strong_tags_of_acceptable_short_variants_are_sent() {
         (&["coded"], &["Accept-Encoding: gzip, br"], "\"coded\""),
         (&["weak", "same"], &[], "\"weak\""),
         (&["other", "same"], &[], "\"weak\" \"other\""),
+        (&["weak", "differs"], &[], ""),
+        (&["other", "other-differs"], &[], ""),
+        (&["other", "other-differs", "same"], &[], "\"weak\""),
+        (&[LONG], &[], ""),
     ];
     for (stored, fields, expected) in cases {
         let server = start(&origin);

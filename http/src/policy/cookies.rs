@@ -1,6 +1,6 @@
 //! The cookies of a request (RFC 6265 §4.2.1).
 
-use crate::bytes::trim_space;
+use crate::bytes::{is_token, trim_space};
 use crate::fields::{FieldId, Fields};
 
 /// Iterates over the names of the cookies of a request, as any origin may read them: some origins
@@ -49,7 +49,20 @@ fn decoded(text: &[u8]) -> impl Iterator<Item = u8> {
 
 /// Appends the cookies that an origin may read under this name, each as it was sent. Returns false
 /// if there are none.
+///
+/// Origins read a malformed field in different ways: some stop at the first malformed cookie, some
+/// take a quoted text with semicolons for one value, some join several lines with commas. Such an
+/// origin may not see a cookie that is named here, and its response would be stored for requests
+/// that have the cookie. So all lines are appended if they are malformed, or if there are several.
 pub fn write_cookies_named(request: Fields<'_>, wanted: &[u8], out: &mut Vec<u8>) -> bool {
+    if !is_unambiguous(request) {
+        for (index, line) in request.all(FieldId::Cookie).enumerate() {
+            // No line contains this byte.
+            out.extend_from_slice(if index > 0 { b"\n" } else { b"" });
+            out.extend_from_slice(line);
+        }
+        return true;
+    }
     let is_named = |cookie: &&[u8]| {
         let mut parts = cookie.split(|byte| *byte == b',').map(trim_space);
         parts.any(|part| may_be_named(name_of(part), wanted, false))
@@ -63,6 +76,41 @@ pub fn write_cookies_named(request: Fields<'_>, wanted: &[u8], out: &mut Vec<u8>
         out.extend_from_slice(cookie);
     }
     has_any
+}
+
+/// Whether all origins read the same cookies: there is one line at most, and each cookie in it has
+/// the form of RFC 6265 §4.2.1.
+fn is_unambiguous(request: Fields<'_>) -> bool {
+    let mut lines = request.all(FieldId::Cookie);
+    let line = lines.next().unwrap_or_default();
+    let line = line.strip_suffix(b";").unwrap_or(line);
+    lines.next().is_none()
+        && (line.is_empty() || line.split(|byte| *byte == b';').map(trim_space).all(is_cookie_pair))
+}
+
+/// Names that some origins read as attributes of the cookie before, in lower case.
+const ATTRIBUTES: [&[u8]; 10] = [
+    b"comment",
+    b"domain",
+    b"expires",
+    b"httponly",
+    b"max-age",
+    b"partitioned",
+    b"path",
+    b"samesite",
+    b"secure",
+    b"version",
+];
+
+fn is_cookie_pair(cookie: &[u8]) -> bool {
+    let Some(end) = memchr::memchr(b'=', cookie) else { return false };
+    let (name, value) = cookie.split_at(end);
+    let is_attribute =
+        name.starts_with(b"$") || ATTRIBUTES.iter().any(|other| name.eq_ignore_ascii_case(other));
+    let value = value.get(1..).unwrap_or_default();
+    let quoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    let is_octet = |byte: &u8| byte.is_ascii_graphic() && !b"\",;\\".contains(byte);
+    is_token(name) && !is_attribute && quoted.unwrap_or(value).iter().all(is_octet)
 }
 
 /// Appends the cookies whose names `keeps` accepts, in their order, as the value of one line.

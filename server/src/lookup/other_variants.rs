@@ -8,6 +8,16 @@ use forebay_http::policy::etag::EntityTag;
 use super::{LookupQuery, Stale, StoredResponse};
 use crate::limits::OTHER_TAGS_MAX;
 
+/// The number of bytes that are compared at each end of two bodies.
+const COMPARED_BYTES: usize = 1 << 10;
+
+/// The longest selector of another variant whose tag is sent. All selectors of a resource are
+/// copied.
+const OTHER_SELECTOR_BYTES_MAX: usize = 1 << 10;
+
+/// The heads of other variants whose tags are sent, together.
+const OTHER_HEADS_BYTES_MAX: usize = 64 << 10;
+
 /// A stored variant that answers a request if the origin names its tag.
 pub(crate) struct OtherVariant {
     pub(crate) selector: Vec<u8>,
@@ -15,7 +25,8 @@ pub(crate) struct OtherVariant {
 }
 
 /// Returns the variants that the request does not select, most recently stored first. No two of
-/// these variants have the same entity tag, and none has the tag of the selected response.
+/// these variants have the same entity tag, and none has the tag of the selected response. A tag
+/// that stored responses with different bodies have is left out.
 pub(super) fn other_variants(
     query: &LookupQuery<'_>,
     request: Fields<'_>,
@@ -28,24 +39,34 @@ pub(super) fn other_variants(
     }
     let Lookup::Base(base) = query.store.inspect(query.key) else { return others };
     let mut selectors = Vec::new();
-    base.each_variant(&mut |selector| selectors.push(selector.to_vec()));
-    for selector in selectors.into_iter().rev() {
-        // An empty selector belongs to the response that does not vary, which every request
-        // selects.
-        let found = (!selector.is_empty()).then(|| base.candidate(&selector)).flatten();
-        let Some(stored) = found.and_then(StoredResponse::new) else { continue };
-        let is_new = |tag: EntityTag<'_>| {
-            let own = selected.and_then(|selected| selected.meta.etag(selected.block()));
-            let mut listed = others.iter().filter_map(OtherVariant::tag).chain(own);
-            !listed.any(|listed| listed.matches_weakly(tag))
-        };
-        // A body that is stored in fragments cannot be stored a second time.
-        let is_candidate = stored.meta.etag(stored.block()).is_some_and(is_new)
-            && may_be_named(request, &stored.meta, stored.block())
-            && stored.is_whole();
-        if is_candidate {
-            others.push(OtherVariant { selector, stale: stored.to_stale() });
+    base.each_variant(&mut |selector| {
+        if selector.len() <= OTHER_SELECTOR_BYTES_MAX {
+            selectors.push(selector.to_vec());
         }
+    });
+    let found = selectors.into_iter().filter_map(|selector| {
+        let stored = StoredResponse::new(base.candidate(&selector)?)?;
+        Some((selector, stored))
+    });
+    let found: Vec<_> = found.collect();
+    let mut head_bytes_left = OTHER_HEADS_BYTES_MAX;
+    for (selector, stored) in found.iter().rev() {
+        let Some(tag) = tag_of(stored) else { continue };
+        let own = selected.and_then(tag_of);
+        let mut listed = others.iter().filter_map(OtherVariant::tag).chain(own);
+        // An empty selector belongs to the response that does not vary, which every request
+        // selects. A body that is stored in fragments cannot be stored a second time.
+        let is_candidate = !selector.is_empty()
+            && !listed.any(|listed| listed.matches_weakly(tag))
+            && may_be_named(request, &stored.meta, stored.block())
+            && stored.is_whole()
+            && found.iter().all(|(_, other)| is_named_apart(stored, other));
+        if !is_candidate {
+            continue;
+        }
+        let Some(left) = head_bytes_left.checked_sub(stored.found.head().len()) else { break };
+        head_bytes_left = left;
+        others.push(OtherVariant { selector: selector.clone(), stale: stored.to_stale() });
         if others.len() == OTHER_TAGS_MAX {
             break;
         }
@@ -53,7 +74,29 @@ pub(super) fn other_variants(
     others
 }
 
-/// Whether the response has an entity tag, or cannot be validated at all.
+fn tag_of<'a>(stored: &'a StoredResponse<'_>) -> Option<EntityTag<'a>> {
+    stored.meta.etag(stored.block())
+}
+
+/// Whether two stored responses have different tags, or the same body. Tags are compared weakly,
+/// because an origin may weaken the tag of a body when it compresses it. Of the bodies, only the
+/// lengths, the beginnings and the ends are compared.
+fn is_named_apart(one: &StoredResponse<'_>, other: &StoredResponse<'_>) -> bool {
+    let tags = tag_of(one).zip(tag_of(other));
+    if !tags.is_some_and(|(one, other)| one.matches_weakly(other)) {
+        return true;
+    }
+    if !one.is_whole() || !other.is_whole() {
+        return false;
+    }
+    let (one, other) = (one.found.whole_body(), other.found.whole_body());
+    let bytes = one.len().min(COMPARED_BYTES);
+    one.len() == other.len()
+        && one.get(..bytes) == other.get(..bytes)
+        && one.get(one.len() - bytes..) == other.get(other.len() - bytes..)
+}
+
+/// Whether a validation of the response names it by its tag, or cannot name it at all.
 fn has_tag(stored: &StoredResponse<'_>) -> bool {
     stored.meta.etag(stored.block()).is_some() || !stored.meta.can_validate()
 }

@@ -1,5 +1,5 @@
 use super::block;
-use crate::policy::cookies::{cookie_names, may_be_named, write_kept_cookies};
+use crate::policy::cookies::{cookie_names, may_be_named, write_cookies_named, write_kept_cookies};
 
 #[test]
 fn names_are_read_as_any_origin_may_read_them() {
@@ -72,5 +72,29 @@ fn only_named_cookies_are_kept() {
         let keeps = |name: &[u8]| [&b"lang"[..], b"theme"].contains(&name);
         write_kept_cookies(block(text).fields(), keeps, &mut out);
         assert_eq!(String::from_utf8_lossy(&out), expected, "{name}");
+    }
+}
+
+#[test]
+fn cookies_are_named_apart_only_if_all_origins_read_them_alike() {
+    let cases = [
+        ("no cookie", "X: y", None),
+        ("none that is named", "Cookie: b=1; c=2", None),
+        ("one of several", "Cookie: b=1; lang=de;c=\"2\";", Some("lang=de")),
+        ("of the same name", "Cookie: lang=de; b=; Lang=en", Some("lang=de; Lang=en")),
+        ("several lines", "Cookie: b=1\nCookie: lang=de", Some("b=1\nlang=de")),
+        ("an open quote", "Cookie: b=\"1; lang=de; c=\"", Some("b=\"1; lang=de; c=\"")),
+        ("a cookie without a value", "Cookie: b; lang=de", Some("b; lang=de")),
+        ("an empty cookie", "Cookie: b=1;; lang=de", Some("b=1;; lang=de")),
+        ("a space in a name", "Cookie: b =1; lang=de", Some("b =1; lang=de")),
+        ("a comma in a value", "Cookie: b=1,2; lang=de", Some("b=1,2; lang=de")),
+        ("an attribute", "Cookie: PATH=/; lang=de", Some("PATH=/; lang=de")),
+        ("malformed, none that is named", "Cookie: b", Some("b")),
+    ];
+    for (name, text, expected) in cases {
+        let mut out = Vec::new();
+        let has_any = write_cookies_named(block(text).fields(), b"lang", &mut out);
+        let written = has_any.then(|| String::from_utf8_lossy(&out).into_owned());
+        assert_eq!(written.as_deref(), expected, "{name}");
     }
 }

@@ -230,7 +230,8 @@ fn cookies_in_the_key_are_compared_in_each_spelling_of_their_names() {
     assert_eq!(keys.len(), others.len());
     assert!(!keys.contains(&none));
     assert_eq!(key("Cookie: a=b; plan=1; c=d"), key("Cookie: plan=1"));
-    assert_eq!(key("Cookie: plan=1\nCookie: plan=2"), key("Cookie: plan=1; plan=2"));
+    // Some origins join lines with a comma.
+    assert_ne!(key("Cookie: plan=1\nCookie: plan=2"), key("Cookie: plan=1; plan=2"));
 }
 
 #[test]
