@@ -12,7 +12,7 @@ use super::blame::Scope;
 use super::flaps::OriginState;
 use super::hints::ORIGIN_HINT;
 use super::missed::FetchStart;
-use super::paths::{ANSWERED_EARLY, CUT_UNFRAMED};
+use super::paths::{ANSWERED_EARLY, CONFIRMED_NO_TAG, CUT_UNFRAMED};
 use super::reply::{OriginReply, url_of};
 use super::rng::Rng;
 use super::run::Run;
@@ -313,6 +313,13 @@ async fn respond(
         run.fail(format!("the origin got {} {}", request.method, request.target));
         return Ok(false);
     };
+    let tags = request.head.field("if-none-match");
+    if tags.is_some_and(|tags| tags.contains(", ")) && rng.percent(15) {
+        run.paths.count(CONFIRMED_NO_TAG);
+        answer.confirm_no_tag();
+        end.write(answer.head.as_bytes()).await?;
+        return Ok(true);
+    }
     let reply = run.ideal.reply(request, &mut answer, start);
     if let OriginFault::Unframed { cut } = fault
         && !answer.body.is_empty()

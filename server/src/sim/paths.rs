@@ -8,6 +8,7 @@ pub(super) type PathCounts = BTreeMap<&'static str, u64>;
 
 pub(super) const ANSWERED_EARLY: &str = "answered before the body ended";
 pub(super) const ANSWERED_BESIDE: &str = "answered beside requests with Authorization";
+pub(super) const CONFIRMED_NO_TAG: &str = "304s that name no stored variant";
 pub(super) const CONTENT_REFUSED: &str = "content of GET refused";
 pub(super) const CONTENT_UNREAD: &str = "content that the origin did not read";
 pub(super) const CUT_UNFRAMED: &str = "responses without framing cut";
@@ -31,6 +32,7 @@ pub(super) const TOO_LONG_CHUNK: &str = "chunks refused by their size";
 const COUNTED_BY_RUN: &[&str] = &[
     ANSWERED_BESIDE,
     ANSWERED_EARLY,
+    CONFIRMED_NO_TAG,
     CONTENT_REFUSED,
     CONTENT_UNREAD,
     CUT_UNFRAMED,

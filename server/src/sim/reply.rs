@@ -9,7 +9,8 @@ use super::ranges::{partial_content, ranges_of};
 use super::run::Run;
 use super::wire::WireEnd;
 use super::world::{
-    Content, HEURISTIC_PERCENT, LANGUAGES, THEMES, URL_COUNT, UrlKind, kind_of, tag_of, varies_by,
+    Content, HEURISTIC_PERCENT, LANGUAGES, THEMES, URL_COUNT, UrlKind, kind_of, tag_of, variant_of,
+    varies_by,
 };
 use crate::clock;
 
@@ -50,6 +51,17 @@ impl OriginReply {
         self.head.insert_str(line_bytes, &format!("X-Exchange: {exchange}\r\n"));
     }
 
+    /// Turns the response to a request with several entity tags into a 304 that names none of them.
+    pub(super) fn confirm_no_tag(&mut self) {
+        let is_kept = |line: &&str| {
+            let dropped = ["HTTP/1.1", "ETag", "Content-Length", "Transfer-Encoding"];
+            !dropped.iter().any(|start| line.starts_with(start))
+        };
+        let lines: String = self.head.split_inclusive("\r\n").filter(is_kept).collect();
+        self.head = format!("HTTP/1.1 304 Not Modified\r\nETag: \"none\"\r\n{lines}");
+        (self.body, self.is_chunked) = (Vec::new(), false);
+    }
+
     /// Removes the framing, so that the end of the connection marks the end of the body.
     pub(super) fn unframe(&mut self) {
         let is_framing = |line: &&str| {
@@ -88,8 +100,8 @@ impl OriginReply {
         if !is_post && (language.is_none() || theme.is_none()) {
             return None;
         }
-        let varies_by = varies_by(url, version);
-        let variant = varies_by.variant(language.unwrap_or_default(), theme.unwrap_or_default());
+        let asked = (language.unwrap_or_default(), theme.unwrap_or_default());
+        let variant = variant_of(url, version, asked);
         let (content, tag) = (Content { url, version, variant }, tag_of(url));
         let mut head =
             format!("X-Version: {version}\r\nX-Variant: {variant}\r\nSurrogate-Key: {tag}\r\n");
@@ -104,7 +116,7 @@ impl OriginReply {
         if kind.has_etag {
             head += &format!("ETag: {}\r\nLink: {}\r\n", content.etag(), content.links());
         }
-        head += varies_by.line();
+        head += varies_by(url, version).line();
         if is_post {
             head = format!("HTTP/1.1 200 OK\r\n{head}Content-Length: 0\r\n\r\n");
             return Some(OriginReply { head, body: Vec::new(), is_chunked: false });

@@ -20,6 +20,8 @@ pub(super) struct Scenario {
     pub(super) variants_max: usize,
     /// The length of the units in which ranges are requested.
     pub(super) range_unit_bytes: u64,
+    /// Whether requests to the origin carry the tags of several variants.
+    pub(super) validates_variants: bool,
     pub(super) worker_count: usize,
     pub(super) acts: Vec<Act>,
 }
@@ -168,6 +170,7 @@ impl Scenario {
             cache_bytes: rng.pick(&[4 << 20, 4 << 20, 24 << 20]),
             variants_max: rng.pick(&[2, 64]),
             range_unit_bytes: rng.pick(&[1 << 20, 20_000, 20_000, 0]),
+            validates_variants: rng.percent(70),
             worker_count,
             acts,
         }

@@ -163,6 +163,7 @@ impl SimServer {
             ("hits of a range", sum(Counter::HitsRange)),
             ("hits revoked or continued", moved),
             ("validated", sum(Counter::Validated)),
+            ("304s that name another variant", sum(Counter::VariantsNamed)),
             ("validated in the background", sum(Counter::BackgroundFetches)),
             ("collapsed", sum(Counter::Collapsed)),
             ("stored", sum(Counter::Stored)),
@@ -293,7 +294,7 @@ fn site(host: &str, origin: impl Display) -> String {
 
 /// Returns a configuration with short time limits, because a run lasts about a minute.
 fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
-    let Scenario { cache_bytes, range_unit_bytes, .. } = scenario;
+    let Scenario { cache_bytes, range_unit_bytes, validates_variants, .. } = scenario;
     let text = format!(
         "cache_size = \"{cache_bytes}\"\n\
          workers = 2\n\
@@ -308,7 +309,7 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
          purge_from = [\"10.0.0.0/8\"]\n\
          drop_query = [\"utm_*\"]\n\
          keep_cookies = [\"client\"]\n\
-         validate_variants = true\n\
+         validate_variants = {validates_variants}\n\
          languages = [\"de\", \"en\", \"fr\"]\n\
          early_hints = true\n\
          stale_if_unreachable_s = {STALE_IF_UNREACHABLE_S}\n\

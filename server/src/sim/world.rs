@@ -49,12 +49,29 @@ impl VariesBy {
     }
 
     /// Returns the variant that a request for this language and theme selects.
-    pub(super) fn variant(self, language: &'static str, theme: &'static str) -> &'static str {
+    fn variant(self, language: &'static str, theme: &'static str) -> &'static str {
         match self {
             VariesBy::Nothing => "",
             VariesBy::Language => language,
             VariesBy::Theme => theme,
         }
+    }
+}
+
+/// Returns the variant of a version for the language and the theme of a request. Some URLs have one
+/// page for several languages. Which languages these are depends on the version, so the tag in a
+/// 304 shows which stored variant answers a request.
+pub(super) fn variant_of(
+    url: usize,
+    version: usize,
+    (language, theme): (&'static str, &'static str),
+) -> &'static str {
+    let varies_by = varies_by(url, version);
+    let shares = varies_by == VariesBy::Language && (url / KINDS.len()).is_multiple_of(2);
+    match (language, version % 2) {
+        ("fr", 0) | ("", 1) if shares => "de",
+        ("fr", _) | ("", _) if shares => "en",
+        _ => varies_by.variant(language, theme),
     }
 }
 
@@ -229,7 +246,7 @@ pub(super) struct Content {
 impl Content {
     /// Returns the content of a version for the language and the theme of a request.
     pub(super) fn of(url: usize, version: usize, ask: &Ask) -> Content {
-        let variant = varies_by(url, version).variant(ask.language, ask.theme);
+        let variant = variant_of(url, version, (ask.language, ask.theme));
         Content { url, version, variant }
     }
 
