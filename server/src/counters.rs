@@ -241,6 +241,8 @@ counters! {
          `languages`.";
     UnkeyedFieldsRemoved, Counter, "unkeyed_fields_removed_total",
         "Fetches that did not forward a field of the client's request because of `unkeyed_fields`.";
+    AddressesRefused, Counter, "addresses_refused_total",
+        "Requests refused because of `allow_from` or `deny_from` (403).";
     ForwardedFieldsReplaced, Counter, "forwarded_fields_replaced_total",
         "Requests to origins without an `X-Forwarded-For`, `X-Forwarded-Proto`, \
          `X-Forwarded-Host`, `Forwarded` or `X-Request-Id` of a client that is no trusted proxy.";

@@ -48,6 +48,8 @@ pub(crate) enum Fault {
     OtherCertificates,
     /// The request has passed through this server before.
     Loop,
+    /// The route does not serve the client's address.
+    AddressRefused,
     /// The client's address is not allowed to purge.
     PurgeForbidden,
     /// A PURGE request names more tags, or longer tags, than a response can have.
@@ -109,6 +111,7 @@ impl Fault {
             | Fault::NoSite
             | Fault::OtherCertificates
             | Fault::Loop
+            | Fault::AddressRefused
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
@@ -148,7 +151,7 @@ impl Fault {
             | Fault::ClientGone
             | Fault::PurgeTags
             | Fault::PurgeNoTags => 400,
-            Fault::PurgeForbidden => 403,
+            Fault::AddressRefused | Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow | Fault::GaveWay => 408,
             Fault::NoSite | Fault::OtherCertificates => 421,
@@ -190,6 +193,7 @@ impl Fault {
                 "another certificate serves the requested host; open a new connection for this host"
             }
             Fault::Loop => "request loop: the origin forwards back to this server",
+            Fault::AddressRefused => "this address is not served here",
             Fault::PurgeForbidden => "this address is not allowed to purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
@@ -228,6 +232,7 @@ impl Fault {
             | Fault::NoSite
             | Fault::OtherCertificates
             | Fault::Loop
+            | Fault::AddressRefused
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
@@ -252,6 +257,7 @@ impl Fault {
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags => Some(Counter::RequestsRefused),
+            Fault::AddressRefused => Some(Counter::AddressesRefused),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),

@@ -197,6 +197,9 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
         return Ok(ruled(transaction, answer));
     }
     let route = transaction.find_route()?;
+    if !route.route.admits(|| transaction.client.address()) {
+        return Err(Fault::AddressRefused);
+    }
     if let Some(answer) = transaction.run_request_rules(Hook::Remap)? {
         return Ok(ruled(transaction, answer));
     }

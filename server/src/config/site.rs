@@ -1,5 +1,6 @@
 //! A configured origin with its names and routes.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use forebay_http::path::{PathReading, decode_prefix};
@@ -42,6 +43,8 @@ pub struct Route {
     decoded_prefix: Vec<u8>,
     /// Settings of the paths with this prefix.
     pub settings: RouteSettings,
+    /// Whether the settings refuse any client because of its address.
+    refuses_addresses: bool,
     /// The route's number in the configuration.
     pub(crate) number: RouteNumber,
     /// The index of the route's rule set, which includes the rules of the server and of the site.
@@ -179,11 +182,24 @@ impl Route {
         Route {
             path_prefix: path_prefix.to_owned(),
             decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
+            refuses_addresses: !settings.allow_from.is_empty() || !settings.deny_from.is_empty(),
             settings,
             number: RouteNumber::default(),
             rule_set: 0,
             rule_files,
         }
+    }
+
+    /// Whether the route serves a client; `address` returns its address.
+    #[inline]
+    pub(crate) fn admits(&self, address: impl FnOnce() -> IpAddr) -> bool {
+        !self.refuses_addresses || self.lists_admit(address())
+    }
+
+    #[cold]
+    fn lists_admit(&self, address: IpAddr) -> bool {
+        let RouteSettings { allow_from, deny_from, .. } = &self.settings;
+        !deny_from.contains(address) && (allow_from.is_empty() || allow_from.contains(address))
     }
 
     /// Whether the route refuses a path that may belong to it or to another route.

@@ -941,6 +941,23 @@ settings! {
         reason: "Only the operator knows whether clients read the bodies of the origin's errors, \
             as clients of an API do.",
     }
+    allow_from: AddressList = "" {
+        doc: "Client addresses, or networks such as `10.0.0.0/8`, that the route serves; all \
+            others get 403. If empty, the route serves every address that `deny_from` does not \
+            have. See [access.md](access.md).",
+        kind: SettingKind::Texts { expected: "an array of addresses or networks, such as \
+            [\"127.0.0.1\", \"10.0.0.0/8\"]" },
+        reloads: true,
+        reason: "A site is public unless its operator says otherwise.",
+    }
+    deny_from: AddressList = "" {
+        doc: "Client addresses, or networks such as `10.0.0.0/8`, that get 403, even if \
+            `allow_from` has them. See [access.md](access.md).",
+        kind: SettingKind::Texts { expected: "an array of addresses or networks, such as \
+            [\"192.0.2.7\", \"198.51.100.0/24\"]" },
+        reloads: true,
+        reason: "With both lists, one address of an allowed network can be left out.",
+    }
     purge_from: AddressList = "" {
         doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` requests: \
             see [purging.md](purging.md). If empty, PURGE is forwarded like any other \

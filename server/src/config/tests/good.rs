@@ -107,6 +107,8 @@ fn defaults_are_the_ones_that_are_documented() {
             range_unit_bytes: 1 << 20,
             unkeyed_fields: route.unkeyed_fields.clone(),
             forwarded_fields: route.forwarded_fields,
+            allow_from: AddressList::default(),
+            deny_from: AddressList::default(),
             tag_fields: route.tag_fields,
             early_hints: false,
             validate_variants: false,

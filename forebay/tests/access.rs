@@ -1,0 +1,59 @@
+//! Routes that serve only some client addresses.
+
+use std::net::IpAddr;
+
+use forebay_testkit::{Client, Origin, Script, ServerBuilder};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+#[test]
+fn a_route_serves_the_addresses_of_its_lists_whether_its_response_is_stored_or_not() {
+    let origin =
+        Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"hello"));
+    let text = format!(
+        "trusted_proxies = [\"127.0.0.9\"]\n\
+         [[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
+         deny_from = [\"127.0.0.4\", \"198.51.100.0/24\"]\n\
+         [[site.route]]\npath_prefix = \"/admin\"\n\
+         allow_from = [\"127.0.0.0/30\", \"127.0.0.4\", \"2001:db8::/32\"]\n\
+         deny_from = [\"127.0.0.2\"]\n\
+         [[site.route]]\npath_prefix = \"/open\"\ndeny_from = []\n",
+        origin.address()
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&text).start();
+    let cases = [
+        ("/", 1, "", 200),
+        ("/", 4, "", 403),
+        ("/open", 4, "", 200),
+        ("/admin", 1, "", 200),
+        ("/admin", 2, "", 403),
+        ("/admin", 3, "", 200),
+        ("/admin", 4, "", 200),
+        ("/admin", 5, "", 403),
+        ("/admin", 5, "127.0.0.1", 403),
+        ("/admin", 9, "", 403),
+        ("/admin", 9, "127.0.0.1", 200),
+        ("/admin", 9, "127.0.0.1, 127.0.0.5", 403),
+        ("/admin", 9, "2001:db8:1::1", 200),
+        ("/", 9, "198.51.100.7", 403),
+        ("/", 9, "198.51.101.7", 200),
+    ];
+    // In the second round, each response of the origin is stored.
+    for round in 1..=2 {
+        for (target, from, forwarded, status) in cases {
+            let from = IpAddr::from([127, 0, 0, from]);
+            let mut client = Client::connect_from(from, server.address());
+            let field = format!("X-Forwarded-For: {forwarded}");
+            // A refusal does not end the connection.
+            for _ in 0..2 {
+                let response = client.ask("GET", target, &[&field]).expect("an answer");
+                assert_eq!(response.status, status, "{round}: {target} {from} {forwarded}");
+                let is_told = response.text().contains("not served here");
+                assert_eq!(is_told, status == 403, "{target} {from}: {}", response.text());
+            }
+        }
+    }
+    let refused = cases.iter().filter(|case| case.3 == 403).count() * 4;
+    assert_eq!(server.stat("addresses_refused_total"), refused as f64);
+    assert_eq!(origin.request_count(), 3, "one request for each route");
+}
