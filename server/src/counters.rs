@@ -391,6 +391,37 @@ counters! {
         "Tunnels closed after `tunnel_idle_ms_max`.";
     TunnelsDrained, Counter, "tunnels_drained_total",
         "Tunnels closed because the server stopped or another process took over.";
+    ResponsesCompressed, Counter, "responses_compressed_total",
+        "Responses that were compressed when they were stored (`compress`).";
+    CompressBytesIn, Counter, "compress_bytes_in_total",
+        "Bytes of bodies before they were compressed.";
+    CompressBytesOut, Counter, "compress_bytes_out_total",
+        "Bytes of bodies after they were compressed.";
+    CompressionsOpen, Gauge, "compressions_open",
+        "Responses that are being compressed now.";
+    CompressFailed, Counter, "compress_failed_total",
+        "Responses that broke off because the encoder failed.";
+    CompressNotAccepted, Counter, "compress_not_accepted_total",
+        "Responses that could have been compressed, for a client that accepts no coding of \
+            `compress`.";
+    CompressBusy, Counter, "compress_busy_total",
+        "Responses stored uncompressed because of `compressions_max`.";
+    CompressStatus, Counter, "compress_status_total",
+        "Responses stored uncompressed because their status is not 200.";
+    CompressType, Counter, "compress_type_total",
+        "Responses stored uncompressed because their type is not in `compress_types`.";
+    CompressSmall, Counter, "compress_small_total",
+        "Responses stored uncompressed because they are shorter than `compress_bytes_min`.";
+    CompressEncoded, Counter, "compress_encoded_total",
+        "Responses that the origin had compressed.";
+    CompressNoTransform, Counter, "compress_no_transform_total",
+        "Responses stored uncompressed because of `no-transform`.";
+    CompressOriginVaries, Counter, "compress_origin_varies_total",
+        "Responses stored uncompressed because the origin varies by Accept-Encoding itself.";
+    CompressPersonal, Counter, "compress_personal_total",
+        "Responses stored uncompressed because they may be meant for one client.";
+    CompressDigest, Counter, "compress_digest_total",
+        "Responses stored uncompressed because they have a digest, a signature or a malformed tag.";
     [reasons]
     Heuristic, "heuristic", "reason_heuristic_total";
     StaleWhileRevalidate, "stale-while-revalidate", "reason_stale_while_revalidate_total";
@@ -465,7 +496,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COUNTERS.len());
-        assert_eq!(Counter::TunnelsDrained.index() + 1, FIRST_REASON);
+        assert_eq!(Counter::CompressDigest.index() + 1, FIRST_REASON);
     }
 
     #[test]

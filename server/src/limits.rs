@@ -2,9 +2,11 @@
 //! `config/table.rs`.
 
 mod access;
+mod negotiation;
 mod tls;
 
 pub(crate) use access::*;
+pub(crate) use negotiation::*;
 pub(crate) use tls::*;
 
 use forebay_http::chunked::ChunkedLimits;
@@ -103,9 +105,6 @@ pub(crate) const ORIGINS_SHOWN_MAX: usize = 256;
 /// Maximum number of protocols to which the clients of a route may switch. Each protocol that a
 /// request offers is compared with all of them.
 pub(crate) const UPGRADE_PROTOCOLS_MAX: usize = 8;
-
-/// Languages of a route. Each language range of a request is compared with all of them.
-pub(crate) const LANGUAGES_MAX: usize = 64;
 
 /// Routes of one site. Every request is compared with the routes until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;

@@ -36,6 +36,7 @@ use crate::key::DamagedKey;
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
 use crate::purger::Purger;
+use crate::store::CompressionRoom;
 use crate::trace::WorkerTracers;
 use crate::transport::Connector;
 use crate::transport::tls::WorkerTls;
@@ -63,6 +64,8 @@ pub(crate) struct Worker {
     /// Room for the first parts of request bodies.
     pub(crate) upload_room: Rc<UploadRoom>,
     pub(crate) tunnels: TunnelRoom,
+    /// Room for bodies that are being compressed.
+    pub(crate) compressions: CompressionRoom,
     /// The number of bytes in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
     /// Fetches whose clients have all left.
@@ -136,6 +139,7 @@ impl Worker {
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             tunnels: TunnelRoom::default(),
+            compressions: CompressionRoom::default(),
             waiting_output: Cell::new(0),
             abandoned: AbandonedFetches::default(),
             background_fetches: RefCell::default(),

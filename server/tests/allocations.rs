@@ -20,6 +20,10 @@ static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const HITS: usize = 3_000;
 
+/// A request whose response was compressed when it was stored. Its Accept-Encoding is normalised.
+const COMPRESSED: &str = "GET /compressed HTTP/1.1\r\nHost: a.example\r\n\
+    Accept-Encoding: gzip, deflate, br;q=1.0, zstd\r\n\r\n";
+
 /// A request for each kind of hit, and the beginning of its response.
 const KINDS: &[(&str, &str)] = &[
     ("GET /small HTTP/1.1\r\nHost: a.example\r\n\r\n", "HTTP/1.1 200"),
@@ -36,6 +40,7 @@ const KINDS: &[(&str, &str)] = &[
          Cache-Control: max-stale=5\r\n\r\n",
         "HTTP/1.1 200",
     ),
+    (COMPRESSED, "HTTP/1.1 200"),
 ];
 
 /// Returns a hundred rules of every kind that runs on a hit: two `add-header` and two `set-header`
@@ -83,12 +88,17 @@ fn hits_allocate_nothing(rules: Option<String>) {
     let origin = Origin::start(|request| {
         let body = vec![b'x'; if request.target.starts_with("/large") { 300_000 } else { 1024 }];
         let vary = if request.target == "/varied" { "Vary: accept-language" } else { "X-Fixed: 1" };
-        Script::answer("200 OK", &["Cache-Control: max-age=3600", "ETag: \"v1\"", vary], &body)
+        Script::answer(
+            "200 OK",
+            &["Cache-Control: max-age=3600", "Content-Type: text/css", "ETag: \"v1\"", vary],
+            &body,
+        )
     });
     let runtime_dir = std::env::temp_dir().join(format!("forebay-heap-{}", std::process::id()));
     let file = std::env::temp_dir().join(format!("forebay-heap-{}.rules", std::process::id()));
     std::fs::write(&file, rules.as_deref().unwrap_or_default()).expect("a file");
     let (address, stopper, server) = serve(origin.address(), &runtime_dir, &file);
+    fetch_compressed(address);
     let mut client = TcpStream::connect(address).expect("the server listens");
     client.set_nodelay(true).expect("a socket");
     let mut answer = vec![0; 1 << 20];
@@ -111,7 +121,7 @@ fn hits_allocate_nothing(rules: Option<String>) {
     }
     assert_eq!(
         origin.request_count(),
-        5,
+        6,
         "each URL is fetched once, and all other requests are hits"
     );
     drop(client);
@@ -134,7 +144,8 @@ fn serve(
         // either.
         let sites = format!(
             "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{origin}\"\n\
-             [[site.route]]\npath_prefix = \"/private/\"\ncache = false\n"
+             [[site.route]]\npath_prefix = \"/private/\"\ncache = false\n\
+             [[site.route]]\npath_prefix = \"/compressed\"\ncompress = [\"br\", \"gzip\"]\n"
         );
         let flags = [
             FlagValue { name: "listen", value: "127.0.0.1:0" },
@@ -152,6 +163,16 @@ fn serve(
     });
     let (address, stopper) = told.recv().expect("the server starts");
     (address, stopper, server)
+}
+
+/// Fetches the response that is compressed while it arrives, so it is chunked.
+fn fetch_compressed(address: SocketAddr) {
+    let mut client = TcpStream::connect(address).expect("the server listens");
+    let request = COMPRESSED.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    client.write_all(request.as_bytes()).expect("a connection");
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).expect("an answer");
+    assert!(answer.windows(20).any(|part| part == b"content-encoding: br"));
 }
 
 /// Sends a request and reads the answer. Returns the length of the answer in bytes.

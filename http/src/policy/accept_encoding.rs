@@ -33,13 +33,44 @@ pub fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
 /// if the field is malformed, only content without a coding is sure to be accepted.
 pub(crate) fn accepts_coding(request: Fields<'_>, coding: &[u8]) -> bool {
     let Some(list) = CodingList::parse(request.all(FieldId::AcceptEncoding)) else { return false };
-    let codings = list.codings.get(..list.count).unwrap_or_default();
-    let weight_of = |name: &[u8]| {
-        let listed = codings.iter().find(|listed| order(listed.name, name).is_eq());
-        listed.map(|listed| listed.weight)
-    };
-    weight_of(coding).or_else(|| weight_of(b"*")).is_some_and(|weight| weight > 0)
+    list.weight_of(coding).or_else(|| list.weight_of(b"*")).is_some_and(|weight| weight > 0)
 }
+
+/// Writes the value that replaces Accept-Encoding of a request to a server that encodes responses
+/// itself, with one of these `codings`: those that the client prefers, in the given order and
+/// without weights, or `identity` if it prefers none of them. So requests whose fields have the
+/// same meaning for this server have the same value.
+///
+/// RFC 9110 §12.5.3: a coding without a weight has that of `*`. Without Accept-Encoding, or if the
+/// field is malformed, only the absence of a coding is sure to be accepted.
+pub fn write_preferred_codings<'a>(
+    request: Fields<'_>,
+    codings: impl Iterator<Item = &'a [u8]> + Clone,
+    out: &mut Vec<u8>,
+) {
+    let list = CodingList::parse(request.all(FieldId::AcceptEncoding));
+    let weight = |name: &[u8]| {
+        list.as_ref().map_or(0, |list| {
+            list.weight_of(name).or_else(|| list.weight_of(b"*")).unwrap_or_default()
+        })
+    };
+    // Unlike a coding, identity is not covered by the weight of `*`, unless that is 0.
+    let identity = list.as_ref().and_then(|list| list.weight_of(IDENTITY)).unwrap_or_default();
+    let best = codings.clone().map(weight).max().unwrap_or_default();
+    if best == 0 || best < identity {
+        return out.extend_from_slice(IDENTITY);
+    }
+    let start = out.len();
+    for coding in codings.filter(|coding| weight(coding) == best) {
+        if out.len() > start {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(coding);
+    }
+}
+
+/// The name that stands for the absence of a coding.
+pub const IDENTITY: &[u8] = b"identity";
 
 /// The codings of one request, sorted.
 struct CodingList<'a> {
@@ -69,6 +100,12 @@ impl<'a> CodingList<'a> {
         codings.sort_unstable_by(|left, right| order(left.name, right.name));
         let is_unique = codings.is_sorted_by(|left, right| order(left.name, right.name).is_lt());
         is_unique.then_some(list)
+    }
+
+    /// Returns the weight of a coding, if it is listed.
+    fn weight_of(&self, name: &[u8]) -> Option<u16> {
+        let codings = self.codings.get(..self.count).unwrap_or_default();
+        codings.iter().find(|listed| order(listed.name, name).is_eq()).map(|listed| listed.weight)
     }
 
     /// Appends the normal form.

@@ -106,7 +106,10 @@ pub struct ValidatorFields<'a> {
 /// which concern the client's own copy.
 // RFC: 9111-4.3.1-1, 9111-4.3.1-2, 9110-13.1.2-2
 pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFields<'a> {
-    ValidatorFields { if_none_match: meta.etag_value(block), if_modified_since: meta.last_modified }
+    ValidatorFields {
+        if_none_match: meta.origin_etag_value(block),
+        if_modified_since: meta.last_modified,
+    }
 }
 
 /// Whether a stored response that the request does not select may answer the request if the origin
@@ -114,7 +117,8 @@ pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFiel
 ///
 /// The tag of the stored response has to be strong, so that it names one response of the resource.
 /// Some origins give one strong tag to all codings of a body, so the client has to accept the
-/// coding, too.
+/// coding, too. If this server chose the coding, the origin has one tag for all codings, so a 304
+/// cannot name one.
 pub fn may_be_named(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
     let is_accepted = |(name, line): (&[u8], &[u8])| {
         if FieldId::of(name) != FieldId::ContentEncoding {
@@ -124,7 +128,10 @@ pub fn may_be_named(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> boo
         members(value.trim_ascii()).all(|coding| accepts_coding(request, coding))
     };
     let has_strong_tag = meta.etag(block).is_some_and(|tag| !tag.is_weak);
-    meta.can_validate() && has_strong_tag && block_lines(block).all(is_accepted)
+    meta.can_validate()
+        && !meta.is_negotiated
+        && has_strong_tag
+        && block_lines(block).all(is_accepted)
 }
 
 /// Appends the lines of a stored block that a generated 304 carries (RFC 9110 §15.4.5), and

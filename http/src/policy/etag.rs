@@ -2,6 +2,9 @@
 
 use crate::bytes::trim_space;
 
+/// The beginning of a weak tag.
+pub(crate) const WEAK: &[u8] = b"W/";
+
 /// An entity tag, borrowed from a field value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
@@ -19,7 +22,7 @@ impl<'a> EntityTag<'a> {
     }
 
     fn parse_prefix(value: &'a [u8]) -> Option<(EntityTag<'a>, &'a [u8])> {
-        let (is_weak, quoted) = match value.strip_prefix(b"W/") {
+        let (is_weak, quoted) = match value.strip_prefix(WEAK) {
             Some(quoted) => (true, quoted),
             None => (false, value),
         };

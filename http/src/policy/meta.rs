@@ -26,7 +26,7 @@
 
 use crate::fields::{FieldBlock, FieldId};
 use crate::policy::directives::ResponseDirectives;
-use crate::policy::etag::{EntityTag, can_validate};
+use crate::policy::etag::{EntityTag, WEAK, can_validate};
 use crate::policy::exchange::date_field;
 use crate::policy::exchange::{CacheRules, OriginResponse, ResponseTiming};
 use crate::policy::freshness::{LifetimeSource, freshness_lifetime, initial_age};
@@ -45,13 +45,19 @@ const LAYOUT: u16 = 1 << 3;
 const IS_HEURISTIC: u16 = 1 << 4;
 const SETS_COOKIE: u16 = 1 << 5;
 const ANSWERS_COOKIE: u16 = 1 << 6;
+const IS_NEGOTIATED: u16 = 1 << 7;
+const IS_COMPRESSED: u16 = 1 << 8;
+const IS_WEAKENED: u16 = 1 << 9;
 const FLAGS_ALL: u16 = NO_CACHE
     | FORBIDS_STALE
     | PERMITS_AUTHORIZED
     | LAYOUT
     | IS_HEURISTIC
     | SETS_COOKIE
-    | ANSWERS_COOKIE;
+    | ANSWERS_COOKIE
+    | IS_NEGOTIATED
+    | IS_COMPRESSED
+    | IS_WEAKENED;
 
 const NONE: u64 = u64::MAX;
 const NO_LIMIT: u32 = u32::MAX;
@@ -75,6 +81,14 @@ pub struct StoredMeta {
     pub answers_cookie: bool,
     /// Whether the freshness lifetime is a heuristic.
     pub is_heuristic: bool,
+    /// Whether this server chose the content coding of the response, or that it has none, and so
+    /// added Accept-Encoding to Vary.
+    pub is_negotiated: bool,
+    /// Whether this server compressed the body. Its bytes are not the origin's, so no range of them
+    /// is sent or requested.
+    pub is_compressed: bool,
+    /// Whether this server made the origin's strong entity tag weak.
+    pub is_weakened: bool,
     /// Age of the response on arrival, in seconds.
     pub initial_age_s: u32,
     /// When the response arrived, Unix seconds.
@@ -129,6 +143,9 @@ impl StoredMeta {
             sets_cookie: response.fields.contains(FieldId::SetCookie),
             answers_cookie: false,
             is_heuristic: lifetime.source == LifetimeSource::Heuristic,
+            is_negotiated: false,
+            is_compressed: false,
+            is_weakened: false,
             initial_age_s: initial_age(date, arrival),
             response_time: arrival.response_time,
             lifetime_s: lifetime.seconds,
@@ -148,6 +165,13 @@ impl StoredMeta {
         let start = self.etag.start as usize;
         let end = start.checked_add(self.etag.len as usize)?;
         block.get(start..end).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the origin's value of ETag, with which the origin validates the response. It differs
+    /// from the stored value if this server made the tag weak.
+    pub fn origin_etag_value<'a>(&self, block: &'a [u8]) -> Option<&'a [u8]> {
+        let value = self.etag_value(block)?;
+        if self.is_weakened { value.strip_prefix(WEAK) } else { Some(value) }
     }
 
     /// Returns the stored entity tag, parsed; `None` if it is malformed.
@@ -187,7 +211,10 @@ impl StoredMeta {
             | flag(self.permits_authorized, PERMITS_AUTHORIZED)
             | flag(self.is_heuristic, IS_HEURISTIC)
             | flag(self.sets_cookie, SETS_COOKIE)
-            | flag(self.answers_cookie, ANSWERS_COOKIE);
+            | flag(self.answers_cookie, ANSWERS_COOKIE)
+            | flag(self.is_negotiated, IS_NEGOTIATED)
+            | flag(self.is_compressed, IS_COMPRESSED)
+            | flag(self.is_weakened, IS_WEAKENED);
         let start = out.len();
         out.extend_from_slice(&self.status.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
@@ -235,6 +262,9 @@ impl StoredMeta {
             sets_cookie: flags & SETS_COOKIE != 0,
             answers_cookie: flags & ANSWERS_COOKIE != 0,
             is_heuristic: flags & IS_HEURISTIC != 0,
+            is_negotiated: flags & IS_NEGOTIATED != 0,
+            is_compressed: flags & IS_COMPRESSED != 0,
+            is_weakened: flags & IS_WEAKENED != 0,
             initial_age_s,
             response_time,
             lifetime_s,

@@ -26,6 +26,7 @@
 //! | normal form of the query | key | [`query`] |
 //! | normal form of Accept-Language | key | [`accept_language`] |
 //! | normal form of Accept-Encoding | lookup, fetch | [`accept_encoding`] |
+//! | whether to compress a response | store | [`compression`] |
 //! | variant to use | lookup, store | [`vary`] |
 //! | URIs that an unsafe request invalidates | store | [`invalidate`] |
 //! | tags of a response, and tags that it invalidates | store | [`tags`] |
@@ -36,6 +37,7 @@
 pub mod accept_encoding;
 pub mod accept_language;
 pub mod cache_status;
+pub mod compression;
 pub mod conditional;
 pub mod cookies;
 pub mod directives;

@@ -1,5 +1,6 @@
 //! Types of settings that are a list: addresses, and names of fields.
 
+mod compression;
 mod forwarded_fields;
 mod key_parts;
 mod normal_forms;
@@ -16,6 +17,8 @@ use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
 use http::HeaderName;
 
+pub(crate) use self::compression::ContentCoding;
+pub(super) use self::compression::{CompressCodings, MediaTypes};
 pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields};
 pub(super) use self::key_parts::{KeyCookies, KeyFields};
 pub(super) use self::normal_forms::{LanguageList, ParameterNames};

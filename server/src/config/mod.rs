@@ -37,10 +37,10 @@ pub(crate) use error_pages::ErrorPage;
 pub use error_pages::ErrorPages;
 pub use file::read_file;
 pub use health::{HealthCheck, HealthPath};
-pub(crate) use lists::ForwardedField;
 #[cfg(test)]
 pub(crate) use lists::trusted_for_tests;
 pub use lists::{AddressList, TagFields};
+pub(crate) use lists::{ContentCoding, ForwardedField};
 pub use origin_tls::OriginTls;
 pub use origins::{Balance, OriginGroup, OriginMember};
 pub use read::{ConfigSource, FlagValue};

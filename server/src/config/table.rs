@@ -11,8 +11,8 @@ use super::error_pages::ErrorPages;
 use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::lists::{
-    AddressList, FieldNameList, ForwardedFields, KeyCookies, KeyFields, LanguageList, NamePatterns,
-    ParameterNames, TagFields, UpgradeProtocols,
+    AddressList, CompressCodings, FieldNameList, ForwardedFields, KeyCookies, KeyFields,
+    LanguageList, MediaTypes, NamePatterns, ParameterNames, TagFields, UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
 use super::origins::BALANCE_WORDS;
@@ -458,6 +458,14 @@ settings! {
         reloads: true,
         reason: "Most tunnels never end by themselves, so a longer wait would only delay the stop.",
     }
+    compressions_max: u32 = "32" {
+        doc: "Largest number of responses that one worker compresses at the same time \
+            (`compress`); a further one is stored and sent as it arrives. 0: none.",
+        kind: SettingKind::Count { min: 0, max: 4096, unit: "responses" },
+        reloads: true,
+        reason: "Each holds up to 4 MiB. However many there are, a worker compresses at most \
+            16 KiB in a turn of its event loop.",
+    }
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \
             `origin_connections_max`. If the client pauses for five seconds (in a chunked body: \
@@ -871,6 +879,34 @@ settings! {
         reloads: true,
         reason: "These are the fields of the common caches; a field that an origin does not send \
             costs nothing.",
+    }
+    compress: CompressCodings = "" {
+        doc: "Content codings with which responses are compressed when they are stored, the most \
+            preferred first: `zstd`, `br` and `gzip`. If the list is not empty, `Accept-Encoding` \
+            of requests is replaced by the codings of the list that the client prefers, or by \
+            `identity`. See [compression.md](compression.md).",
+        kind: SettingKind::Texts { expected: "an array of zstd, br and gzip" },
+        reloads: true,
+        reason: "Compression takes processor time, once for each stored response, and origins \
+            often compress themselves.",
+    }
+    compress_types: MediaTypes = "application/atom+xml,application/javascript,application/json,\
+        application/ld+json,application/manifest+json,application/rss+xml,application/wasm,\
+        application/xhtml+xml,application/xml,font/otf,font/ttf,image/svg+xml,text/*" {
+        doc: "Media types that `compress` applies to, without parameters; `text/*` stands for all \
+            types of text.",
+        kind: SettingKind::Texts {
+            expected: "an array of media types, such as [\"text/html\", \"image/svg+xml\"]",
+        },
+        reloads: true,
+        reason: "Pictures, films and most fonts for browsers are compressed already.",
+    }
+    compress_bytes_min: u64 = "1KiB" {
+        doc: "Least length of a body that is compressed. A body whose length the origin does not \
+            say is compressed too.",
+        kind: SettingKind::Bytes { min: 0, max: GIB },
+        reloads: true,
+        reason: "A shorter response fits into one packet with its head, so nothing is gained.",
     }
     early_hints: bool = "false" {
         doc: "Whether a browser that waits for the validation of a stored page gets a 103 (RFC \

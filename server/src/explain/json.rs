@@ -72,6 +72,7 @@ fn response(selected: &ResponseFacts) -> Value {
         "age_s": selected.age_s,
         "ttl_s": selected.fresh_s(),
         "can_validate": meta.can_validate(),
+        "is_compressed": meta.is_compressed,
         "validation": selected.validation.map(|cause| cause.to_string()),
     })
 }

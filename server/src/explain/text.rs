@@ -100,7 +100,8 @@ fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
         Some(selected) => {
             let (status, bytes) = (selected.meta.status, selected.body_bytes);
             let etag = selected.etag.as_ref().map_or(String::new(), |tag| format!(", ETag {tag}"));
-            lines.add("stored", format_args!("status {status}, {bytes} bytes{etag}"));
+            let form = if selected.meta.is_compressed { ", compressed by this server" } else { "" };
+            lines.add("stored", format_args!("status {status}, {bytes} bytes{etag}{form}"));
             if !selected.tags.is_empty() {
                 lines.add("", format_args!("tags: {}", selected.tags.join(" ")));
             }

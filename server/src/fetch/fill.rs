@@ -14,10 +14,10 @@ use crate::clock;
 use crate::config::RouteSettings;
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::FILL_GRACE_MS;
+use crate::limits::{COMPRESS_FLUSH_MS, COMPRESS_TURN_BYTES, FILL_GRACE_MS};
 use crate::pace::{LeastRate, Pace};
 use crate::poll_once::poll_once;
-use crate::store::BodyWriter;
+use crate::store::{BodyEncoder, BodyWriter};
 use crate::trace::{RequestStep, StoreStep, Trace};
 use crate::worker::Worker;
 
@@ -90,30 +90,73 @@ impl FillPace {
     }
 }
 
+/// The growing record of a body, and the encoder through which the body passes.
+pub(super) struct BodySink {
+    pub(super) writer: BodyWriter,
+    pub(super) encoder: Option<BodyEncoder>,
+}
+
+impl BodySink {
+    pub(super) fn plain(writer: BodyWriter) -> BodySink {
+        BodySink { writer, encoder: None }
+    }
+
+    /// Writes a piece of the origin's body.
+    async fn put(&mut self, piece: &[u8], permitted_by: &PermittedBy) -> Result<(), FillError> {
+        let Some(encoder) = &mut self.encoder else {
+            return Ok(append(&mut self.writer, piece, permitted_by).await?);
+        };
+        for slice in piece.chunks(COMPRESS_TURN_BYTES) {
+            let encoded = encoder.encode(slice).await.map_err(|_| FillError::Broken)?;
+            append_all(&mut self.writer, &encoded, permitted_by).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the encoder holds back bytes that have arrived.
+    fn is_behind(&self) -> bool {
+        self.encoder.as_ref().is_some_and(BodyEncoder::is_behind)
+    }
+
+    /// Writes the bytes that the encoder holds back.
+    async fn flush_behind(&mut self, permitted_by: &PermittedBy) -> Result<(), FillError> {
+        let Some(encoder) = self.encoder.as_mut().filter(|encoder| encoder.is_behind()) else {
+            return Ok(());
+        };
+        let encoded = encoder.flush().await.map_err(|_| FillError::Broken)?;
+        append_all(&mut self.writer, &encoded, permitted_by).await
+    }
+
+    /// Ends the body; returns whether it was stored.
+    async fn finish(mut self, permitted_by: &PermittedBy) -> Result<bool, FillError> {
+        if let Some(encoder) = self.encoder.take() {
+            let rest = encoder.finish().await.map_err(|_| FillError::Broken)?;
+            append_all(&mut self.writer, &rest, permitted_by).await?;
+        }
+        Ok(self.writer.finish().await)
+    }
+}
+
 /// Writes the whole body into its growing record, and reports the outcome.
-pub(super) async fn fill_record(
-    writer: BodyWriter,
-    body: OriginBody,
-    pace: FillPace,
-    trace: &Trace,
-) {
-    fill(writer, body, pace, (Counter::Stored, Counter::NotStored), trace).await;
+pub(super) async fn fill_record(sink: BodySink, body: OriginBody, pace: FillPace, trace: &Trace) {
+    fill(sink, body, pace, (Counter::Stored, Counter::NotStored), trace).await;
 }
 
 /// Writes a part of a body into its growing record, as [`fill_record`] does with a whole body.
 pub(super) async fn fill_part(writer: BodyWriter, body: OriginBody, pace: FillPace, trace: &Trace) {
-    fill(writer, body, pace, (Counter::PartsStored, Counter::PartsNotStored), trace).await;
+    let counters = (Counter::PartsStored, Counter::PartsNotStored);
+    fill(BodySink::plain(writer), body, pace, counters, trace).await;
 }
 
 async fn fill(
-    writer: BodyWriter,
+    sink: BodySink,
     mut body: OriginBody,
     pace: FillPace,
     (stored, not_stored): (Counter, Counter),
     trace: &Trace,
 ) {
     let worker = Rc::clone(&body.worker);
-    let (counter, step) = match write_all(writer, &mut body, pace).await {
+    let (counter, step) = match write_all(sink, &mut body, pace).await {
         Ok(true) => (stored, StoreStep::Stored),
         Ok(false) | Err(FillError::NoReaders) => (not_stored, StoreStep::GivenUp),
         Err(FillError::Broken) => (Counter::FillsAborted, StoreStep::BrokenOff),
@@ -130,7 +173,7 @@ async fn fill(
 /// fault is noticed before readers see that piece.
 // RFC: 9111-3.1-3, 9111-3.3-2
 async fn write_all(
-    mut writer: BodyWriter,
+    mut sink: BodySink,
     body: &mut OriginBody,
     mut pace: FillPace,
 ) -> Result<bool, FillError> {
@@ -143,21 +186,32 @@ async fn write_all(
             match poll_once(next.as_mut()).await {
                 Some(part) => part,
                 None => {
-                    append(&mut writer, std::mem::take(&mut held), &permitted_by).await?;
-                    pace.next(next.as_mut(), &worker, &mut writer).await
+                    sink.put(&std::mem::take(&mut held), &permitted_by).await?;
+                    let pause = Duration::from_millis(COMPRESS_FLUSH_MS);
+                    let soon = match sink.is_behind() {
+                        true => timeout(pause, next.as_mut()).await.ok(),
+                        false => None,
+                    };
+                    match soon {
+                        Some(part) => part,
+                        None => {
+                            sink.flush_behind(&permitted_by).await?;
+                            pace.next(next.as_mut(), &worker, &mut sink.writer).await
+                        }
+                    }
                 }
             }
         };
         match part.map_err(|_| FillError::Broken)? {
             OriginPart::Data(piece) => {
-                pace.arrived(piece.len(), &worker, &mut writer);
+                pace.arrived(piece.len(), &worker, &mut sink.writer);
                 let last = std::mem::replace(&mut held, piece);
-                append(&mut writer, last, &body.permitted_by()).await?;
+                sink.put(&last, &body.permitted_by()).await?;
                 body.worker.notify_stored();
             }
             OriginPart::End(_) => {
-                append(&mut writer, held, &body.permitted_by()).await?;
-                return Ok(writer.finish().await);
+                sink.put(&held, &body.permitted_by()).await?;
+                return sink.finish(&body.permitted_by()).await;
             }
         }
     }
@@ -167,7 +221,7 @@ async fn write_all(
 /// waits for a permit of the origin, cuts off the slowest reader to make room.
 async fn append(
     writer: &mut BodyWriter,
-    piece: Bytes,
+    piece: &[u8],
     permitted_by: &PermittedBy,
 ) -> Result<(), NoReaders> {
     if piece.is_empty() {
@@ -180,5 +234,17 @@ async fn append(
             Err(Preempted) => writer.cut_slowest(),
         }
     }
-    writer.append(&piece)
+    writer.append(piece)
+}
+
+/// Appends bytes that an encoder has released, in pieces that fit into the growing record.
+async fn append_all(
+    writer: &mut BodyWriter,
+    bytes: &[u8],
+    permitted_by: &PermittedBy,
+) -> Result<(), FillError> {
+    for piece in bytes.chunks(COMPRESS_TURN_BYTES) {
+        append(writer, piece, permitted_by).await?;
+    }
+    Ok(())
 }

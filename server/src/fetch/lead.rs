@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::answer::OriginAnswer;
 use super::exchange::{Exchange, exchange};
-use super::fill::{FillPace, fill_record};
+use super::fill::{BodySink, FillPace, fill_record};
 use super::health::ProbeGuard;
 use super::named::{NamedVariant, VariantConfirmation};
 use super::outbound::Purpose;
@@ -303,7 +303,9 @@ impl FetchTask {
         if is_failure_status(answer.received_status) && self.serves_stale_if_error() {
             return Err(NotStored::FAILURE);
         }
-        self.store_context().new_record(&answer.head, &answer.timing())
+        // The whole response may answer the request for a unit.
+        let chooses_coding = self.unit.is_none();
+        self.store_context().new_record(&answer.head, &answer.timing(), chooses_coding)
     }
 
     fn serves_stale_if_error(&self) -> bool {
@@ -337,13 +339,17 @@ impl FetchTask {
         outcome: oneshot::Sender<FetchOutcome>,
     ) {
         let begun = match self.new_record(&answer) {
-            Ok(record) => record.begin(leader, answer.head.content_length),
+            Ok(mut record) => {
+                let encoder = record.take_encoder();
+                let length = answer.head.content_length.filter(|_| encoder.is_none());
+                record.begin(leader, length).map(|fill| (fill, encoder))
+            }
             Err(why) => Err((leader, why)),
         };
         let progress = self.rule_state.progress();
         let settings = &self.route().route.settings;
         match begun {
-            Ok(fill) => {
+            Ok((fill, encoder)) => {
                 let fwd_status = answer.received_status;
                 let own_lines = self.store_context().own_lines(&answer.head.block);
                 if !own_lines.bytes().is_empty() {
@@ -354,7 +360,7 @@ impl FetchTask {
                 report(outcome, stored);
                 let writer = BodyWriter::new(fill, settings.object_bytes_max);
                 let pace = FillPace::new(settings);
-                fill_record(writer, answer.body, pace, &self.trace).await;
+                fill_record(BodySink { writer, encoder }, answer.body, pace, &self.trace).await;
             }
             Err((leader, why)) => {
                 self.worker.count(Counter::NotStored);

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use super::abandoned::run_while_wanted;
 use super::answer::OriginAnswer;
-use super::fill::{FillPace, fill_part, fill_record};
+use super::fill::{BodySink, FillPace, fill_part, fill_record};
 use super::lead::{FetchOutcome, FetchTask, report};
 use crate::clock;
 use crate::config::{Config, RouteNumber};
@@ -110,7 +110,10 @@ impl FetchTask {
                         let fill = run_while_wanted(worker, self.network, watch, fill);
                         self.worker.spawn(fill);
                     }
-                    None => fill_record(writer, answer.body, pace, &self.trace).await,
+                    None => {
+                        let sink = BodySink::plain(writer);
+                        fill_record(sink, answer.body, pace, &self.trace).await;
+                    }
                 }
             }
             Err((leader, why)) => {

@@ -5,7 +5,9 @@
 //! request that the origin received.
 
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet, Fields};
+use forebay_http::policy::accept_encoding::{IDENTITY, write_preferred_codings};
 use forebay_http::policy::accept_language::preferred_language;
+use forebay_http::policy::compression::forbids_transforming;
 use forebay_http::policy::cookies::write_kept_cookies;
 
 use crate::config::RouteSettings;
@@ -67,6 +69,9 @@ fn write_fields(
     if !settings.keep_cookies.is_all() {
         normalised.insert(FieldId::Cookie);
     }
+    if !settings.compress.is_empty() {
+        normalised.insert(FieldId::AcceptEncoding);
+    }
     if !fields.seen().intersects(normalised) {
         return false;
     }
@@ -99,6 +104,12 @@ fn write_value(fields: Fields<'_>, id: FieldId, settings: &RouteSettings, value:
             settings.keep_cookies.contains(name) || settings.key_cookies.may_have(name)
         };
         return write_kept_cookies(fields, is_kept, value);
+    }
+    if id == FieldId::AcceptEncoding {
+        return match forbids_transforming(fields) {
+            true => value.extend_from_slice(IDENTITY),
+            false => write_preferred_codings(fields, settings.compress.names(), value),
+        };
     }
     let language = preferred_language(fields, settings.languages.tags());
     value.extend_from_slice(language.unwrap_or_default().as_bytes());

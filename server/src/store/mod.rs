@@ -4,12 +4,15 @@
 //! Nothing here talks to an origin or to a client. The step `fetch` hands over the heads and bodies
 //! that it receives, so `fetch` depends on this step, and this step does not depend on `fetch`.
 
+mod compress;
+mod encoder;
 mod fill;
 mod invalidate;
 mod purge;
 mod storable;
 mod tags;
 
+pub(crate) use encoder::{BodyEncoder, CompressionRoom};
 pub(crate) use fill::BodyWriter;
 pub(crate) use invalidate::UnsafeTarget;
 pub(crate) use purge::{PurgeRequest, purge};

@@ -5,6 +5,7 @@ use forebay_cache::{
 };
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
+use forebay_http::policy::compression::note_coding;
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
 use forebay_http::policy::freshness::with_jitter;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
@@ -17,6 +18,8 @@ use forebay_http::policy::vary::{
 use forebay_http::response::ResponseHead;
 use forebay_rules::ast::{Hook, HttpControl};
 
+use super::compress::{NegotiatedForm, keep_coding, renewed_form};
+use super::encoder::BodyEncoder;
 use super::tags::{record_tags, renewed_tags};
 use crate::clock;
 use crate::config::{RouteSettings, SetCookie};
@@ -42,6 +45,7 @@ pub(crate) struct NewRecord {
     tags: RecordTags,
     base: Option<VariantKey>,
     times: RecordTimes,
+    encoder: Option<BodyEncoder>,
 }
 
 /// A stored head after the changes of a 304.
@@ -64,7 +68,13 @@ pub(crate) struct NotStored {
 }
 
 impl NewRecord {
-    /// Begins to store the record; `body_bytes` is the length of the body, if it is known.
+    /// Returns the encoder through which the body has to pass, if it is compressed.
+    pub(crate) fn take_encoder(&mut self) -> Option<BodyEncoder> {
+        self.encoder.take()
+    }
+
+    /// Begins to store the record; `body_bytes` is the length of the body in the stored form, if it
+    /// is known.
     ///
     /// # Errors
     /// The store refuses the record. The error contains the leader, so that it can tell its
@@ -90,7 +100,7 @@ impl NewRecord {
 }
 
 impl StoreContext<'_> {
-    fn settings(&self) -> &RouteSettings {
+    pub(super) fn settings(&self) -> &RouteSettings {
         &self.route.route.settings
     }
 
@@ -119,7 +129,8 @@ impl StoreContext<'_> {
         own
     }
 
-    /// Makes the record of a response.
+    /// Makes the record of a response. If this server may choose the coding of the response, the
+    /// record can have an encoder, through which the body has to pass.
     ///
     /// # Errors
     /// The response must not be stored, or does not fit.
@@ -127,14 +138,16 @@ impl StoreContext<'_> {
         &self,
         head: &ResponseHead,
         timing: &ResponseTiming,
+        chooses_coding: bool,
     ) -> Result<NewRecord, NotStored> {
         let length = head.content_length;
+        let tags = self.checked_tags(head)?;
         if length.is_some_and(|length| length > self.settings().object_bytes_max) {
             // Reasons that follow from the meaning of the response take precedence.
-            self.new_partial_record(head, timing)?;
             return Err(NotStored::by(FillRefused::TooLarge));
         }
-        self.new_partial_record(head, timing)
+        let form = if chooses_coding { self.negotiated_form(head, timing) } else { None };
+        Ok(self.record_of(head, timing, tags, form))
     }
 
     /// Makes the record of a response of which only parts are stored. So the length of the whole
@@ -147,22 +160,46 @@ impl StoreContext<'_> {
         head: &ResponseHead,
         timing: &ResponseTiming,
     ) -> Result<NewRecord, NotStored> {
+        let tags = self.checked_tags(head)?;
+        Ok(self.record_of(head, timing, tags, None))
+    }
+
+    /// Checks whether a response may be stored, and returns its tags.
+    fn checked_tags(&self, head: &ResponseHead) -> Result<RecordTags, NotStored> {
         let (status, block) = (head.status, &head.block);
-        permitted_by_rules(&self.hook, block, self.settings())?;
+        permitted_by_rules(&self.hook, block, (self.settings(), false))?;
+        check(self, status, block, &self.settings().cache_rules(self.has_cookie()))?;
+        record_tags(block.fields(), self.settings())
+            .map_err(|error| self.refused_tags(error, status))
+    }
+
+    /// Makes the record of a response that may be stored.
+    fn record_of(
+        &self,
+        head: &ResponseHead,
+        timing: &ResponseTiming,
+        tags: RecordTags,
+        form: Option<NegotiatedForm>,
+    ) -> NewRecord {
         let answers_cookie = self.has_cookie();
-        let rules = self.settings().cache_rules(answers_cookie);
-        check(self, status, block, &rules)?;
-        let tags = record_tags(block.fields(), self.settings())
-            .map_err(|error| self.refused_tags(error, status))?;
+        let is_negotiated = form.is_some();
+        let (other, encoder) = form.map(|form| (form.block, form.encoder)).unzip();
+        let (block, encoder) = (other.as_ref().unwrap_or(&head.block), encoder.flatten());
         let stored = stored_lines(block, timing, self.settings());
         let sets_cookie = block.fields().contains(FieldId::SetCookie);
+        let rules = self.settings().cache_rules(answers_cookie);
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
-        let mut meta = StoredMeta::new(status, &stored, timing, &rules);
-        (meta.body_bytes, meta.sets_cookie) = (head.content_length, sets_cookie);
+        let mut meta = StoredMeta::new(head.status, &stored, timing, &rules);
+        // The length of the compressed body is known only at its end.
+        meta.body_bytes = head.content_length.filter(|_| encoder.is_none());
+        meta.sets_cookie = sets_cookie;
         mark_personal(&mut meta, answers_cookie);
+        if is_negotiated {
+            note_coding(&mut meta, head.block.fields(), encoder.is_some());
+        }
         self.shorten(&mut meta);
         let (head, times) = (stored_head(&meta, &stored), times(&meta));
-        Ok(NewRecord { head, tags, base: self.base(block), times })
+        NewRecord { head, tags, base: self.base(block), times, encoder }
     }
 
     /// Merges a 304 with the fields of `update` into a stored head (RFC 9111 §4.3.4). Returns
@@ -179,18 +216,20 @@ impl StoreContext<'_> {
             return None;
         }
         let stored = FieldBlock::parse(stale.lines())?;
-        let merged = merge_304(&stored, update.fields());
+        let merged = renewed_form(stale, merge_304(&stored, update.fields()))?;
         let sets_cookie = stale.meta.sets_cookie || update.fields().contains(FieldId::SetCookie);
         let rules = self.settings().cache_rules(stale.meta.answers_cookie);
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
+        let settings = (self.settings(), stale.meta.is_negotiated);
         let checked = check(self, status, &merged, &rules)
-            .and_then(|()| permitted_by_rules(&self.hook, &merged, self.settings()));
+            .and_then(|()| permitted_by_rules(&self.hook, &merged, settings));
         if vary_names(merged.fields()) != vary_names(stored.fields()) {
             return None;
         }
         let block = stored_lines(&merged, timing, self.settings());
         let mut meta = StoredMeta::new(status, &block, timing, &rules);
         (meta.body_bytes, meta.sets_cookie) = (stale.meta.body_bytes, sets_cookie);
+        keep_coding(&mut meta, &stale.meta, update);
         mark_personal(&mut meta, stale.meta.answers_cookie);
         self.shorten(&mut meta);
         let tags = renewed_tags(&stale.tags, merged.fields(), self.settings()).ok()?;
@@ -304,7 +343,7 @@ fn varies_by_hidden(block: &FieldBlock) -> bool {
 ///
 /// X-Forwarded-Proto is left out: the origin gets the scheme as its value, even if the client sends
 /// another value, and the scheme is part of the key.
-fn secondary_names(block: &FieldBlock, settings: &RouteSettings) -> Option<Vec<u8>> {
+pub(super) fn secondary_names(block: &FieldBlock, settings: &RouteSettings) -> Option<Vec<u8>> {
     let names = names_with(&vary_names(block.fields()), settings.key_names())?;
     let is_kept = |name: &&[u8]| FieldId::of(name) != FieldId::XForwardedProto;
     let kept: Vec<_> = names.split(|byte| *byte == b',').filter(is_kept).collect();
@@ -314,10 +353,12 @@ fn secondary_names(block: &FieldBlock, settings: &RouteSettings) -> Option<Vec<u
 /// Checks whether header rules permit a response to be stored. Rules may forbid storing directly.
 /// They also prevent it if they change a request field by which the response varies, because a
 /// secondary key made from the client's fields would then be wrong.
+/// That does not matter for Accept-Encoding if this server chose the coding of the response by the
+/// client's field (`is_negotiated`).
 fn permitted_by_rules(
     hook: &HookContext<'_>,
     block: &FieldBlock,
-    settings: &RouteSettings,
+    (settings, is_negotiated): (&RouteSettings, bool),
 ) -> Result<(), NotStored> {
     let HookContext { rules, rule_state, .. } = hook;
     let is_forbidden = rule_state.is_on(HttpControl::ServerNoStore)
@@ -331,7 +372,8 @@ fn permitted_by_rules(
     let changed = rules.program.changed_names(Hook::SendRequest);
     let is_changed =
         |name: &[u8]| changed.iter().any(|changed| changed.as_bytes().eq_ignore_ascii_case(name));
-    let names = names.split(|byte| *byte == b',');
+    let is_others = |name: &&[u8]| !is_negotiated || FieldId::of(name) != FieldId::AcceptEncoding;
+    let names = names.split(|byte| *byte == b',').filter(is_others);
     let mut fields =
         names.map(|name| if name.starts_with(COOKIE_PREFIX) { b"cookie" } else { name });
     match fields.any(is_changed) {

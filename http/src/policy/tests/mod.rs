@@ -9,6 +9,7 @@ use crate::policy::targeted::TargetList;
 
 mod accept_language;
 mod cache_status;
+mod compression;
 mod conditional;
 mod cookies;
 mod directives;

@@ -87,7 +87,10 @@ impl Readable for LanguageList {
 impl RouteSettings {
     /// Whether the settings can change a request to its normal form.
     pub(crate) fn normalises(&self) -> bool {
-        self.normalises_query() || !self.keep_cookies.is_all || !self.languages.0.is_empty()
+        self.normalises_query()
+            || !self.keep_cookies.is_all
+            || !self.languages.0.is_empty()
+            || !self.compress.is_empty()
     }
 
     /// Whether the query has too many parameters to have its normal form computed.

@@ -1,0 +1,126 @@
+//! Decides whether a response is compressed when it is stored, and with which coding.
+
+use std::io;
+
+use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
+use forebay_http::policy::compression::{
+    NotCompressed, compressible, first_coding, negotiated_fields, note_coding, renewed_fields,
+};
+use forebay_http::policy::exchange::ResponseTiming;
+use forebay_http::policy::meta::StoredMeta;
+use forebay_http::response::ResponseHead;
+
+use super::StoreContext;
+use super::encoder::BodyEncoder;
+use super::storable::secondary_names;
+use crate::config::ContentCoding;
+use crate::counters::Counter;
+use crate::lookup::Stale;
+
+/// The form in which a response is stored whose coding this server chooses.
+pub(super) struct NegotiatedForm {
+    pub(super) block: FieldBlock,
+    /// The encoder of the body; `None` if the body is stored as it arrives.
+    pub(super) encoder: Option<BodyEncoder>,
+}
+
+impl StoreContext<'_> {
+    /// Returns the form in which the whole response is stored if this server chooses its coding.
+    /// Returns `None` if the response is stored as the origin sent it.
+    pub(super) fn negotiated_form(
+        &self,
+        head: &ResponseHead,
+        timing: &ResponseTiming,
+    ) -> Option<NegotiatedForm> {
+        let settings = self.settings();
+        if settings.compress.is_empty() {
+            return None;
+        }
+        let fields = head.block.fields();
+        let names = secondary_names(&head.block, settings)?;
+        let size = (head.status, head.content_length);
+        let checked = compressible(size, fields, &names, &settings.compression_rules());
+        let why = match checked {
+            Ok(()) if self.may_be_for_one_client(head, timing) => Some(NotCompressed::Personal),
+            checked => checked.err(),
+        };
+        if let Some(why) = why {
+            self.hook.worker.count(counter_of(why));
+            return None;
+        }
+        let plain = negotiated_fields(fields, None);
+        // Another name may be one too many.
+        secondary_names(&plain, settings)?;
+        let asked =
+            first_coding(self.request.fields).and_then(|name| settings.compress.named(name));
+        let Some(coding) = asked else {
+            self.hook.worker.count(Counter::CompressNotAccepted);
+            return Some(NegotiatedForm { block: plain, encoder: None });
+        };
+        match self.open_encoder(coding) {
+            Ok(Some(encoder)) => {
+                let block = negotiated_fields(fields, Some(coding.name().as_bytes()));
+                Some(NegotiatedForm { block, encoder: Some(encoder) })
+            }
+            Ok(None) => {
+                self.hook.worker.count(Counter::CompressBusy);
+                Some(NegotiatedForm { block: plain, encoder: None })
+            }
+            Err(_) => {
+                self.hook.worker.count(Counter::CompressFailed);
+                Some(NegotiatedForm { block: plain, encoder: None })
+            }
+        }
+    }
+
+    /// Whether the response answers a request with Cookie or Authorization and is validated before
+    /// each use, as a page with the secrets of one client is. The length of such a page must not
+    /// show how much of it repeats text that an attacker has put into the request.
+    fn may_be_for_one_client(&self, head: &ResponseHead, timing: &ResponseTiming) -> bool {
+        const CREDENTIALS: FieldSet = FieldSet::of(&[FieldId::Authorization, FieldId::Cookie]);
+        if !self.request.fields.seen().intersects(CREDENTIALS) {
+            return false;
+        }
+        let rules = self.settings().cache_rules(true);
+        let meta = StoredMeta::new(head.status, &head.block, timing, &rules);
+        meta.no_cache || meta.lifetime_s == 0
+    }
+
+    fn open_encoder(&self, coding: ContentCoding) -> io::Result<Option<BodyEncoder>> {
+        BodyEncoder::open(self.hook.worker, coding, self.hook.config.server.compressions_max)
+    }
+}
+
+/// Returns the fields that a 304 has merged into a stored response, in the form in which they are
+/// stored. Returns `None` if the stored body must not be used with them.
+pub(super) fn renewed_form(stale: &Stale, merged: FieldBlock) -> Option<FieldBlock> {
+    match stale.meta.is_negotiated {
+        true => renewed_fields(&stale.meta, merged.fields()),
+        false => Some(merged),
+    }
+}
+
+/// Copies to the facts about a renewed response what the stored facts say about its coding.
+/// `update` has the fields of the 304.
+pub(super) fn keep_coding(meta: &mut StoredMeta, stored: &StoredMeta, update: &FieldBlock) {
+    if !stored.is_negotiated {
+        return;
+    }
+    note_coding(meta, update.fields(), stored.is_compressed);
+    if !update.fields().contains(FieldId::Etag) {
+        meta.is_weakened = stored.is_weakened;
+    }
+}
+
+fn counter_of(why: NotCompressed) -> Counter {
+    match why {
+        NotCompressed::Status => Counter::CompressStatus,
+        NotCompressed::Type => Counter::CompressType,
+        NotCompressed::Small => Counter::CompressSmall,
+        NotCompressed::Encoded => Counter::CompressEncoded,
+        NotCompressed::NoTransform => Counter::CompressNoTransform,
+        NotCompressed::OriginVaries => Counter::CompressOriginVaries,
+        NotCompressed::Personal => Counter::CompressPersonal,
+        NotCompressed::Digest => Counter::CompressDigest,
+    }
+}

@@ -1,0 +1,327 @@
+//! Compresses the body of a response while it is being stored.
+//!
+//! A worker compresses at most [`COMPRESS_TURN_BYTES`] in one turn of its event loop, whatever the
+//! number of bodies, so requests that are hits hardly wait.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use brotli::enc::StandardAlloc;
+use brotli::enc::encode::{
+    BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct,
+};
+use flate2::write::GzEncoder;
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
+
+use crate::config::ContentCoding;
+use crate::counters::Counter;
+use crate::limits::COMPRESS_TURN_BYTES;
+use crate::worker::Worker;
+
+/// Level of gzip: higher levels need twice the time for about one percent.
+const GZIP_LEVEL: u32 = 6;
+
+/// Level of zstd, the library's default.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Quality of br: higher qualities search with another method that is several times slower.
+const BROTLI_QUALITY: u32 = 5;
+
+/// Base-2 logarithm of the window of br in bytes: 512 KiB, longer than most pages. A longer window
+/// needs more memory.
+const BROTLI_WINDOW_BITS: u32 = 19;
+
+/// The compression of one worker.
+#[derive(Debug)]
+pub(crate) struct CompressionRoom {
+    open_count: Cell<u32>,
+    /// Held by the body that is compressed in this turn of the event loop.
+    turn: Semaphore,
+}
+
+impl Default for CompressionRoom {
+    fn default() -> Self {
+        CompressionRoom { open_count: Cell::new(0), turn: Semaphore::new(1) }
+    }
+}
+
+/// Compresses one body. Dropping it gives its place back.
+pub(crate) struct BodyEncoder {
+    worker: Rc<Worker>,
+    encoder: Encoder,
+    /// Whether bytes were compressed since the last flush.
+    is_behind: bool,
+}
+
+impl BodyEncoder {
+    /// Creates an encoder; `None` if the worker compresses `bodies_max` bodies already.
+    ///
+    /// # Errors
+    /// The library cannot create an encoder.
+    pub(super) fn open(
+        worker: &Rc<Worker>,
+        coding: ContentCoding,
+        bodies_max: u32,
+    ) -> io::Result<Option<BodyEncoder>> {
+        if worker.compressions.open_count.get() >= bodies_max {
+            return Ok(None);
+        }
+        let encoder = Encoder::new(coding)?;
+        set_open(worker, 1);
+        Ok(Some(BodyEncoder { worker: Rc::clone(worker), encoder, is_behind: false }))
+    }
+
+    /// Whether the encoder may hold bytes back, which a flush would release.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Compresses a piece of at most [`COMPRESS_TURN_BYTES`]; returns the bytes that the encoder
+    /// releases. Waits for its turn.
+    ///
+    /// # Errors
+    /// The encoder failed.
+    pub(crate) async fn encode(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
+        debug_assert!(piece.len() <= COMPRESS_TURN_BYTES);
+        self.worker.count_many(Counter::CompressBytesIn, piece.len() as u64);
+        self.is_behind = true;
+        self.in_turn(|encoder| encoder.write(piece)).await
+    }
+
+    /// Returns the bytes that the encoder has held back.
+    ///
+    /// # Errors
+    /// The encoder failed.
+    pub(crate) async fn flush(&mut self) -> io::Result<Vec<u8>> {
+        self.is_behind = false;
+        self.in_turn(Encoder::flush).await
+    }
+
+    /// Ends the body; returns its last bytes.
+    ///
+    /// # Errors
+    /// The encoder failed.
+    pub(crate) async fn finish(mut self) -> io::Result<Vec<u8>> {
+        let rest = self.in_turn(Encoder::finish).await?;
+        self.worker.count(Counter::ResponsesCompressed);
+        Ok(rest)
+    }
+
+    async fn in_turn(
+        &mut self,
+        work: impl FnOnce(&mut Encoder) -> io::Result<Vec<u8>>,
+    ) -> io::Result<Vec<u8>> {
+        let worker = Rc::clone(&self.worker);
+        // The semaphore is never closed.
+        let turn = worker.compressions.turn.acquire().await;
+        let encoded = work(&mut self.encoder);
+        // The turn ends when the event loop has looked for other work.
+        yield_now().await;
+        drop(turn);
+        match &encoded {
+            Ok(bytes) => worker.count_many(Counter::CompressBytesOut, bytes.len() as u64),
+            Err(_) => worker.count(Counter::CompressFailed),
+        }
+        encoded
+    }
+}
+
+impl Drop for BodyEncoder {
+    fn drop(&mut self) {
+        set_open(&self.worker, -1);
+    }
+}
+
+fn set_open(worker: &Worker, change: i32) {
+    let open_count = &worker.compressions.open_count;
+    open_count.update(|count| count.saturating_add_signed(change));
+    worker.gauge(Counter::CompressionsOpen, u64::from(open_count.get()));
+}
+
+/// An encoder that collects its output in memory, from which each call takes it.
+enum Encoder {
+    /// `None` once the body has ended.
+    Gzip(Option<GzEncoder<Vec<u8>>>),
+    /// `None` once the body has ended.
+    Zstd(Option<zstd::stream::write::Encoder<'static, Vec<u8>>>),
+    Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>),
+}
+
+impl Encoder {
+    fn new(coding: ContentCoding) -> io::Result<Encoder> {
+        Ok(match coding {
+            ContentCoding::Gzip => {
+                let level = flate2::Compression::new(GZIP_LEVEL);
+                Encoder::Gzip(Some(GzEncoder::new(Vec::new(), level)))
+            }
+            ContentCoding::Zstd => {
+                Encoder::Zstd(Some(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?))
+            }
+            ContentCoding::Brotli => {
+                let mut state = BrotliEncoderStateStruct::new(StandardAlloc::default());
+                state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, BROTLI_QUALITY);
+                state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, BROTLI_WINDOW_BITS);
+                Encoder::Brotli(Box::new(state))
+            }
+        })
+    }
+
+    fn write(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Encoder::Gzip(encoder) => {
+                let encoder = encoder.as_mut().ok_or_else(ended)?;
+                encoder.write_all(piece)?;
+                Ok(std::mem::take(encoder.get_mut()))
+            }
+            Encoder::Zstd(encoder) => {
+                let encoder = encoder.as_mut().ok_or_else(ended)?;
+                encoder.write_all(piece)?;
+                Ok(std::mem::take(encoder.get_mut()))
+            }
+            Encoder::Brotli(state) => {
+                brotli(state, piece, BrotliEncoderOperation::BROTLI_OPERATION_PROCESS)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<Vec<u8>> {
+        match self {
+            Encoder::Gzip(encoder) => {
+                let encoder = encoder.as_mut().ok_or_else(ended)?;
+                encoder.flush()?;
+                Ok(std::mem::take(encoder.get_mut()))
+            }
+            Encoder::Zstd(encoder) => {
+                let encoder = encoder.as_mut().ok_or_else(ended)?;
+                encoder.flush()?;
+                Ok(std::mem::take(encoder.get_mut()))
+            }
+            Encoder::Brotli(state) => {
+                brotli(state, b"", BrotliEncoderOperation::BROTLI_OPERATION_FLUSH)
+            }
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<Vec<u8>> {
+        match self {
+            Encoder::Gzip(encoder) => encoder.take().ok_or_else(ended)?.finish(),
+            Encoder::Zstd(encoder) => encoder.take().ok_or_else(ended)?.finish(),
+            Encoder::Brotli(state) => {
+                let rest = brotli(state, b"", BrotliEncoderOperation::BROTLI_OPERATION_FINISH)?;
+                if state.is_finished() { Ok(rest) } else { Err(io::Error::other("br: no end")) }
+            }
+        }
+    }
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the compressed body has ended")
+}
+
+/// Runs one operation of br until it has taken `piece` and released all that it can.
+fn brotli(
+    state: &mut BrotliEncoderStateStruct<StandardAlloc>,
+    piece: &[u8],
+    operation: BrotliEncoderOperation,
+) -> io::Result<Vec<u8>> {
+    const ROOM_BYTES: usize = 16 << 10;
+    let mut out = Vec::new();
+    let (mut left, mut taken) = (piece.len(), 0);
+    loop {
+        let start = out.len();
+        out.resize(start + ROOM_BYTES, 0);
+        let (mut room, mut end, left_before) = (ROOM_BYTES, start, left);
+        let is_done = state.compress_stream(
+            operation,
+            &mut left,
+            piece,
+            &mut taken,
+            &mut room,
+            &mut out,
+            &mut end,
+            &mut None,
+            &mut |_, _, _, _| (),
+        );
+        out.truncate(end);
+        if !is_done {
+            return Err(io::Error::other("br: the encoder failed"));
+        }
+        if left == 0 && !state.has_more_output() {
+            return Ok(out);
+        }
+        if left == left_before && end == start {
+            return Err(io::Error::other("br: the encoder makes no progress"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn decoded(coding: ContentCoding, encoded: &[u8]) -> Vec<u8> {
+        let mut body = Vec::new();
+        match coding {
+            ContentCoding::Gzip => {
+                flate2::read::GzDecoder::new(encoded).read_to_end(&mut body).expect("gzip");
+            }
+            ContentCoding::Zstd => body = zstd::decode_all(encoded).expect("zstd"),
+            ContentCoding::Brotli => {
+                let mut decoder = brotli::Decompressor::new(encoded, 4096);
+                decoder.read_to_end(&mut body).expect("br");
+            }
+        }
+        body
+    }
+
+    fn body(len: usize) -> Vec<u8> {
+        (0..len).map(|at| b"abcdefgh"[(at * at / 7 + at / 1000) % 8]).collect()
+    }
+
+    #[test]
+    fn every_coding_gives_the_body_back_whatever_its_pieces_and_flushes() {
+        for coding in ContentCoding::ALL {
+            for len in [0, 1, 100, 16 << 10, 300_000, 1 << 20] {
+                for (piece, flushes) in [(1 << 14, false), (1000, true), (1 << 14, true)] {
+                    let (body, mut encoded) = (body(len), Vec::new());
+                    let mut encoder = Encoder::new(coding).expect("memory");
+                    for (number, piece) in body.chunks(piece).enumerate() {
+                        encoded.extend(encoder.write(piece).expect("an encoder"));
+                        if flushes && number % 3 == 0 {
+                            encoded.extend(encoder.flush().expect("an encoder"));
+                        }
+                    }
+                    encoded.extend(encoder.finish().expect("an encoder"));
+                    let case = format!("{coding:?}: {len} bytes by {piece}, {flushes}");
+                    assert!(decoded(coding, &encoded) == body, "{case}");
+                    assert!(flushes || len < 1000 || encoded.len() < len / 2, "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_flush_releases_every_byte() {
+        for coding in ContentCoding::ALL {
+            let (body, mut encoder) = (body(5000), Encoder::new(coding).expect("memory"));
+            let mut encoded = encoder.write(&body).expect("an encoder");
+            encoded.extend(encoder.flush().expect("an encoder"));
+            let mut read = vec![0; body.len()];
+            let result = match coding {
+                ContentCoding::Gzip => {
+                    flate2::read::GzDecoder::new(&*encoded).read_exact(&mut read)
+                }
+                ContentCoding::Zstd => zstd::stream::read::Decoder::new(&*encoded)
+                    .and_then(|mut decoder| decoder.read_exact(&mut read)),
+                ContentCoding::Brotli => {
+                    brotli::Decompressor::new(&*encoded, 4096).read_exact(&mut read)
+                }
+            };
+            assert!(result.is_ok() && read == body, "{coding:?}: {result:?}");
+        }
+    }
+}
