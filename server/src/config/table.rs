@@ -349,7 +349,7 @@ settings! {
         doc: "Largest memory of one worker for responses whose clients do not read them, not \
             counting bodies that are sent from the cache. While this memory is used up, each \
             connection queues one response at a time; of a body that is not stored, it queues \
-            one piece of at most 128 KiB, and keeps its origin connection meanwhile.",
+            one piece of at most 128 KiB, and keeps its origin connection.",
         kind: SettingKind::Bytes { min: 0, max: 64 * GIB },
         reloads: true,
         reason: "Room for 128 clients with 32 KiB each; if many more clients do not read, they are \
