@@ -82,10 +82,10 @@ fn lower(
     )
 }
 
-/// Returns `value` reduced in the proportion of `part` to `whole`, but at least 1.
+/// Returns `value` reduced in the proportion of `part` to `whole`, but at least 1 unless it is 0.
 fn proportional(value: u32, part: u32, whole: u32) -> u32 {
     let share = u64::from(value) * u64::from(part) / u64::from(whole.max(1));
-    u32::try_from(share).unwrap_or(value).max(1)
+    u32::try_from(share).unwrap_or(value).max(1).min(value)
 }
 
 /// The numbers of connections of one worker that the settings permit.
@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn one_address_keeps_its_proportion_of_the_connections() {
-        let cases = [(4096, 240, 8192, 120), (1, 1, 8192, 1), (8192, 240, 8192, 240)];
+        let cases =
+            [(4096, 240, 8192, 120), (1, 1, 8192, 1), (0, 1, 8192, 0), (8192, 240, 8192, 240)];
         for (value, part, whole, expected) in cases {
             assert_eq!(proportional(value, part, whole), expected, "{value} {part} {whole}");
         }

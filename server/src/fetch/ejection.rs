@@ -87,6 +87,12 @@ impl Ejection {
         !self.is_back.replace(true)
     }
 
+    /// Forgets failed health checks, because the origin is no longer checked.
+    pub(super) fn end_checks(&self) {
+        self.failed_checks.set(0);
+        self.checks_until_ms.set(0);
+    }
+
     /// Records an answer. Returns whether it is the first one after an ejection.
     pub(super) fn note_answered(&self, now_ms: u64) -> bool {
         self.failures.set(0);

@@ -64,10 +64,15 @@ impl GroupState {
         new
     }
 
-    /// Forgets origins that do not belong to `group`.
-    pub(super) fn retain(&self, group: &OriginGroup) {
-        let is_member = |authority: &str| group.addresses().any(|it| it.authority == authority);
-        self.members.borrow_mut().retain(|authority, _| is_member(authority));
+    /// Forgets origins that do not belong to the site, and failed checks if the site has none.
+    pub(super) fn retain(&self, site: &Site) {
+        let is_member =
+            |authority: &str| site.origins.addresses().any(|it| it.authority == authority);
+        let mut members = self.members.borrow_mut();
+        members.retain(|authority, _| is_member(authority));
+        if site.health.is_none() {
+            members.values().for_each(|member| member.ejection.end_checks());
+        }
     }
 }
 

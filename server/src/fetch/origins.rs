@@ -35,6 +35,8 @@ pub(crate) struct Origins {
 pub(crate) struct OriginPool {
     pub(super) authority: Rc<str>,
     idle: RefCell<Vec<IdleConnection>>,
+    /// Whether the origin is no longer configured.
+    is_closed: Cell<bool>,
     /// The permits of this origin: each exchange in progress holds one.
     permits: Rc<Permits>,
     stalled: StalledExchanges,
@@ -81,7 +83,8 @@ impl Origins {
             return Rc::clone(pool);
         }
         let pool = Rc::new(OriginPool::new(&origin.authority, settings));
-        pools.insert(key.into(), Rc::clone(&pool));
+        let replaced = pools.insert(key.into(), Rc::clone(&pool));
+        replaced.inspect(|replaced| replaced.close());
         pool
     }
 
@@ -101,15 +104,20 @@ impl Origins {
     pub(crate) fn retain(&self, config: &Config) {
         let addresses = config.sites.iter().flat_map(|site| site.origins.addresses());
         let keys: HashSet<_> = addresses.map(pool_key).collect();
-        self.pools.borrow_mut().retain(|key, _| keys.contains(&**key));
-        let sites: HashMap<_, _> =
-            config.sites.iter().map(|site| (site.name.as_str(), &site.origins)).collect();
-        self.groups.borrow_mut().retain(|name, state| match sites.get(&**name) {
-            Some(group) => {
-                state.retain(group);
-                true
+        self.pools.borrow_mut().retain(|key, pool| {
+            let is_known = keys.contains(&**key);
+            if !is_known {
+                // An exchange in progress may keep the pool, which is no longer swept.
+                pool.close();
             }
-            None => false,
+            is_known
+        });
+        let sites: HashMap<_, _> =
+            config.sites.iter().map(|site| (site.name.as_str(), site)).collect();
+        self.groups.borrow_mut().retain(|name, state| {
+            let site = sites.get(&**name);
+            site.inspect(|site| state.retain(site));
+            site.is_some()
         });
     }
 
@@ -170,6 +178,7 @@ impl OriginPool {
         OriginPool {
             authority: authority.into(),
             idle: RefCell::default(),
+            is_closed: Cell::new(false),
             permits: Permits::new(settings.origin_connections_max),
             stalled: StalledExchanges::default(),
             health: Rc::default(),
@@ -257,9 +266,15 @@ impl OriginPool {
         });
     }
 
+    /// Closes the idle connections, and keeps none from now on.
+    fn close(&self) {
+        self.is_closed.set(true);
+        self.idle.borrow_mut().clear();
+    }
+
     fn keep(&self, connection: Connection) {
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < self.idle_count_max {
+        if idle.len() < self.idle_count_max && !self.is_closed.get() {
             idle.push(IdleConnection { connection, since_ms: clock::monotonic_ms() });
         }
     }
@@ -270,5 +285,44 @@ impl OriginPool {
             let sender = &idle.connection.sender;
             idle.since_ms >= oldest_ms && !sender.is_closed() && !idle.connection.link.unasked()
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A configuration whose sites have these names and origins.
+    fn config(sites: &[(&str, &str)]) -> Config {
+        let site = |(name, origins): &(&str, &str)| {
+            format!("[[site]]\nname = '{name}'\nnames = ['{name}']\norigin = {origins}\n")
+        };
+        let text: String = sites.iter().map(site).collect();
+        Config::from_toml(&text, "f.toml").expect("valid")
+    }
+
+    #[test]
+    fn a_reload_forgets_the_sites_and_origins_that_it_removes() {
+        let origins = Origins::default();
+        let before =
+            config(&[("a", "['http://10.0.0.1', 'http://10.0.0.2']"), ("b", "'http://10.0.0.3'")]);
+        let mut pools = Vec::new();
+        for site in before.sites.iter() {
+            for address in site.origins.addresses() {
+                pools.push(origins.pool(address, &before.server));
+                origins.group(site).member(address).ejection.note_check_failed(0, true, 60_000);
+            }
+        }
+        let after = config(&[("a", "['http://10.0.0.2', 'http://10.0.0.4']")]);
+        origins.retain(&after);
+        assert_eq!((origins.pools.borrow().len(), origins.groups.borrow().len()), (1, 1));
+        assert_eq!(
+            pools.iter().map(|pool| pool.is_closed.get()).collect::<Vec<_>>(),
+            [true, false, true]
+        );
+        let site = after.sites.iter().next().expect("it has one");
+        let ejection = |address| origins.group(site).member(address).ejection.until_ms(1);
+        let left: Vec<_> = site.origins.addresses().map(ejection).collect();
+        assert_eq!(left, [0, 0], "the site has no health check that could end an ejection");
     }
 }

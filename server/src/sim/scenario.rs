@@ -4,7 +4,7 @@ use super::attack::Attack;
 use super::flaps::OriginSet;
 use super::ranges::ByteRange;
 use super::rng::Rng;
-use super::world::{LANGUAGES, SPELLINGS, Spelling, THEMES, URL_COUNT};
+use super::world::{LANGUAGES, LONG_FRESH_URLS, SPELLINGS, Spelling, THEMES, URL_COUNT};
 
 /// The acts of a run, and its settings.
 #[derive(Clone, Debug)]
@@ -146,14 +146,19 @@ impl Scenario {
             let kind = ActKind::Attack { worker, attack, network_count: rng.pick(&[1, 20]) };
             acts.push(Act { at_ms, number: acts.len() as u64, kind });
         }
+        let mut add = |at_ms: u64, kinds: Vec<(u64, ActKind)>| {
+            for (later_ms, kind) in kinds {
+                acts.push(Act { at_ms: at_ms + later_ms, number: acts.len() as u64, kind });
+            }
+        };
         if has_faults && rng.percent(50) {
             for _ in 0..rng.between(1, 8) {
-                let (url, at_ms) = (rng.pick(&hot), rng.below(span_ms));
-                for (later_ms, kind) in purge_during_fetch(&mut rng, worker_count, url) {
-                    let number = acts.len() as u64;
-                    acts.push(Act { at_ms: at_ms + later_ms, number, kind });
-                }
+                let url = rng.pick(&hot);
+                add(rng.below(span_ms), purge_during_fetch(&mut rng, worker_count, url));
             }
+        }
+        if has_faults && rng.percent(15) {
+            add(rng.below(span_ms), eviction_during_hits(&mut rng, worker_count));
         }
         acts.sort_by_key(|act| act.at_ms);
         let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };
@@ -200,19 +205,31 @@ impl Scenario {
 
 /// Returns a request, a purge by tag while the response probably still arrives, and a request for
 /// the same URL after the purge, each with its delay in milliseconds.
-fn purge_during_fetch(rng: &mut Rng, worker_count: usize, url: usize) -> [(u64, ActKind); 3] {
-    let language = rng.pick(LANGUAGES);
+fn purge_during_fetch(rng: &mut Rng, worker_count: usize, url: usize) -> Vec<(u64, ActKind)> {
+    let ask = Ask::plain(url, rng.pick(LANGUAGES));
     let purge_ms = rng.between(0, 300);
-    let session = |rng: &mut Rng| {
-        let (worker, asks) =
-            (rng.below(worker_count as u64) as usize, vec![Ask::plain(url, language)]);
-        ActKind::Session { worker, asks, is_pipelined: false, reading: Reading::Eager }
-    };
-    let (first, second) = (session(rng), session(rng));
+    let first = ActKind::session(rng, worker_count, ask.clone(), Reading::Eager);
+    let second = ActKind::session(rng, worker_count, ask, Reading::Eager);
     let worker = rng.below(worker_count as u64) as usize;
     let spelling = SPELLINGS[0];
     let purge = ActKind::Purge { worker, url, is_soft: false, by_tag: true, spelling };
-    [(0, first), (purge_ms, purge), (purge_ms + rng.between(1, 3_000), second)]
+    vec![(0, first), (purge_ms, purge), (purge_ms + rng.between(1, 3_000), second)]
+}
+
+/// Returns clients that pause while they read a stored response, and clients that request all URLs
+/// during the pause, so that a small cache evicts the response.
+fn eviction_during_hits(rng: &mut Rng, worker_count: usize) -> Vec<(u64, ActKind)> {
+    let ask = Ask::plain(rng.pick(LONG_FRESH_URLS), "");
+    let mut acts = vec![(0, ActKind::session(rng, worker_count, ask.clone(), Reading::Eager))];
+    for _ in 0..rng.between(1, 5) {
+        let reading =
+            Reading::Pause { bytes: rng.pick(&[100, 5_000]), ms: rng.between(500, 4_000) };
+        acts.push((rng.between(20, 60), ActKind::session(rng, worker_count, ask.clone(), reading)));
+    }
+    for _ in 0..rng.between(2, 4) {
+        acts.push((rng.between(60, 400), ActKind::crawl(rng, worker_count)));
+    }
+    acts
 }
 
 impl ActKind {
@@ -255,6 +272,12 @@ impl ActKind {
 }
 
 impl ActKind {
+    /// Returns an act in which a client sends one request.
+    fn session(rng: &mut Rng, worker_count: usize, ask: Ask, reading: Reading) -> ActKind {
+        let worker = rng.below(worker_count as u64) as usize;
+        ActKind::Session { worker, asks: vec![ask], is_pipelined: false, reading }
+    }
+
     /// Returns an act in which a client requests all URLs, so that a small cache must evict most of
     /// its records.
     fn crawl(rng: &mut Rng, worker_count: usize) -> ActKind {

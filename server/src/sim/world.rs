@@ -105,6 +105,9 @@ pub(super) fn kind_of(url: usize) -> &'static UrlKind {
     &KINDS[url % KINDS.len()]
 }
 
+/// URLs with responses of 90,000 bytes that are fresh for 30 seconds.
+pub(super) const LONG_FRESH_URLS: &[usize] = &[7, 21, 35];
+
 const KINDS: &[UrlKind] = &[
     kind(Some(20), true, false, false, 900).sets_cookie(),
     kind(Some(4), true, false, false, 40).stale(5, 0).sets_cookie(),
