@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use forebay_testkit::Request;
 
+use super::reply::url_of;
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::ORIGIN;
@@ -100,7 +101,10 @@ impl ReceiptLog {
             return;
         };
         let condition = request.head.field("if-none-match").unwrap_or_default();
-        let name = format!("{} of {ask} {condition}", request.method);
+        // A purge or an invalidation ends a fetch; a request that waits for it starts another.
+        let steps = url_of(request).map_or(0, |url| run.ideal.removal_steps(url));
+        let steps = if request.method == "POST" { 0 } else { steps };
+        let name = format!("{} of {ask} {condition} after {steps} removals", request.method);
         let mut log = self.0.borrow_mut();
         let receipts = log.entry(name.clone()).or_default();
         *receipts.entry(origin).or_default() += 1;
