@@ -26,13 +26,21 @@ pub enum NotPinned {
 
 impl fmt::Display for NotPinned {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
+        let text = match self {
             NotPinned::Gone => {
                 "the word that named the memory has changed; look the memory up again"
             }
-            NotPinned::TooMany => "the row has too many pins on the column",
-            NotPinned::NoSuchColumn => "the table of pins has no such column",
-        })
+            NotPinned::TooMany => {
+                return write!(
+                    out,
+                    "the column was not pinned: the row already has {PIN_COUNT_MAX} pins on it"
+                );
+            }
+            NotPinned::NoSuchColumn => {
+                "the table of pins does not have this column: the word that named it is damaged"
+            }
+        };
+        out.write_str(text)
     }
 }
 
