@@ -26,10 +26,10 @@ const PROBES_MAX: usize = 64;
 /// The longest text of a table, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 4096;
 
-/// The kind of the sites of a profile.
+/// The kind of sites for which a profile counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteKind {
-    /// Each site is a place in the source and a lock class.
+    /// Each site is a pair: a place in the source, and the class of the locks acquired there.
     Places = 0,
     /// Each site is a stack of return addresses.
     Stacks = 1,

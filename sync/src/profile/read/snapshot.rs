@@ -296,7 +296,8 @@ pub struct PairTotals {
     pub wait_ns_max: u64,
     /// The number of failed try-locks.
     pub try_failed_count: u64,
-    /// The total of all delays after failed attempts.
+    /// The total of all delays after failed attempts, each counted as for
+    /// [`SiteTotals::try_delay_ns`].
     pub try_delay_ns: u64,
 }
 
