@@ -39,7 +39,7 @@ pub(crate) struct BodyWriter {
     account: Account,
     /// Whether the body is a window, because it is certain that it will not be stored.
     sliding: bool,
-    /// The caller's time at its last poll for room.
+    /// The `now_ms` that the caller passed to the last `poll_room`, in monotonic milliseconds.
     now_ms: u64,
 }
 

@@ -57,7 +57,7 @@ pub enum FindingKind {
         /// The location of the other record.
         other_location: u32,
     },
-    /// The head of a long body does not describe that body.
+    /// The record is the head of a long body, but its content is no valid description of one.
     LongHead,
     /// The state of a segment is invalid.
     SegmentState {
@@ -206,7 +206,9 @@ impl fmt::Display for FindingKind {
             FindingKind::Duplicate { other_location } => {
                 return write!(f, "the record at unit {other_location} is also live for this key");
             }
-            FindingKind::LongHead => "the head of a long body does not describe that body",
+            FindingKind::LongHead => {
+                "the record should describe a long body, but its content is no valid description"
+            }
             FindingKind::SegmentState { found } => {
                 return write!(f, "{found:#x} is not a valid segment state");
             }

@@ -146,12 +146,12 @@ impl<R: RegionAccess> RegionView<R> {
         self.bucket_count * BUCKET_WORDS
     }
 
-    /// Loads a word of the index, relaxed.
+    /// Loads the index word of a slot, with relaxed ordering.
     pub(super) fn word(&self, slot: usize) -> IndexWord {
         IndexWord::from_bits(self.index.load(slot))
     }
 
-    /// Loads a word of the area `store`, relaxed.
+    /// Loads the word with this number from the area `store`, with relaxed ordering.
     pub(super) fn shared(&self, number: usize) -> u64 {
         self.store.load(number)
     }

@@ -170,12 +170,13 @@ pub(crate) fn key_bytes(key: u32) -> Vec<u8> {
     format!("site\0http\0host\0/{}{key}", "x".repeat(long)).into_bytes()
 }
 
-/// The names that select variants.
+/// The field names that select a variant, as its base stores them. Each `number` has other names.
 pub(crate) fn names(number: u32) -> Vec<u8> {
     format!("names {number}").into_bytes()
 }
 
-/// The selector of a variant; `None` stands for a response that does not vary.
+/// The selector of the variant with these names and this value. If `names` is `None`, the selector
+/// of a response that does not vary.
 pub(crate) fn selector(names: Option<u32>, value: u32) -> Vec<u8> {
     names.map_or(Vec::new(), |names| format!("names {names} value {value}").into_bytes())
 }

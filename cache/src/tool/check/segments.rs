@@ -35,7 +35,8 @@ impl<R: RegionAccess> Checker<'_, R> {
         self.check_live_bytes(segment);
     }
 
-    /// The first fault in the words of a segment, and the row that it concerns.
+    /// Returns the first fault in the words that describe a segment. If the fault concerns the
+    /// segment's owner, also returns the owner's row.
     fn segment_fault(&self, segment: u32) -> Option<(FindingKind, Option<u32>)> {
         if self.view.unpinned().state(segment).is_none() {
             return Some((
