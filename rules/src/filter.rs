@@ -27,18 +27,20 @@ pub trait Filter: Send + Sync {
     /// Changes the current message. The filter runs in an event loop that other requests share, so
     /// it must not block, or take longer than other work on a head.
     ///
-    /// # Errors Returns an error if the head would exceed its limits. The error counts as a failed
-    /// operator, and the rule continues.
+    /// # Errors
+    /// The head would exceed its limits. The error counts as a failed operator, and the rule
+    /// continues.
     fn run(&self, message: &mut FilterMessage<'_, '_>) -> Result<(), EditError>;
 }
 
-/// The parts of a request that a filter can read, and the fields that it can change.
+/// The input of a filter: the fields that the filter can change, and the parts of the request and
+/// the response that it can read.
 pub struct FilterMessage<'s, 'b> {
     /// The hook at which the filter runs.
     pub hook: Hook,
     /// The fields of the hook's message, such as the origin's response at `ReadResponse`.
     pub fields: &'s mut FieldEdit<'b>,
-    /// The client's request, if `fields` is another message.
+    /// The fields of the client's request, if `fields` belongs to another message.
     pub client: Option<Fields<'s>>,
     /// The request's method.
     pub method: &'s [u8],

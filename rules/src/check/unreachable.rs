@@ -55,8 +55,9 @@ pub(crate) fn check_branches(branches: &[Branch], findings: &mut Findings) {
     for branch in branches {
         if let Some(before) = always {
             if let Some(at) = first_step(branch) {
-                let message = "never reached: an earlier branch always holds";
-                let hint = format!("the branch in line {before} always holds");
+                let message = "never reached: an earlier branch always runs";
+                let hint =
+                    format!("remove this branch, or place it before the branch in line {before}");
                 findings.push(Diagnostic::warning(at, message).hint(hint));
             }
             continue;
