@@ -18,8 +18,8 @@ use crate::{
 /// Largest number of hexadecimal digits in a chunk size: as many as a 64-bit number has.
 const SIZE_DIGITS_MAX: u8 = 16;
 
-/// Largest chunk size. No body is that long, and recipients that read a larger size as a signed
-/// number would find another end of the chunk.
+/// Largest chunk size that is accepted. No real body is longer, and a recipient that reads a larger
+/// size as a signed number would see the chunk end at another place.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// Limits of a chunked body, apart from its data.

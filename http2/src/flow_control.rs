@@ -51,7 +51,7 @@ impl SendWindow {
 pub struct ReceiveWindow {
     size: u32,
     left: u32,
-    /// Bytes that the server has taken and not yet announced.
+    /// The number of bytes that the server has taken and that no WINDOW_UPDATE has announced yet.
     taken: u32,
 }
 

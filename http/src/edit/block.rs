@@ -183,7 +183,7 @@ impl ConstantLines {
             at = end;
             count += 1;
         }
-        debug_assert_eq!(at, edit.text.len(), "the text from {at} on is not a field line");
+        debug_assert_eq!(at, edit.text.len(), "the text from byte {at} on is not a field line");
         edit.unscanned_count = Some(count);
         conflicts.0.sort_unstable();
     }

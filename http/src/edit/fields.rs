@@ -401,7 +401,7 @@ impl<'b> FieldEdit<'b> {
         while self.scanned < self.text.len() {
             let Some((mut line, end)) = line_at(self.table.seed, self.text, self.scanned) else {
                 // Not a field line: the caller broke the contract. The text stays unchanged.
-                debug_assert!(false, "the text from {} on is not a field line", self.scanned);
+                debug_assert!(false, "the text from byte {} on is not a field line", self.scanned);
                 break;
             };
             line.is_ruled = self.received_end.is_some_and(|received_end| {

@@ -230,7 +230,8 @@ impl EditTable {
         self.slots.truncate(count);
     }
 
-    /// Marks a line as removed, and its bytes as a hole.
+    /// Marks a line as removed and its bytes as a hole. Returns false if there is no such line,
+    /// or if it was removed before.
     pub(super) fn remove(&mut self, index: u32) -> bool {
         let Some(line) = self.lines.get_mut(index as usize).filter(|line| line.is_live()) else {
             return false;

@@ -85,8 +85,8 @@ impl ResponseTiming {
 pub struct CacheRules<'a> {
     /// The fields whose directives take precedence over Cache-Control and Expires.
     pub targets: &'a TargetList,
-    /// Percentage of the time since the last modification for which a response without explicit
-    /// freshness is fresh. 0 turns heuristic freshness off.
+    /// The heuristic freshness lifetime of a response without an explicit one, as a percentage of
+    /// the time from its Last-Modified to its Date. 0 turns heuristic freshness off.
     pub heuristic_percent: u8,
     /// Limit of the heuristic freshness, in seconds.
     pub heuristic_s_max: u32,

@@ -14,19 +14,19 @@ use crate::policy::lists;
 use crate::policy::meta::StoredMeta;
 use crate::write::decimal;
 
-/// The decision which part of the body to send.
+/// The part of the body that a response sends, and the response's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeDecision {
     /// Send the whole body, with status 200.
     Whole,
-    /// These bytes, both ends included, with 206.
+    /// Send these bytes, both ends included, with status 206.
     Part {
         /// Offset of the first byte.
         first: u64,
         /// Offset of the last byte; at least `first`, less than the body's length.
         last: u64,
     },
-    /// Send the parts that [`byte_ranges`] returns, as multipart/byteranges with 206.
+    /// Send the parts that [`byte_ranges`] returns, as multipart/byteranges, with status 206.
     Parts,
     /// Send no body, with status 416.
     Unsatisfiable,

@@ -71,7 +71,7 @@ impl ShardWriter<'_> {
             let header = self
                 .allocator
                 .header_at(unit)
-                .ok_or(ChangeError::Damaged("an object lies outside of the data"))?;
+                .ok_or(ChangeError::Damaged("a chunk has an object beyond the end of the data"))?;
             if header.kind().is_some_and(ObjectKind::is_entry) {
                 return Ok(Some(ObjectRef::new(unit, header.generation())));
             }

@@ -41,7 +41,7 @@ pub(crate) fn split_or_move(map: &Map<'_>, key: &[u8]) {
     }
 }
 
-/// A prefix of keys that no other test has, nor had before.
+/// Returns a new prefix for the keys of a test: no other call, in any process, returned it before.
 pub(crate) fn own() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

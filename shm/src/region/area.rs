@@ -25,7 +25,7 @@ impl Area {
         let words = place.words();
         assert!(
             words.end <= map.all().len(),
-            "the layout of a region has an area beyond its mapping"
+            "an area of the region ends beyond the region's mapping"
         );
         Area {
             map: Arc::clone(map),
