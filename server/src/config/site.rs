@@ -304,7 +304,7 @@ impl OriginAddress {
             return Err(refused("the scheme of the URL has to be http or https".to_owned()));
         }
         if rest.contains('@') {
-            return Err(refused("leave out the user name or password".to_owned()));
+            return Err(refused("leave out the user name and the password".to_owned()));
         }
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {

@@ -380,9 +380,9 @@ settings! {
             there.",
     }
     origin_stale_address_ms_max: u32 = "1h" {
-        doc: "How much longer than `origin_address_ms_max` addresses are used if the name cannot \
-            be resolved, or if resolving it takes longer than 1.5 seconds or half of \
-            `origin_connect_ms_max`.",
+        doc: "For how long after `origin_address_ms_max` addresses are still used if the name \
+            cannot be resolved, or if resolving it takes longer than 1.5 seconds or half of \
+            `origin_connect_ms_max`, whichever is shorter.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "A resolver that fails must not take working origins down with it; an hour is \

@@ -196,7 +196,7 @@ impl StreamAnswer {
         Ok(false)
     }
 
-    /// Sends the trailers once all data has been granted.
+    /// Sends the trailers if the connection has sent the whole body; otherwise does nothing.
     fn send_trailers(
         &mut self,
         connection: &mut ServerConnection,
@@ -211,7 +211,7 @@ impl StreamAnswer {
         }
     }
 
-    /// Appends granted bytes of the body to `out`.
+    /// Moves the first `bytes` bytes of the body to `out`. The connection has allowed this number.
     pub(super) fn take_body(&mut self, bytes: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(
             self.body

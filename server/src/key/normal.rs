@@ -54,8 +54,8 @@ impl NormalText {
     }
 }
 
-/// Writes the fields in their normal form to `out`. Returns whether their normal form differs from
-/// `fields`; if it does not, `out` is not meant to be used.
+/// Writes the normal form of `fields` to `out`. Returns false if `fields` has this form already;
+/// then the content of `out` is undefined.
 fn write_fields(
     fields: Fields<'_>,
     settings: &RouteSettings,
