@@ -127,7 +127,7 @@ struct WebSocket<S = TcpStream> {
     unread: VecDeque<u8>,
 }
 
-/// Limits the waits on a connection.
+/// Sets the time limits of a connection's reads and writes, so that no test waits forever.
 fn patient(stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream.set_write_timeout(Some(PATIENCE)).expect("a socket");

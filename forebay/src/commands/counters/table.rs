@@ -158,9 +158,8 @@ impl VisibleRows {
     fn note(&self) -> Option<String> {
         match (self.hidden, self.hidden_counts) {
             (0, _) => None,
-            (hidden, 0) => Some(format!("{hidden} more counters are 0")),
             (hidden, counts) => {
-                Some(format!("{hidden} counters not shown, {} of them 0", hidden - counts))
+                Some(format!("counters not shown: {hidden} (at 0: {})", hidden - counts))
             }
         }
     }

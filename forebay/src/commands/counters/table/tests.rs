@@ -147,14 +147,14 @@ fn a_screen_shows_as_much_as_fits_and_prefers_bars_to_zeros() {
     // Title, headings and cursor take three lines; a note takes one more.
     for (height, width, numbers, bars, note) in [
         (3 + 1 + 4 + 1 + 7, wide, 4, 7, None),
-        (3 + 1 + 2 + 1 + 7, wide, 2, 7, Some("2 more counters are 0")),
+        (3 + 1 + 2 + 1 + 7, wide, 2, 7, Some("counters not shown: 2 (at 0: 2)")),
         // With merged bars, more numbers fit.
         (3 + 1 + 2 + 1 + 6, wide, 4, 4, None),
-        (3 + 1 + 2 + 1 + 3, wide, 2, 3, Some("2 more counters are 0")),
-        (3 + 1 + 1 + 1 + 3, wide, 1, 3, Some("3 counters not shown, 2 of them 0")),
-        (3 + 1 + 1 + 3, wide, 0, 3, Some("4 counters not shown, 2 of them 0")),
+        (3 + 1 + 2 + 1 + 3, wide, 2, 3, Some("counters not shown: 2 (at 0: 2)")),
+        (3 + 1 + 1 + 1 + 3, wide, 1, 3, Some("counters not shown: 3 (at 0: 2)")),
+        (3 + 1 + 1 + 3, wide, 0, 3, Some("counters not shown: 4 (at 0: 2)")),
         // Only one row of the histogram is shown.
-        (0, wide, 0, 0, Some("4 counters not shown, 2 of them 0")),
+        (0, wide, 0, 0, Some("counters not shown: 4 (at 0: 2)")),
         // Each row takes two lines, as do the headings; the title takes more.
         (followed.path.display().to_string().len() / 40 + 30, 40, 4, 7, None),
     ] {
@@ -166,7 +166,7 @@ fn a_screen_shows_as_much_as_fits_and_prefers_bars_to_zeros() {
         let case = format!("{height} x {width}:\n{text}");
         assert_eq!((shown_numbers.count(), begins("  ")), (numbers, bars), "{case}");
         assert_eq!(begins("turn_us"), 1, "{case}");
-        let last = rows.last().filter(|row| row.starts_with(char::is_numeric));
+        let last = rows.last().filter(|row| row.starts_with("counters not shown"));
         assert_eq!(last.copied(), note, "{case}");
         if height > 0 {
             let lines: usize = text.lines().map(|row| Screen { height, width }.lines_of(row)).sum();
