@@ -52,7 +52,7 @@ def parse_arguments():
         help="how often the servers are started anew, each time in another order (1)")
     add("--seconds", type=int, default=4, help="length of a measured run (4)")
     add("--keep", type=int, default=60, metavar="PERCENT",
-        help="share of the runs that is kept: the runs with the least foreign CPU time (60)")
+        help="share of the runs that is kept: those with the least work of other processes (60)")
     add("--threads", type=int, default=1, help="worker threads of each server (1)")
     add("--server-cpu", default="0", metavar="CPUS", help="processors of the servers (0)")
     add("--client-cpu", default="0", metavar="CPUS", help="processors of the clients (0)")
@@ -199,9 +199,9 @@ def record_of(arguments, results, left_out):
     settings = {"instances": arguments.instances, "rounds": arguments.rounds,
                 "seconds": arguments.seconds, "kept percent": arguments.keep,
                 "worker threads": arguments.threads,
-                "server processors": arguments.server_cpu,
-                "client processors": arguments.client_cpu,
-                "origin processors": ",".join(map(str, sorted(arguments.origin_cpus)))}
+                "servers on CPU": arguments.server_cpu,
+                "clients on CPU": arguments.client_cpu,
+                "origin on CPU": ",".join(map(str, sorted(arguments.origin_cpus)))}
     return {"time": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "command": f"bench/{shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])}",
             "settings": settings,

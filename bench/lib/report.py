@@ -5,8 +5,8 @@ import statistics
 
 from lib.errors import Usage
 
-HEADINGS = ("server", "CPU µs/request", "min", "max", "Forebay ÷ it", "requests/s", "p50 µs",
-            "p99 µs", "switches/1000", "server cores", "foreign cores", "notes")
+HEADINGS = ("server", "CPU µs/request", "min", "max", "Forebay ÷ this server", "requests/s",
+            "p50 µs", "p99 µs", "switches/1000", "server cores", "other cores", "notes")
 # A page has the latest results between these two lines, and nothing else there.
 PAGE_MARKS = ("<!-- results: written by bench/run.py --page -->", "<!-- end of results -->")
 # If other processes use more processors than this, a run is noisy.

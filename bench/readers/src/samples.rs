@@ -21,11 +21,12 @@ pub(crate) struct Case {
 pub(crate) enum Figure {
     /// The nanoseconds until all threads are done.
     CompletionNs { threads: usize, write_percent: f64 },
-    /// Nanoseconds of a read by one thread alone.
+    /// The nanoseconds of a read while no other thread uses the lock.
     ReadNs,
-    /// Nanoseconds of a write by one thread alone.
+    /// The nanoseconds of a write while no other thread uses the lock.
     WriteNs,
-    /// Percent of a writer's time that goes into revocations.
+    /// The percentage of a writer's time that revocations take, if the bias stays off
+    /// `inhibit_factor` times as long as each revocation took.
     LostPercent { inhibit_factor: u32 },
 }
 

@@ -31,11 +31,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Answers ready-made responses from a raw epoll loop
+    /// Sends ready-made responses from a raw epoll loop
     Epoll(Listen),
-    /// Answers ready-made responses from a tokio read/answer loop
+    /// Sends ready-made responses from a tokio loop that reads requests and answers them
     Tokio(Listen),
-    /// As `tokio`, but parses, looks up among 100,000 objects, and writes Age and Date
+    /// Like `tokio`, but parses the request, looks it up among 100,000 objects, and writes Age and
+    /// Date
     TokioParse(Listen),
     /// Serves the benchmark's site: /0/N /1k/N /64k/N /obj/ID, /nocache/..., and a counter at
     /// /status
@@ -43,8 +44,8 @@ enum Command {
     /// Sends requests at a constant rate; latency counts from the time at which each request was
     /// due
     Rate(load::rate::Plan),
-    /// Sends Zipf-distributed requests and a share of never-requested URLs, over keep-alive
-    /// connections
+    /// Sends requests over keep-alive connections: most for popular URLs, by Zipf's law, and a
+    /// share for URLs that were not requested before
     Mixed(load::mixed::Plan),
 }
 

@@ -45,13 +45,13 @@ pub(crate) struct Plan {
     /// The number of URLs to which Zipf's law applies
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     urls: u64,
-    /// Percentage of requests for never-requested URLs
+    /// Percentage of requests for URLs that were not requested before
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     miss_percent: u8,
     /// Seed of all draws
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Number of this run: runs with different numbers draw different never-requested URLs
+    /// Number of this run: runs with different numbers draw different new URLs
     #[arg(long, default_value_t = 0)]
     run: u32,
 }
