@@ -7,8 +7,9 @@ use std::fmt;
 pub enum FindingSeverity {
     /// The store violates an invariant.
     Fault,
-    /// A count is wrong. Operations in progress may cause that. The count is exact in an idle
-    /// store; after a death, once the segments of the dead participant were checked.
+    /// A count is wrong. Operations in progress may cause that. In an idle store the count is
+    /// exact; if a participant has died, it is exact once the segments of that participant were
+    /// checked.
     Drift,
     /// The finding is legal, but worth knowing.
     Note,
@@ -50,7 +51,7 @@ pub enum FindingKind {
         /// The sequence of the record.
         sequence: u64,
     },
-    /// A word is still unchecked, though its publisher has moved on.
+    /// An index word still has the state `unchecked`, although its insert has ended.
     Unchecked,
     /// Two records of one key are live.
     Duplicate {

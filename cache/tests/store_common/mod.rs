@@ -229,7 +229,7 @@ pub(crate) fn look(
     Ok(Looked { list: Some(list), found })
 }
 
-/// The result of a lookup.
+/// A record that a lookup found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) label: Label,

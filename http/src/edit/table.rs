@@ -140,7 +140,7 @@ impl EditTable {
         self.slot_of(hash, text, name).unwrap_or(LineSlot { slot: 0, first: NONE })
     }
 
-    /// Returns this line or, if it was removed, the next line of its name that was not.
+    /// Returns this line or, if it was removed, the next line of this name that was not removed.
     pub(super) fn live_from(&self, mut index: u32) -> Option<u32> {
         loop {
             let line = self.lines.get(index as usize)?;

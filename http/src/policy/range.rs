@@ -68,7 +68,7 @@ fn is_encoded(block: &[u8]) -> bool {
 }
 
 /// The largest number of ranges in one request. Each part costs a head and a handle on the store's
-/// memory; the readers of documents that ask for several ranges ask for fewer.
+/// memory; programs that ask for several ranges, such as document viewers, ask for fewer.
 pub const RANGES_MAX: usize = 32;
 
 /// The smallest gap between two parts (RFC 9110 §15.3.7.2): sending a shorter gap costs less than

@@ -1,5 +1,5 @@
 //! Eviction by CLOCK: a hand moves over the memory of the shard and removes entries that were not
-//! used since it passed them last.
+//! used since the hand last passed them.
 //!
 //! The hand follows memory, not keys. So entries that lie side by side are evicted together, and
 //! whole chunks become free and can be divided into objects of another size.
@@ -79,8 +79,8 @@ impl ShardWriter<'_> {
         Ok(None)
     }
 
-    /// Removes the entry and returns true, unless the entry was used or the tree does not name it
-    /// any more.
+    /// Removes the entry and returns true, unless the entry was used or the tree no longer names
+    /// it.
     fn is_evicted(&self, entry: ObjectRef) -> Result<bool, ChangeError> {
         let object = self.tree.view.begin(entry)?;
         if object.header().is_used() {

@@ -205,8 +205,8 @@ pub struct ThreadCounts {
     pub pairs_rejected: u64,
     /// The number of times that a probe of the pairs visited another pair.
     pub pair_collisions: u64,
-    /// The number of failed try-locks whose delay is not counted: they were forgotten to remember
-    /// another lock, or because the last failure was too long ago.
+    /// The number of failed try-locks whose delay is not counted because they were forgotten: the
+    /// thread needed their place for another lock, or the last failure was too long ago.
     pub tries_forgotten: u64,
     /// The number of attempts that were skipped, because the profile records only some attempts.
     pub skipped: u64,
