@@ -26,8 +26,8 @@ OWN_OF_ANSWERS = {"date", "age", "server", "via", "cache-status", "connection", 
                   "proxy-connection", "content-length", "transfer-encoding", "content-language",
                   "cache-control", "content-type"}
 OWN_OF_REQUESTS = {"client-ip", "x-forwarded-for", "x-forwarded-proto", "forwarded", "via",
-                   "connection", "keep-alive", "proxy-connection", "answer", "answer-status",
-                   "content-length", "transfer-encoding", "user-agent"}
+                   "x-request-id", "connection", "keep-alive", "proxy-connection", "answer",
+                   "answer-status", "content-length", "transfer-encoding", "user-agent"}
 REQUEST_LINE = re.compile(r"(?:(once|more) )?([A-Z]+) (\S+)")
 SCOPES = {"global": ["global"], "remap": ["remap"], "both": ["global", "remap"]}
 # After this time, an answer is stored.
