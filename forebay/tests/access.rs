@@ -57,3 +57,64 @@ fn a_route_serves_the_addresses_of_its_lists_whether_its_response_is_stored_or_n
     assert_eq!(server.stat("addresses_refused_total"), refused as f64);
     assert_eq!(origin.request_count(), 3, "one request for each route");
 }
+
+/// The address of a proxy stands for none of its clients.
+#[test]
+fn a_client_that_its_proxy_does_not_state_gets_no_access_by_the_address_of_the_proxy() {
+    let origin =
+        Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"hello"));
+    let text = format!(
+        "trusted_proxies = [\"127.0.0.9\"]\n\
+         [[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
+         purge_from = [\"127.0.0.9\", \"127.0.0.1\"]\n\
+         [[site.route]]\npath_prefix = \"/admin\"\n\
+         allow_from = [\"127.0.0.9\", \"127.0.0.1\"]\n\
+         [[site.route]]\npath_prefix = \"/shut\"\ndeny_from = [\"198.51.100.7\"]\n",
+        origin.address()
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&text).start();
+    let too_many = format!("198.51.100.7{}", ", 127.0.0.9".repeat(32));
+    let malformed = ["unknown", "198.51.100.7, unknown", &too_many];
+    let mut client = Client::connect_from([127, 0, 0, 9].into(), server.address());
+    let mut status = |method: &str, target: &str, forwarded: &str| {
+        let field = format!("X-Forwarded-For: {forwarded}");
+        client.ask(method, target, &[&field]).expect("an answer").status
+    };
+    for (method, target) in [("GET", "/admin"), ("GET", "/shut"), ("PURGE", "/")] {
+        // The first response is stored, and a hit is refused like a miss.
+        assert_eq!(status(method, target, "127.0.0.1"), 200, "{method} {target}");
+        for forwarded in malformed {
+            assert_eq!(status(method, target, forwarded), 403, "{method} {target} {forwarded}");
+        }
+    }
+    assert!(malformed.iter().all(|forwarded| status("GET", "/", forwarded) == 200));
+    assert_eq!(server.stat("addresses_refused_total"), 6.0);
+    assert_eq!(server.stat("forwarded_for_malformed_total"), 12.0);
+}
+
+/// docs/access.md says which spellings of a path its list covers.
+#[test]
+fn a_list_covers_the_spellings_of_a_path_but_not_another_case() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &[], b"hello"));
+    let text = format!(
+        "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
+         [[site.route]]\npath_prefix = \"/admin\"\nallow_from = [\"127.0.0.9\"]\n",
+        origin.address()
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&text).start();
+    for (target, is_refused) in [
+        ("/admin", true),
+        ("/admin/", true),
+        ("/admin?a", true),
+        ("//admin/", true),
+        ("/%61dmin/", true),
+        ("/x/../admin/", true),
+        ("/x/..%2fadmin", true),
+        ("/Admin/", false),
+        ("/administrator", false),
+    ] {
+        let mut client = Client::connect(server.address());
+        let status = client.ask("GET", target, &[]).expect("an answer").status;
+        assert_eq!(matches!(status, 400 | 403), is_refused, "{target}: {status}");
+    }
+}

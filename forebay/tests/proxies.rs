@@ -21,6 +21,11 @@ const STATEMENTS: &[&str] = &[
     "X-Forwarded-Host: shop.test",
     "Forwarded: for=198.51.100.7",
     "X-Request-Id: abc-1",
+    "X-Real-IP: 198.51.100.7",
+    "X_Forwarded_For: 6.6.6.6",
+    "X_Forwarded-Proto: https",
+    "x_request_id: evil",
+    "X_Real_IP: 6.6.6.6",
 ];
 
 fn origin() -> Origin {
@@ -99,6 +104,12 @@ fn the_origin_gets_the_fields_of_a_client_only_from_a_trusted_proxy() {
         let id = value(&fields, "x-request-id").expect("an ID");
         let is_kept = from == PROXY && method == "DELETE";
         assert_eq!(id == "abc-1", is_kept, "{method} from {from}: {id}");
+        let head = &origin.requests().pop().expect("a request").head;
+        assert_eq!(head.field("x-real-ip").is_some(), is_kept, "{method} from {from}");
+        // An origin with CGI variables reads these names as those with hyphens.
+        for name in ["x_forwarded_for", "x_forwarded-proto", "x_request_id", "x_real_ip"] {
+            assert_eq!(head.field(name), None, "{name} of {method} from {from}");
+        }
     }
     assert_eq!(server.stat("forwarded_fields_replaced_total"), 2.0);
 }
@@ -215,5 +226,51 @@ fn only_the_clients_own_address_may_purge_behind_a_proxy() {
     ] {
         let response = ask_from(PROXY, &server, ("PURGE", "/"), fields);
         assert_eq!(response.status, status, "{fields:?}");
+    }
+}
+
+/// An origin that joins the lines would take everything after the open quote for its text.
+#[test]
+fn a_line_with_an_open_quote_does_not_swallow_the_element_that_follows() {
+    let origin = origin();
+    let server = start(&origin, &[("--forwarded-fields", "forwarded")]);
+    let own = "for=127.0.0.2;host=\"example.test\";proto=http";
+    let closed = "for=\"[2001:db8::1]\"";
+    let fields = &["Forwarded: for=\"evil", &format!("Forwarded: {closed}")];
+    ask_from(PROXY, &server, ("DELETE", "/"), fields);
+    let expected = format!("{closed} | {own}");
+    assert_eq!(value(&received(&origin), "forwarded"), Some(expected.as_str()));
+}
+
+/// The origin gets an ID that is different in each request, not the one of the client.
+#[test]
+fn a_response_that_varies_by_the_id_is_stored_only_if_the_id_is_in_the_key() {
+    let origin = Origin::start(|request| {
+        let id = request.head.field("x-request-id").unwrap_or("none").to_owned();
+        let fields = ["Cache-Control: max-age=60", "Vary: X-Request-Id"];
+        Script::answer("200 OK", &fields, id.as_bytes())
+    });
+    let client = IpAddr::from([127, 0, 0, 9]);
+    let server = start(&origin, &[]);
+    for _ in 0..2 {
+        let response = ask_from(client, &server, ("GET", "/"), &["X-Request-Id: abc-1"]);
+        assert_ne!(response.text(), "abc-1");
+        let status = response.field("cache-status").unwrap_or_default();
+        assert!(!status.contains("hit") && !status.contains("stored"), "{status}");
+    }
+    assert_eq!(origin.request_count(), 2);
+    assert_eq!(server.stat("stored_total"), 0.0);
+
+    let server = start(&origin, &[("--key-fields", "x-request-id")]);
+    for (fields, expected, requests) in [
+        (&["X-Request-Id: abc-1"][..], "abc-1", 3),
+        (&["X-Request-Id: abc-1"], "abc-1", 3),
+        (&["X-Request-Id: abc-2"], "abc-2", 4),
+        (&[], "none", 5),
+        (&[], "none", 5),
+    ] {
+        let response = ask_from(client, &server, ("GET", "/"), fields);
+        assert_eq!(response.text(), expected, "{fields:?}");
+        assert_eq!(origin.request_count(), requests, "{fields:?}");
     }
 }

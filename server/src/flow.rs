@@ -197,7 +197,7 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
         return Ok(ruled(transaction, answer));
     }
     let route = transaction.find_route()?;
-    if !route.route.admits(|| transaction.client.address()) {
+    if !route.route.admits(|| transaction.client.known_address()) {
         return Err(Fault::AddressRefused);
     }
     if let Some(answer) = transaction.run_request_rules(Hook::Remap)? {
@@ -242,7 +242,7 @@ async fn respond_later<'t>(
         Wait::Purge => {
             let asked = PurgeRequest {
                 worker: transaction.worker(),
-                client: transaction.client.address(),
+                client: transaction.client.known_address(),
                 route: transaction.route(),
                 request: &transaction.request,
             };

@@ -34,8 +34,10 @@ pub(crate) const CONDITIONS: FieldSet = FieldSet::of(&[
 /// The statements of a trusted proxy about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProxyStatements {
-    /// The address of the client.
+    /// The address of the client, or of the proxy if the client is not known.
     pub(crate) client: IpAddr,
+    /// Whether the statement about the client is well-formed.
+    pub(crate) is_client_known: bool,
     /// The scheme of the URL that the client requested.
     pub(crate) scheme: Scheme,
 }

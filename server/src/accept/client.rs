@@ -122,6 +122,13 @@ impl Client {
         }
     }
 
+    /// Returns the address of the client of the current request; `None` if a trusted proxy states
+    /// none that can be read. Access is never given by the proxy's address in its place.
+    pub(crate) fn known_address(&self) -> Option<IpAddr> {
+        let is_known = self.stated.get().is_none_or(|stated| stated.is_client_known);
+        is_known.then(|| self.address())
+    }
+
     /// Returns the address of the trusted proxy that forwarded the current request, if one did.
     pub(crate) fn proxy(&self) -> Option<IpAddr> {
         self.stated.get().map(|_| self.canonical_peer().ip())
@@ -157,6 +164,7 @@ impl Client {
         }
         self.stated.set(Some(ProxyStatements {
             client: stated.ok().flatten().unwrap_or(peer),
+            is_client_known: stated.is_ok(),
             scheme: stated_scheme(fields).unwrap_or(self.scheme),
         }));
     }

@@ -19,7 +19,7 @@ use http::HeaderName;
 
 pub(crate) use self::compression::ContentCoding;
 pub(super) use self::compression::{CompressCodings, MediaTypes};
-pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields};
+pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields, REAL_IP};
 pub(super) use self::key_parts::{KeyCookies, KeyFields};
 pub(super) use self::normal_forms::{LanguageList, ParameterNames};
 pub(super) use self::upgrade_protocols::UpgradeProtocols;

@@ -190,14 +190,15 @@ impl Route {
         }
     }
 
-    /// Whether the route serves a client; `address` returns its address.
+    /// Whether the route serves a client; `address` returns its address, if it is known.
     #[inline]
-    pub(crate) fn admits(&self, address: impl FnOnce() -> IpAddr) -> bool {
+    pub(crate) fn admits(&self, address: impl FnOnce() -> Option<IpAddr>) -> bool {
         !self.refuses_addresses || self.lists_admit(address())
     }
 
     #[cold]
-    fn lists_admit(&self, address: IpAddr) -> bool {
+    fn lists_admit(&self, address: Option<IpAddr>) -> bool {
+        let Some(address) = address else { return false };
         let RouteSettings { allow_from, deny_from, .. } = &self.settings;
         !deny_from.contains(address) && (allow_from.is_empty() || allow_from.contains(address))
     }

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use forebay_http::fields::{Field, FieldId, FieldSet, Fields};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::{AddressList, ForwardedField, RouteSettings};
+use crate::config::{AddressList, ForwardedField, REAL_IP, RouteSettings};
 use crate::counters::Counter;
 use crate::forwarding::{request_id, trusted_hops};
 use crate::rules::HookContext;
@@ -51,14 +51,23 @@ impl<'a> ForwardedPath<'a> {
         if field.id != FieldId::Other || field.is_ruled {
             return false;
         }
-        let Some(which) = ForwardedField::of(field.name) else { return false };
-        let is_usable = match which {
-            ForwardedField::RequestId => request_id(self.fields).is_some(),
-            _ => true,
+        if ForwardedField::is_respelled(field.name) {
+            return true;
+        }
+        let is_usable = match ForwardedField::of(field.name) {
+            Some(ForwardedField::RequestId) => request_id(self.fields).is_some(),
+            Some(ForwardedField::Forwarded) if !has_closed_quotes(field.value) => return true,
+            Some(_) => true,
+            None if field.name.eq_ignore_ascii_case(REAL_IP.as_bytes()) => true,
+            None => return false,
         };
         let is_kept = self.is_trusted && !self.is_shared && is_usable;
-        !is_kept
-            && !self.settings().is_some_and(|settings| settings.key_fields.contains(field.name))
+        !is_kept && !self.is_keyed(field.name)
+    }
+
+    /// Whether the key has the field.
+    fn is_keyed(&self, name: &[u8]) -> bool {
+        self.settings().is_some_and(|settings| settings.key_fields.contains(name))
     }
 
     fn settings(&self) -> Option<&'a RouteSettings> {
@@ -83,8 +92,11 @@ impl<'a> ForwardedPath<'a> {
         let scheme = self.hook.rule_state.scheme().as_str();
         set(ForwardedField::Proto, Some(HeaderValue::from_static(scheme)));
         set(ForwardedField::Host, self.host.cloned());
-        let id = self.hook.worker.request_id(self.hook.rule_state.number());
-        set(ForwardedField::RequestId, HeaderValue::from_str(&id).ok());
+        // If the ID is in the key, the response must not depend on an ID that is not.
+        if !(self.is_shared && self.is_keyed(ForwardedField::RequestId.name().as_bytes())) {
+            let id = self.hook.worker.request_id(self.hook.rule_state.number());
+            set(ForwardedField::RequestId, HeaderValue::from_str(&id).ok());
+        }
         if sends(ForwardedField::Forwarded)
             && let Ok(element) = HeaderValue::from_str(&self.element())
         {
@@ -129,6 +141,21 @@ impl<'a> ForwardedPath<'a> {
     }
 }
 
+/// Whether each quoted string of a line ends in it. An origin may join the lines of a field, and
+/// would then read the next line as a part of the string.
+fn has_closed_quotes(line: &[u8]) -> bool {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for byte in line {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            _ => {}
+        }
+    }
+    !is_quoted
+}
+
 /// Returns the addresses from the client to the last proxy before the peer; none if one of them is
 /// malformed.
 fn hops_from_client(fields: Fields<'_>, trusted: &AddressList) -> Vec<IpAddr> {
@@ -136,4 +163,19 @@ fn hops_from_client(fields: Fields<'_>, trusted: &AddressList) -> Vec<IpAddr> {
     let mut hops = hops.unwrap_or_default();
     hops.reverse();
     hops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_closed_quotes;
+
+    #[test]
+    fn a_quote_that_is_escaped_ends_no_quoted_string() {
+        for line in [r"", r"for=a", r#"for="[::1]""#, r#"for="a\"b""#, r#"for="a\\""#, r"for=a\"] {
+            assert!(has_closed_quotes(line.as_bytes()), "{line}");
+        }
+        for line in [r#"for="a"#, r#"for="a\""#, r#"for="a", for=""#, r#"for=a\""#] {
+            assert!(!has_closed_quotes(line.as_bytes()), "{line}");
+        }
+    }
 }

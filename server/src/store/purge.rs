@@ -25,7 +25,8 @@ use crate::worker::Worker;
 /// A PURGE request and its context.
 pub(crate) struct PurgeRequest<'a> {
     pub(crate) worker: &'a Worker,
-    pub(crate) client: IpAddr,
+    /// The address of the client, if it is known.
+    pub(crate) client: Option<IpAddr>,
     pub(crate) route: RouteMatch<'a>,
     pub(crate) request: &'a Request<'a>,
 }
@@ -38,9 +39,9 @@ pub(crate) struct PurgeRequest<'a> {
 pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault> {
     let PurgeRequest { worker, client, route, request } = asked;
     let settings = &route.route.settings;
-    if !settings.purge_from.contains(client) {
+    let Some(client) = client.filter(|client| settings.purge_from.contains(*client)) else {
         return Err(Fault::PurgeForbidden);
-    }
+    };
     if !worker.store_is_used() {
         worker.count(Counter::PurgesFailed);
         return Err(Fault::PurgeElsewhere);

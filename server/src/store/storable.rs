@@ -22,7 +22,7 @@ use super::compress::{NegotiatedForm, keep_coding, renewed_form};
 use super::encoder::BodyEncoder;
 use super::tags::{record_tags, renewed_tags};
 use crate::clock;
-use crate::config::{RouteSettings, SetCookie};
+use crate::config::{ForwardedField, RouteSettings, SetCookie};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::forwarding::CONDITIONS;
@@ -315,7 +315,9 @@ fn check(
     }
     storable(&context.request, &response, rules, clock::unix_seconds())
         .map_err(|why| NotStored::why(why, status))?;
-    if varies_by_hidden(block) || secondary_names(block, context.settings()).is_none() {
+    if varies_by_hidden(block, context.settings())
+        || secondary_names(block, context.settings()).is_none()
+    {
         return Err(NotStored::why(NotStorable::Vary, status));
     }
     Ok(())
@@ -325,14 +327,18 @@ fn check(
 /// of the client's request. A secondary key made from the client's fields would then be wrong.
 ///
 /// X-Forwarded-For ends with the client's address, and the preconditions of a fetch that fills the
-/// store differ from those of the client's request. Fields that are never forwarded do no harm: the
-/// response is the same for all of their values, so it is also right for the value in its secondary
-/// key.
-fn varies_by_hidden(block: &FieldBlock) -> bool {
+/// store differ from those of the client's request. The origin gets an X-Request-Id of this server,
+/// which is different in each request, unless the client's is in the key. Fields that are never
+/// forwarded do no harm: the response is the same for all of their values, so it is also right for
+/// the value in its secondary key.
+fn varies_by_hidden(block: &FieldBlock, settings: &RouteSettings) -> bool {
     let Vary::Names(names) = vary_names(block.fields()) else { return false };
     let is_hidden = |name: &[u8]| {
         let id = FieldId::of(name);
-        CONDITIONS.contains(id) || matches!(id, FieldId::ContentLength | FieldId::XForwardedFor)
+        let is_own_id = ForwardedField::of(name) == Some(ForwardedField::RequestId);
+        CONDITIONS.contains(id)
+            || matches!(id, FieldId::ContentLength | FieldId::XForwardedFor)
+            || is_own_id && !settings.key_fields.contains(name)
     };
     FieldNames::decode(&names).is_none_or(|names| names.iter().any(is_hidden))
 }

@@ -14,6 +14,9 @@ pub(crate) enum ForwardedField {
     RequestId,
 }
 
+/// A field with the client's address that many origins believe. This server sends none of its own.
+pub(crate) const REAL_IP: &str = "x-real-ip";
+
 impl ForwardedField {
     const ALL: [ForwardedField; 5] = [
         ForwardedField::For,
@@ -27,6 +30,14 @@ impl ForwardedField {
     pub(crate) fn of(name: &[u8]) -> Option<ForwardedField> {
         let mut all = Self::ALL.into_iter();
         all.find(|field| field.name().as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether this is the name of a field about a request in another spelling: with `_` for `-`,
+    /// which origins with CGI variables read as the same field.
+    pub(crate) fn is_respelled(name: &[u8]) -> bool {
+        let hyphenated = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+        let mut names = Self::ALL.map(ForwardedField::name).into_iter().chain([REAL_IP]);
+        name.contains(&b'_') && names.any(|of| of.bytes().eq(name.iter().map(hyphenated)))
     }
 
     /// Returns the name of the field in lower case.
@@ -67,5 +78,21 @@ impl Readable for ForwardedFields {
             fields.0 |= 1 << field as u8;
         }
         Ok(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_underscore_makes_another_spelling_of_the_same_field() {
+        for name in ["x_forwarded_for", "X_Forwarded-Proto", "X-REQUEST_ID", "X_Real_IP"] {
+            assert!(ForwardedField::is_respelled(name.as_bytes()), "{name}");
+            assert_eq!(ForwardedField::of(name.as_bytes()), None, "{name}");
+        }
+        for name in ["x-forwarded-for", "forwarded", "x-real-ip", "x_device", "_forwarded", "_"] {
+            assert!(!ForwardedField::is_respelled(name.as_bytes()), "{name}");
+        }
     }
 }
