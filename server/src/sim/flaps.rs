@@ -7,13 +7,12 @@ use std::net::SocketAddr;
 
 use forebay_testkit::Request;
 
-use super::reply::url_of;
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::ORIGIN;
 
-/// The most times that one origin may get the same request: once on a pooled connection that turns
-/// out to be dead, and once on a new connection.
+/// The most times that one origin may get the same request without answering it: once on a pooled
+/// connection that turns out to be dead, and once on a new connection.
 const RECEIPTS_MAX: u64 = 2;
 
 /// The origins of the site of a run.
@@ -87,7 +86,8 @@ fn address(index: u64) -> SocketAddr {
     }
 }
 
-/// Counts the receipts of client requests: for each request, how often each origin got it.
+/// Counts the receipts of client requests that the origins have not answered: for each request, how
+/// often each origin got it.
 #[derive(Default)]
 pub(super) struct ReceiptLog(RefCell<BTreeMap<String, BTreeMap<u64, u64>>>);
 
@@ -95,16 +95,7 @@ impl ReceiptLog {
     /// Records that a request has reached an origin. The run fails if the request was sent too
     /// often.
     pub(super) fn note(&self, run: &Run, request: &Request, origin: u64) {
-        // Requests for parts of a response are not counted, because each part is requested
-        // separately.
-        let Some(ask) = request.head.field("x-ask").filter(|_| !request.head.has("range")) else {
-            return;
-        };
-        let condition = request.head.field("if-none-match").unwrap_or_default();
-        // A purge or an invalidation ends a fetch; a request that waits for it starts another.
-        let steps = url_of(request).map_or(0, |url| run.ideal.removal_steps(url));
-        let steps = if request.method == "POST" { 0 } else { steps };
-        let name = format!("{} of {ask} {condition} after {steps} removals", request.method);
+        let Some(name) = ReceiptLog::name(request) else { return };
         let mut log = self.0.borrow_mut();
         let receipts = log.entry(name.clone()).or_default();
         *receipts.entry(origin).or_default() += 1;
@@ -112,5 +103,21 @@ impl ReceiptLog {
         if own > RECEIPTS_MAX || (request.method == "POST" && all > 1) {
             run.fail(format!("the origins got the {name} {all} times, one of them {own} times"));
         }
+    }
+
+    /// Records that an origin answers a request. A client's request may lead to further requests,
+    /// for example if a purge ends the fetch or another validation was faster. A POST may not.
+    pub(super) fn answered(&self, request: &Request) {
+        if request.method != "POST" {
+            ReceiptLog::name(request).map(|name| self.0.borrow_mut().remove(&name));
+        }
+    }
+
+    /// Returns a name for the request; `None` if its receipts are not counted. Requests for parts of
+    /// a response are not counted, because each part is requested separately.
+    fn name(request: &Request) -> Option<String> {
+        let ask = request.head.field("x-ask").filter(|_| !request.head.has("range"))?;
+        let condition = request.head.field("if-none-match").unwrap_or_default();
+        Some(format!("{} of {ask} {condition}", request.method))
     }
 }

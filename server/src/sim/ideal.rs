@@ -190,14 +190,6 @@ impl IdealCache {
         removal
     }
 
-    /// Returns how many removals of a URL's responses have begun, plus how many have ended: a fetch
-    /// during which the sum stays the same ends because of no removal.
-    pub(super) fn removal_steps(&self, url: usize) -> usize {
-        let removals = self.removals.borrow();
-        let steps = |removal: &PendingRemoval| 1 + usize::from(removal.ended.get().is_some());
-        removals.get(&url).map_or(0, |of_url| of_url.iter().map(steps).sum())
-    }
-
     /// Interprets a response that the origin is about to send. Returns `None` if the cache ignores
     /// it.
     pub(super) fn reply(

@@ -300,6 +300,7 @@ async fn respond(
         return Ok(true);
     }
     if fault == OriginFault::Missing {
+        run.receipts.answered(request);
         let mut answer = OriginReply::missing();
         let reply = run.ideal.reply(request, &mut answer, start);
         end.write(answer.head.as_bytes()).await?;
@@ -313,6 +314,7 @@ async fn respond(
         run.fail(format!("the origin got {} {}", request.method, request.target));
         return Ok(false);
     };
+    run.receipts.answered(request);
     let tags = request.head.field("if-none-match");
     if tags.is_some_and(|tags| tags.contains(", ")) && rng.percent(15) {
         run.paths.count(CONFIRMED_NO_TAG);
