@@ -78,14 +78,18 @@ pub fn write_cookies_named(request: Fields<'_>, wanted: &[u8], out: &mut Vec<u8>
     has_any
 }
 
-/// Whether all origins read the same cookies: there is one line at most, and each cookie in it has
-/// the form of RFC 6265 §4.2.1.
+/// Whether all origins read the same cookies: there is one line at most, and it has the form of
+/// RFC 6265 §4.2.1. Cookies are separated by a semicolon and one space, because some origins split
+/// at exactly these bytes, and some leave other space in a name or a value.
 fn is_unambiguous(request: Fields<'_>) -> bool {
     let mut lines = request.all(FieldId::Cookie);
     let line = lines.next().unwrap_or_default();
-    let line = line.strip_suffix(b";").unwrap_or(line);
+    let mut cookies = trim_space(line).split(|byte| *byte == b';');
+    let first = cookies.next().unwrap_or_default();
+    let mut others = cookies.map(|cookie| cookie.strip_prefix(b" "));
     lines.next().is_none()
-        && (line.is_empty() || line.split(|byte| *byte == b';').map(trim_space).all(is_cookie_pair))
+        && (trim_space(line).is_empty() || is_cookie_pair(first))
+        && others.all(|cookie| cookie.is_some_and(is_cookie_pair))
 }
 
 /// Names that some origins read as attributes of the cookie before, in lower case.

@@ -8,8 +8,9 @@ use forebay_http::policy::etag::EntityTag;
 use super::{LookupQuery, Stale, StoredResponse};
 use crate::limits::OTHER_TAGS_MAX;
 
-/// The number of bytes that are compared at each end of two bodies.
-const COMPARED_BYTES: usize = 1 << 10;
+/// The longest bodies that are compared. Of two variants with one tag and longer bodies, neither is
+/// named.
+const COMPARED_BYTES_MAX: usize = 64 << 10;
 
 /// The longest selector of another variant whose tag is sent. All selectors of a resource are
 /// copied.
@@ -64,7 +65,7 @@ pub(super) fn other_variants(
         if !is_candidate {
             continue;
         }
-        let Some(left) = head_bytes_left.checked_sub(stored.found.head().len()) else { break };
+        let Some(left) = head_bytes_left.checked_sub(stored.found.head().len()) else { continue };
         head_bytes_left = left;
         others.push(OtherVariant { selector: selector.clone(), stale: stored.to_stale() });
         if others.len() == OTHER_TAGS_MAX {
@@ -79,8 +80,7 @@ fn tag_of<'a>(stored: &'a StoredResponse<'_>) -> Option<EntityTag<'a>> {
 }
 
 /// Whether two stored responses have different tags, or the same body. Tags are compared weakly,
-/// because an origin may weaken the tag of a body when it compresses it. Of the bodies, only the
-/// lengths, the beginnings and the ends are compared.
+/// because an origin may weaken the tag of a body when it compresses it.
 fn is_named_apart(one: &StoredResponse<'_>, other: &StoredResponse<'_>) -> bool {
     let tags = tag_of(one).zip(tag_of(other));
     if !tags.is_some_and(|(one, other)| one.matches_weakly(other)) {
@@ -89,11 +89,12 @@ fn is_named_apart(one: &StoredResponse<'_>, other: &StoredResponse<'_>) -> bool 
     if !one.is_whole() || !other.is_whole() {
         return false;
     }
+    // A body has no copy of its own to differ from.
+    if std::ptr::eq(one, other) {
+        return true;
+    }
     let (one, other) = (one.found.whole_body(), other.found.whole_body());
-    let bytes = one.len().min(COMPARED_BYTES);
-    one.len() == other.len()
-        && one.get(..bytes) == other.get(..bytes)
-        && one.get(one.len() - bytes..) == other.get(other.len() - bytes..)
+    one.len() <= COMPARED_BYTES_MAX && one == other
 }
 
 /// Whether a validation of the response names it by its tag, or cannot name it at all.

@@ -80,7 +80,7 @@ fn cookies_are_named_apart_only_if_all_origins_read_them_alike() {
     let cases = [
         ("no cookie", "X: y", None),
         ("none that is named", "Cookie: b=1; c=2", None),
-        ("one of several", "Cookie: b=1; lang=de;c=\"2\";", Some("lang=de")),
+        ("one of several", "Cookie: b=1; lang=de; c=\"2\"", Some("lang=de")),
         ("of the same name", "Cookie: lang=de; b=; Lang=en", Some("lang=de; Lang=en")),
         ("several lines", "Cookie: b=1\nCookie: lang=de", Some("b=1\nlang=de")),
         ("an open quote", "Cookie: b=\"1; lang=de; c=\"", Some("b=\"1; lang=de; c=\"")),
@@ -89,6 +89,12 @@ fn cookies_are_named_apart_only_if_all_origins_read_them_alike() {
         ("a space in a name", "Cookie: b =1; lang=de", Some("b =1; lang=de")),
         ("a comma in a value", "Cookie: b=1,2; lang=de", Some("b=1,2; lang=de")),
         ("an attribute", "Cookie: PATH=/; lang=de", Some("PATH=/; lang=de")),
+        ("a space before a semicolon", "Cookie: lang=de ; b=1", Some("lang=de ; b=1")),
+        ("no space after a semicolon", "Cookie: b=1;lang=de", Some("b=1;lang=de")),
+        ("a tab after a semicolon", "Cookie: b=1;\tlang=de", Some("b=1;\tlang=de")),
+        ("two spaces", "Cookie: b=1;  lang=de", Some("b=1;  lang=de")),
+        ("a semicolon at the end", "Cookie: lang=de;", Some("lang=de;")),
+        ("space around the line", "Cookie:  b=1; lang=de\t", Some("lang=de")),
         ("malformed, none that is named", "Cookie: b", Some("b")),
     ];
     for (name, text, expected) in cases {
