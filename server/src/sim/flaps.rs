@@ -113,8 +113,8 @@ impl ReceiptLog {
         }
     }
 
-    /// Returns a name for the request; `None` if its receipts are not counted. Requests for parts of
-    /// a response are not counted, because each part is requested separately.
+    /// Returns a name for the request; `None` if its receipts are not counted. Requests for parts
+    /// of a response are not counted, because each part is requested separately.
     fn name(request: &Request) -> Option<String> {
         let ask = request.head.field("x-ask").filter(|_| !request.head.has("range"))?;
         let condition = request.head.field("if-none-match").unwrap_or_default();
