@@ -400,12 +400,14 @@ counters! {
     CompressionsOpen, Gauge, "compressions_open",
         "Responses that are being compressed now.";
     CompressFailed, Counter, "compress_failed_total",
-        "Responses that broke off because the encoder failed.";
+        "Responses that broke off because the encoder failed, or that were stored uncompressed \
+            because none could be created.";
     CompressNotAccepted, Counter, "compress_not_accepted_total",
         "Responses that could have been compressed, for a client that accepts no coding of \
             `compress`.";
     CompressBusy, Counter, "compress_busy_total",
-        "Responses stored uncompressed because of `compressions_max`.";
+        "Responses stored uncompressed because of `compressions_max`, of which a site \
+            may take half.";
     CompressStatus, Counter, "compress_status_total",
         "Responses stored uncompressed because their status is not 200.";
     CompressType, Counter, "compress_type_total",

@@ -214,6 +214,19 @@ const UNCOMPRESSED: &[Uncompressed] = &[
     ),
     ("compress_digest_total", "200 OK", &["Content-Type: text/html", "ETag: v1"], &[]),
     (
+        "compress_digest_total",
+        "200 OK",
+        &["Content-Type: text/html", "X-Amz-Checksum-CRC32: eA=="],
+        &[],
+    ),
+    (
+        "compress_digest_total",
+        "200 OK",
+        &["Content-Type: text/html", "X-Goog-Hash: crc32c=eA=="],
+        &[],
+    ),
+    ("compress_type_total", "200 OK", &["Content-Type: text/event-stream"], &[]),
+    (
         "compress_personal_total",
         "200 OK",
         &["Content-Type: text/html", "ETag: \"a\"", "Cache-Control: no-cache"],
@@ -283,8 +296,6 @@ fn only_stored_responses_of_the_right_size_are_compressed() {
     assert!(response.field("content-encoding").is_none() && response.body == text(5000));
     assert_eq!(server.stat("responses_compressed_total"), 0.0);
 
-    let full = start(&origin, COMPRESS);
-    drop(full);
     let site = "compressions_max = 0\n[[site]]\nname = \"a\"\nnames = [\"*\"]\n";
     let config = format!("{site}origin = \"http://{}\"\n{COMPRESS}", origin.address());
     let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config);
@@ -356,6 +367,45 @@ fn a_range_request_that_comes_first_is_not_compressed() {
     let whole = ask(&server, "/a", &[br]);
     assert!(decoded(&whole) == text(10_000));
     assert_eq!(server.stat("responses_compressed_total"), 0.0);
+}
+
+/// The whole response to a request for a range is a variant like others.
+#[test]
+fn a_range_request_without_a_coding_leaves_other_clients_their_codings() {
+    for has_parts in [false, true] {
+        let modified = "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT";
+        let origin = Origin::start(move |request| match request.head.field("range") {
+            Some(_) if has_parts => {
+                let fields = ["Content-Type: text/html", "Content-Range: bytes 0-9999/10000"];
+                let control = "Cache-Control: max-age=60";
+                let fields = [&fields[..], &["ETag: \"v1\"", modified, control]].concat();
+                Script::answer("206 Partial Content", &fields, &text(10_000))
+            }
+            _ => page(&["ETag: \"v1\"", modified], &text(10_000)),
+        });
+        let server = start(&origin, COMPRESS);
+        let first = ask(&server, "/a", &["Range: bytes=0-9"]);
+        assert_eq!((first.status, first.field("vary")), (206, Some("accept-encoding")));
+        let part = ask(&server, "/a", &["Range: bytes=5-9"]);
+        assert!(is_hit(&part) && part.body == text(10_000)[5..10], "{part:?}");
+        let since = modified.replace("Last-Modified", "If-Range");
+        let whole = ask(&server, "/a", &["Range: bytes=5-9", &since]);
+        assert_eq!(whole.status, 200, "a date does not say which form the client has");
+        let compressed = accepting(&server, "/a", "br");
+        assert_eq!(compressed.field("content-encoding"), Some("br"), "{has_parts}");
+        assert!(decoded(&compressed) == text(10_000));
+    }
+}
+
+#[test]
+fn a_request_with_a_cookie_leaves_other_clients_their_codings() {
+    let origin = Origin::start(|_| page(&["ETag: \"a\"", "Cache-Control: no-cache"], &text(5000)));
+    let server = start(&origin, COMPRESS);
+    let own = ask(&server, "/a", &["Accept-Encoding: gzip", "Cookie: session=1"]);
+    assert!(own.field("content-encoding").is_none() && own.body == text(5000));
+    assert_eq!(own.field("vary"), Some("accept-encoding"));
+    let other = accepting(&server, "/a", "br");
+    assert_eq!(other.field("content-encoding"), Some("br"));
 }
 
 #[test]

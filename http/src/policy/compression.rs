@@ -43,17 +43,21 @@ pub struct CompressionRules<F> {
 }
 
 /// Fields with digests or signatures, which are those of the origin's bytes.
-const DIGESTS: [&[u8]; 6] = [
+const DIGESTS: [&[u8]; 7] = [
     b"content-digest",
     b"content-md5",
     b"digest",
     b"repr-digest",
     b"signature",
     b"signature-input",
+    b"x-goog-hash",
 ];
 
 fn is_digest(field: &Field<'_>) -> bool {
+    const AMAZON: &[u8] = b"x-amz-checksum-";
+    let start = field.name.get(..AMAZON.len());
     DIGESTS.iter().any(|name| field.name.eq_ignore_ascii_case(name))
+        || start.is_some_and(|start| start.eq_ignore_ascii_case(AMAZON))
 }
 
 /// RFC 9110 §7.7: decides whether a whole response to a GET without Range, which is stored by
@@ -74,7 +78,10 @@ pub fn compressible<F: Fn(&[u8]) -> bool>(
         return Err(NotCompressed::Encoded);
     }
     let media_type = fields.only(FieldId::ContentType).map(media_type);
-    if !media_type.is_some_and(|media_type| (rules.has_type)(&media_type)) {
+    // Each event of a stream has to reach the client at once.
+    let is_compressed =
+        |media_type: Vec<u8>| media_type != b"text/event-stream" && (rules.has_type)(&media_type);
+    if !media_type.is_some_and(is_compressed) {
         return Err(NotCompressed::Type);
     }
     if length.is_some_and(|length| length < rules.bytes_min.max(1)) {

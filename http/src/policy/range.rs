@@ -297,6 +297,10 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
     if let Some(tag) = tag {
         return meta.etag(block).is_some_and(|stored| tag.matches_strongly(stored));
     }
+    if meta.is_negotiated {
+        // Another form of the response, with other bytes, has the same date.
+        return false;
+    }
     let date = date_field(request, FieldId::IfRange);
     // §8.8.2.2: a date is strong if the resource cannot have changed again within that second.
     let is_strong = |modified: u64| modified < meta.date;

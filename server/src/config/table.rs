@@ -460,11 +460,12 @@ settings! {
     }
     compressions_max: u32 = "32" {
         doc: "Largest number of responses that one worker compresses at the same time \
-            (`compress`); a further one is stored and sent as it arrives. 0: none.",
+            (`compress`); a further one is stored and sent as it arrives. With several sites, each \
+            may take half of them. 0: none.",
         kind: SettingKind::Count { min: 0, max: 4096, unit: "responses" },
         reloads: true,
-        reason: "Each holds up to 4 MiB. However many there are, a worker compresses at most \
-            16 KiB in a turn of its event loop.",
+        reason: "Each holds up to 4 MiB, in addition to `cache_size`. However many there are, a \
+            worker gives an encoder at most 4 KiB in a turn of its event loop.",
     }
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \

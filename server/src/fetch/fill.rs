@@ -113,14 +113,26 @@ impl BodySink {
         Ok(())
     }
 
-    /// Whether the encoder holds back bytes that have arrived.
-    fn is_behind(&self) -> bool {
-        self.encoder.as_ref().is_some_and(BodyEncoder::is_behind)
+    /// Returns how long the encoder may still hold back bytes that have arrived; `None` if it holds
+    /// none back.
+    fn flush_wait(&self) -> Option<Duration> {
+        let since_ms = self.encoder.as_ref()?.behind_since_ms()?;
+        let flush_ms = since_ms.saturating_add(COMPRESS_FLUSH_MS);
+        Some(Duration::from_millis(flush_ms.saturating_sub(clock::monotonic_ms())))
+    }
+
+    /// Writes the bytes that the encoder holds back if it has held them back for long enough.
+    async fn flush_due(&mut self, permitted_by: &PermittedBy) -> Result<(), FillError> {
+        match self.flush_wait() {
+            Some(Duration::ZERO) => self.flush_behind(permitted_by).await,
+            _ => Ok(()),
+        }
     }
 
     /// Writes the bytes that the encoder holds back.
     async fn flush_behind(&mut self, permitted_by: &PermittedBy) -> Result<(), FillError> {
-        let Some(encoder) = self.encoder.as_mut().filter(|encoder| encoder.is_behind()) else {
+        let is_behind = |encoder: &&mut BodyEncoder| encoder.behind_since_ms().is_some();
+        let Some(encoder) = self.encoder.as_mut().filter(is_behind) else {
             return Ok(());
         };
         let encoded = encoder.flush().await.map_err(|_| FillError::Broken)?;
@@ -187,10 +199,9 @@ async fn write_all(
                 Some(part) => part,
                 None => {
                     sink.put(&std::mem::take(&mut held), &permitted_by).await?;
-                    let pause = Duration::from_millis(COMPRESS_FLUSH_MS);
-                    let soon = match sink.is_behind() {
-                        true => timeout(pause, next.as_mut()).await.ok(),
-                        false => None,
+                    let soon = match sink.flush_wait() {
+                        Some(wait) => timeout(wait, next.as_mut()).await.ok(),
+                        None => None,
                     };
                     match soon {
                         Some(part) => part,
@@ -207,6 +218,7 @@ async fn write_all(
                 pace.arrived(piece.len(), &worker, &mut sink.writer);
                 let last = std::mem::replace(&mut held, piece);
                 sink.put(&last, &body.permitted_by()).await?;
+                sink.flush_due(&body.permitted_by()).await?;
                 body.worker.notify_stored();
             }
             OriginPart::End(_) => {

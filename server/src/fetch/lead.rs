@@ -304,8 +304,8 @@ impl FetchTask {
             return Err(NotStored::FAILURE);
         }
         // The whole response may answer the request for a unit.
-        let chooses_coding = self.unit.is_none();
-        self.store_context().new_record(&answer.head, &answer.timing(), chooses_coding)
+        let may_encode = self.unit.is_none();
+        self.store_context().new_record(&answer.head, &answer.timing(), may_encode)
     }
 
     fn serves_stale_if_error(&self) -> bool {

@@ -71,7 +71,7 @@ impl FetchTask {
             return None;
         }
         // If the record cannot be made, the client gets the whole answer.
-        self.store_context().new_partial_record(&answer.head, &answer.timing()).ok()?;
+        self.store_context().new_partial_record(&answer.head, &answer.timing(), true).ok()?;
         answer.body.cut_at(unit_bytes);
         Some(ResponsePart { bytes: 0..unit_bytes, total: Ok(total) })
     }
@@ -143,16 +143,20 @@ impl FetchTask {
         answer: &mut OriginAnswer,
         total: u64,
     ) -> Result<(), NotStored> {
-        self.whole_record(answer, total).map(drop)
+        self.whole_record(answer, (total, true)).map(drop)
     }
 
     /// Makes the record of the whole response, without its body, from an answer with a part of it.
     /// Turns the head of the answer into the head of the answer to a request without a range.
-    fn whole_record(&self, answer: &mut OriginAnswer, total: u64) -> Result<NewRecord, NotStored> {
+    fn whole_record(
+        &self,
+        answer: &mut OriginAnswer,
+        (total, is_too_long): (u64, bool),
+    ) -> Result<NewRecord, NotStored> {
         let head = &mut answer.head;
         (head.status, head.content_length) = (200, Some(total));
         head.block.remove(|field| field.id == FieldId::ContentRange);
-        self.store_context().new_partial_record(&answer.head, &answer.timing())
+        self.store_context().new_partial_record(&answer.head, &answer.timing(), is_too_long)
     }
 
     /// Begins to store a part. Turns the head of the answer into the head of the answer to a
@@ -168,7 +172,9 @@ impl FetchTask {
             Ok(total) => total,
             Err(why) => return Err((leader, NotStored::part(why))),
         };
-        let record = match self.whole_record(answer, total) {
+        let bytes_max = self.route().route.settings.object_bytes_max;
+        let is_too_long = total > bytes_max || leader.is_large(total);
+        let record = match self.whole_record(answer, (total, is_too_long)) {
             Ok(record) => record,
             Err(why) => return Err((leader, why)),
         };

@@ -11,7 +11,7 @@ use forebay_http::policy::meta::StoredMeta;
 use forebay_http::response::ResponseHead;
 
 use super::StoreContext;
-use super::encoder::BodyEncoder;
+use super::encoder::{BodyEncoder, Places};
 use super::storable::secondary_names;
 use crate::config::ContentCoding;
 use crate::counters::Counter;
@@ -26,11 +26,15 @@ pub(super) struct NegotiatedForm {
 
 impl StoreContext<'_> {
     /// Returns the form in which the whole response is stored if this server chooses its coding.
-    /// Returns `None` if the response is stored as the origin sent it.
+    /// Returns `None` if the response is stored as the origin sent it, whatever the request.
+    ///
+    /// A reason that lies in the request keeps only this variant uncompressed: `Vary` lets the other
+    /// clients get another one. `may_encode` is false if the request has Range.
     pub(super) fn negotiated_form(
         &self,
         head: &ResponseHead,
         timing: &ResponseTiming,
+        may_encode: bool,
     ) -> Option<NegotiatedForm> {
         let settings = self.settings();
         if settings.compress.is_empty() {
@@ -39,25 +43,29 @@ impl StoreContext<'_> {
         let fields = head.block.fields();
         let names = secondary_names(&head.block, settings)?;
         let size = (head.status, head.content_length);
-        let checked = compressible(size, fields, &names, &settings.compression_rules());
-        let why = match checked {
-            Ok(()) if self.may_be_for_one_client(head, timing) => Some(NotCompressed::Personal),
-            checked => checked.err(),
-        };
-        if let Some(why) = why {
-            self.hook.worker.count(counter_of(why));
+        if let Err(why) = compressible(size, fields, &names, &settings.compression_rules()) {
+            if may_encode {
+                self.hook.worker.count(counter_of(why));
+            }
             return None;
         }
         let plain = negotiated_fields(fields, None);
         // Another name may be one too many.
         secondary_names(&plain, settings)?;
+        if !may_encode {
+            return Some(NegotiatedForm { block: plain, encoder: None });
+        }
+        if self.may_be_for_one_client(head, timing) {
+            self.hook.worker.count(Counter::CompressPersonal);
+            return Some(NegotiatedForm { block: plain, encoder: None });
+        }
         let asked =
             first_coding(self.request.fields).and_then(|name| settings.compress.named(name));
         let Some(coding) = asked else {
             self.hook.worker.count(Counter::CompressNotAccepted);
             return Some(NegotiatedForm { block: plain, encoder: None });
         };
-        match self.open_encoder(coding) {
+        match self.open_encoder((coding, head.content_length)) {
             Ok(Some(encoder)) => {
                 let block = negotiated_fields(fields, Some(coding.name().as_bytes()));
                 Some(NegotiatedForm { block, encoder: Some(encoder) })
@@ -86,8 +94,13 @@ impl StoreContext<'_> {
         meta.no_cache || meta.lifetime_s == 0
     }
 
-    fn open_encoder(&self, coding: ContentCoding) -> io::Result<Option<BodyEncoder>> {
-        BodyEncoder::open(self.hook.worker, coding, self.hook.config.server.compressions_max)
+    fn open_encoder(&self, form: (ContentCoding, Option<u64>)) -> io::Result<Option<BodyEncoder>> {
+        let config = self.hook.config;
+        let places = Places {
+            all: config.server.compressions_max as usize,
+            are_shared: config.sites.iter().len() > 1,
+        };
+        BodyEncoder::open(self.hook.worker, form, &self.route.site.name, &places)
     }
 }
 

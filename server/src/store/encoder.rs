@@ -3,7 +3,7 @@
 //! A worker compresses at most [`COMPRESS_TURN_BYTES`] in one turn of its event loop, whatever the
 //! number of bodies, so requests that are hits hardly wait.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
+use crate::clock;
 use crate::config::ContentCoding;
 use crate::counters::Counter;
 use crate::limits::COMPRESS_TURN_BYTES;
@@ -36,46 +37,90 @@ const BROTLI_WINDOW_BITS: u32 = 19;
 /// The compression of one worker.
 #[derive(Debug)]
 pub(crate) struct CompressionRoom {
-    open_count: Cell<u32>,
+    /// The site of each body that is being compressed.
+    sites: RefCell<Vec<Rc<str>>>,
     /// Held by the body that is compressed in this turn of the event loop.
     turn: Semaphore,
 }
 
 impl Default for CompressionRoom {
     fn default() -> Self {
-        CompressionRoom { open_count: Cell::new(0), turn: Semaphore::new(1) }
+        CompressionRoom { sites: RefCell::default(), turn: Semaphore::new(1) }
+    }
+}
+
+impl CompressionRoom {
+    /// Takes a place for a body of a site. Returns false if `places` or the places of the site are
+    /// all taken.
+    fn enter(&self, site: &Rc<str>, places: &Places) -> bool {
+        let mut sites = self.sites.borrow_mut();
+        let own = sites.iter().filter(|other| *other == site).count();
+        let has_place = sites.len() < places.all && own < places.of_site();
+        if has_place {
+            sites.push(Rc::clone(site));
+        }
+        has_place
+    }
+
+    fn leave(&self, site: &Rc<str>) {
+        let mut sites = self.sites.borrow_mut();
+        if let Some(at) = sites.iter().position(|other| other == site) {
+            sites.swap_remove(at);
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.sites.borrow().len() as u64
+    }
+}
+
+/// The number of bodies that a worker compresses at the same time.
+pub(super) struct Places {
+    pub(super) all: usize,
+    /// Whether other sites may need places.
+    pub(super) are_shared: bool,
+}
+
+impl Places {
+    /// The places that one site may take: half of them, so that its slow bodies leave others some.
+    fn of_site(&self) -> usize {
+        if self.are_shared { (self.all / 2).max(1) } else { self.all }
     }
 }
 
 /// Compresses one body. Dropping it gives its place back.
 pub(crate) struct BodyEncoder {
     worker: Rc<Worker>,
+    site: Rc<str>,
     encoder: Encoder,
-    /// Whether bytes were compressed since the last flush.
-    is_behind: bool,
+    /// When the first byte since the last flush was compressed.
+    behind_since_ms: Option<u64>,
 }
 
 impl BodyEncoder {
-    /// Creates an encoder; `None` if the worker compresses `bodies_max` bodies already.
+    /// Creates an encoder for a body of a site, whose length may be known; `None` if there is no
+    /// place.
     ///
     /// # Errors
     /// The library cannot create an encoder.
     pub(super) fn open(
         worker: &Rc<Worker>,
-        coding: ContentCoding,
-        bodies_max: u32,
+        (coding, length): (ContentCoding, Option<u64>),
+        site: &str,
+        places: &Places,
     ) -> io::Result<Option<BodyEncoder>> {
-        if worker.compressions.open_count.get() >= bodies_max {
+        let encoder = Encoder::new(coding, length)?;
+        let site = Rc::from(site);
+        if !worker.compressions.enter(&site, places) {
             return Ok(None);
         }
-        let encoder = Encoder::new(coding)?;
-        set_open(worker, 1);
-        Ok(Some(BodyEncoder { worker: Rc::clone(worker), encoder, is_behind: false }))
+        worker.gauge(Counter::CompressionsOpen, worker.compressions.len());
+        Ok(Some(BodyEncoder { worker: Rc::clone(worker), site, encoder, behind_since_ms: None }))
     }
 
-    /// Whether the encoder may hold bytes back, which a flush would release.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.is_behind
+    /// Since when the encoder may hold bytes back, which a flush would release.
+    pub(crate) fn behind_since_ms(&self) -> Option<u64> {
+        self.behind_since_ms
     }
 
     /// Compresses a piece of at most [`COMPRESS_TURN_BYTES`]; returns the bytes that the encoder
@@ -86,7 +131,7 @@ impl BodyEncoder {
     pub(crate) async fn encode(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
         debug_assert!(piece.len() <= COMPRESS_TURN_BYTES);
         self.worker.count_many(Counter::CompressBytesIn, piece.len() as u64);
-        self.is_behind = true;
+        self.behind_since_ms.get_or_insert_with(clock::monotonic_ms);
         self.in_turn(|encoder| encoder.write(piece)).await
     }
 
@@ -95,7 +140,7 @@ impl BodyEncoder {
     /// # Errors
     /// The encoder failed.
     pub(crate) async fn flush(&mut self) -> io::Result<Vec<u8>> {
-        self.is_behind = false;
+        self.behind_since_ms = None;
         self.in_turn(Encoder::flush).await
     }
 
@@ -130,14 +175,9 @@ impl BodyEncoder {
 
 impl Drop for BodyEncoder {
     fn drop(&mut self) {
-        set_open(&self.worker, -1);
+        self.worker.compressions.leave(&self.site);
+        self.worker.gauge(Counter::CompressionsOpen, self.worker.compressions.len());
     }
-}
-
-fn set_open(worker: &Worker, change: i32) {
-    let open_count = &worker.compressions.open_count;
-    open_count.update(|count| count.saturating_add_signed(change));
-    worker.gauge(Counter::CompressionsOpen, u64::from(open_count.get()));
 }
 
 /// An encoder that collects its output in memory, from which each call takes it.
@@ -150,19 +190,24 @@ enum Encoder {
 }
 
 impl Encoder {
-    fn new(coding: ContentCoding) -> io::Result<Encoder> {
+    /// Creates an encoder. With a known `length` of the body, it takes less memory for a short one.
+    fn new(coding: ContentCoding, length: Option<u64>) -> io::Result<Encoder> {
         Ok(match coding {
             ContentCoding::Gzip => {
                 let level = flate2::Compression::new(GZIP_LEVEL);
                 Encoder::Gzip(Some(GzEncoder::new(Vec::new(), level)))
             }
             ContentCoding::Zstd => {
-                Encoder::Zstd(Some(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?))
+                let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?;
+                encoder.set_pledged_src_size(length)?;
+                Encoder::Zstd(Some(encoder))
             }
             ContentCoding::Brotli => {
                 let mut state = BrotliEncoderStateStruct::new(StandardAlloc::default());
                 state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, BROTLI_QUALITY);
                 state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, BROTLI_WINDOW_BITS);
+                let hint = length.and_then(|length| u32::try_from(length).ok()).unwrap_or(0);
+                state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_SIZE_HINT, hint);
                 Encoder::Brotli(Box::new(state))
             }
         })
@@ -288,7 +333,8 @@ mod tests {
             for len in [0, 1, 100, 16 << 10, 300_000, 1 << 20] {
                 for (piece, flushes) in [(1 << 14, false), (1000, true), (1 << 14, true)] {
                     let (body, mut encoded) = (body(len), Vec::new());
-                    let mut encoder = Encoder::new(coding).expect("memory");
+                    let length = flushes.then_some(len as u64);
+                    let mut encoder = Encoder::new(coding, length).expect("memory");
                     for (number, piece) in body.chunks(piece).enumerate() {
                         encoded.extend(encoder.write(piece).expect("an encoder"));
                         if flushes && number % 3 == 0 {
@@ -305,9 +351,23 @@ mod tests {
     }
 
     #[test]
+    fn a_site_takes_at_most_half_of_the_places() {
+        let (a, b) = (Rc::from("a"), Rc::from("b"));
+        for (all, are_shared, expected) in
+            [(4, true, (2, 2)), (1, true, (1, 0)), (4, false, (4, 0)), (0, true, (0, 0))]
+        {
+            let (room, places) = (CompressionRoom::default(), Places { all, are_shared });
+            let take = |site| (0..5).filter(|_| room.enter(site, &places)).count();
+            assert_eq!((take(&a), take(&b)), expected, "{all} {are_shared}");
+            room.leave(&a);
+            assert_eq!(room.enter(&a, &places), all > 0);
+        }
+    }
+
+    #[test]
     fn a_flush_releases_every_byte() {
         for coding in ContentCoding::ALL {
-            let (body, mut encoder) = (body(5000), Encoder::new(coding).expect("memory"));
+            let (body, mut encoder) = (body(5000), Encoder::new(coding, None).expect("memory"));
             let mut encoded = encoder.write(&body).expect("an encoder");
             encoded.extend(encoder.flush().expect("an encoder"));
             let mut read = vec![0; body.len()];

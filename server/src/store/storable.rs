@@ -129,7 +129,7 @@ impl StoreContext<'_> {
         own
     }
 
-    /// Makes the record of a response. If this server may choose the coding of the response, the
+    /// Makes the record of a response. If this server may compress the response (`may_encode`), the
     /// record can have an encoder, through which the body has to pass.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl StoreContext<'_> {
         &self,
         head: &ResponseHead,
         timing: &ResponseTiming,
-        chooses_coding: bool,
+        may_encode: bool,
     ) -> Result<NewRecord, NotStored> {
         let length = head.content_length;
         let tags = self.checked_tags(head)?;
@@ -146,12 +146,13 @@ impl StoreContext<'_> {
             // Reasons that follow from the meaning of the response take precedence.
             return Err(NotStored::by(FillRefused::TooLarge));
         }
-        let form = if chooses_coding { self.negotiated_form(head, timing) } else { None };
+        let form = self.negotiated_form(head, timing, may_encode);
         Ok(self.record_of(head, timing, tags, form))
     }
 
     /// Makes the record of a response of which only parts are stored. So the length of the whole
-    /// response does not matter.
+    /// response does not matter. Requests without a range may get the response compressed, unless
+    /// it `is_too_long` to be fetched in one piece.
     ///
     /// # Errors
     /// The response must not be stored.
@@ -159,9 +160,11 @@ impl StoreContext<'_> {
         &self,
         head: &ResponseHead,
         timing: &ResponseTiming,
+        is_too_long: bool,
     ) -> Result<NewRecord, NotStored> {
         let tags = self.checked_tags(head)?;
-        Ok(self.record_of(head, timing, tags, None))
+        let form = if is_too_long { None } else { self.negotiated_form(head, timing, false) };
+        Ok(self.record_of(head, timing, tags, form))
     }
 
     /// Checks whether a response may be stored, and returns its tags.
