@@ -198,8 +198,8 @@ numbers! {
         "Memory budget of the cache: the sum of the free, live, dead, metadata, growing, pinned \
          and copied bytes below.";
     gauge "cache_free_bytes" free_bytes
-        "Free segments, unfilled parts of other segments, and the unused shares of \
-         `cache_growing_bytes` and `cache_copied_bytes`.";
+        "Free segments, unfilled parts of other segments, and the unused parts of the memory \
+         reserved for arriving responses and for copies.";
     gauge "cache_live_bytes" live_bytes
         "Stored responses that lookups can find, including their heads and keys.";
     gauge "cache_dead_bytes" dead_bytes

@@ -8,7 +8,8 @@ pub(crate) const MEDIA_TYPES_MAX: usize = 128;
 /// 128 KiB and compress them in one turn, so a turn may take longer than these bytes need.
 pub(crate) const COMPRESS_TURN_BYTES: usize = 4 << 10;
 
-/// How long an encoder may hold back bytes that have arrived before they are sent to clients. A flush makes the compressed body longer.
+/// How long an encoder may hold back bytes that have arrived. Each flush makes the compressed body
+/// longer.
 pub(crate) const COMPRESS_FLUSH_MS: u64 = 100;
 
 /// Languages of a route. Each language range of a request is compared with all of them.

@@ -28,8 +28,8 @@ impl StoreContext<'_> {
     /// Returns the form in which the whole response is stored if this server chooses its coding.
     /// Returns `None` if the response is stored as the origin sent it, whatever the request.
     ///
-    /// A reason that lies in the request keeps only this variant uncompressed: `Vary` lets the other
-    /// clients get another one. `may_encode` is false if the request has Range.
+    /// A reason that lies in the request keeps only this variant uncompressed: `Vary` lets other
+    /// clients get another variant. `may_encode` is false if the request has Range.
     pub(super) fn negotiated_form(
         &self,
         head: &ResponseHead,
