@@ -1,7 +1,6 @@
 //! Every counter of requests, cache and origins, after each of a sequence of requests.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 
 use forebay_testkit::client::request_text;
 use forebay_testkit::script::answer_head;
@@ -19,6 +18,10 @@ const NOT_FORESEEN: &[&str] = &[
     // them.
     "connections_accepted_total",
 ];
+
+/// An address without a listener. The server cannot get this port when it lets the system choose a
+/// free one.
+const NOBODY: &str = "127.0.0.1:1";
 
 /// The counters that a step increases, with the amounts.
 type Grown = &'static [(&'static str, u32)];
@@ -406,16 +409,13 @@ fn is_current(request: &Request) -> bool {
 }
 
 fn start(origin: &Origin) -> Server {
-    // No server listens on this port once the listener is dropped.
-    let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let config = format!(
         "workers = 1\norigin_first_byte_ms_max = \"300ms\"\n\
          [[site]]\nname = \"a\"\nnames = [\"a.test\"]\norigin = \"http://{}\"\n\
          [[site.route]]\npath_prefix = \"/off\"\ncache = false\n\
-         [[site]]\nname = \"n\"\nnames = [\"nobody.test\"]\norigin = \"http://{}\"\n\
+         [[site]]\nname = \"n\"\nnames = [\"nobody.test\"]\norigin = \"http://{NOBODY}\"\n\
          [[site]]\nname = \"u\"\nnames = [\"nameless.test\"]\norigin = \"http://{}.invalid\"\n",
         origin.address(),
-        nobody.expect("loopback has a free port"),
         // No resolver is asked for this name, since a label has at most 63 letters (RFC 1035
         // §2.3.4).
         "a".repeat(64),
