@@ -59,7 +59,9 @@ impl HeadLog {
     }
 
     /// Whether an earlier HEAD contradicts the stored response with which a request was answered. A
-    /// HEAD counts only if the stored response had arrived completely when the origin got the HEAD.
+    /// HEAD counts only if the stored response had arrived completely when the origin got the HEAD,
+    /// and if it selects the same variant as the request: a 304 may renew another variant than that
+    /// of its own request, and both then have its exchange.
     fn contradicts(&self, reply: &IdealReply, ask: &Ask, asked: &SentRequest) -> bool {
         let contradicts = |head: &SeenHead| {
             head.ask.url == ask.url
@@ -67,6 +69,7 @@ impl HeadLog {
                 && reply.event < head.exchange
                 && reply.tag.as_ref().is_some_and(|tag| *tag != head.tag)
                 && reply.matches(&head.ask)
+                && reply.selects_alike(&head.ask, ask)
                 && reply.has_arrived_before(head.asked)
         };
         self.seen.borrow().iter().any(contradicts)

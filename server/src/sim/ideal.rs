@@ -306,6 +306,15 @@ impl IdealReply {
         })
     }
 
+    /// Whether two requests agree in the fields by which the response varies.
+    pub(super) fn selects_alike(&self, left: &Ask, right: &Ask) -> bool {
+        self.varied.iter().all(|(name, _)| match name.as_str() {
+            "accept-language" => left.language == right.language,
+            "x-theme" => left.theme == right.theme,
+            _ => true,
+        })
+    }
+
     /// Whether the stored parts of the body suffice to answer the request.
     fn covers(&self, ask: &Ask) -> bool {
         let ranges = match ask.is_head || self.status >= 400 {

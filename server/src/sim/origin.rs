@@ -201,7 +201,8 @@ async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<
             true => OriginFault::None,
             false => OriginFault::of(&mut rng, fault_percent),
         };
-        run.trace(&format!("origin {} {} {fault:?}", request.method, request.target), &[]);
+        let ask = request.head.field("x-ask").unwrap_or_default();
+        run.trace(&format!("origin {} {} {ask} {fault:?}", request.method, request.target), &[]);
         let is_early = size.is_none() && fault == OriginFault::EarlyAnswer;
         let (in_progress, start) = (InProgress::begin(run, &request, fault), run.fetch_start());
         if size.is_none() && !is_early {
@@ -299,8 +300,10 @@ async fn respond(
     if attacked::respond(run, end, request).await? {
         return Ok(true);
     }
-    if fault == OriginFault::Missing {
+    if !matches!(fault, OriginFault::NoHead { .. }) {
         run.receipts.answered(request);
+    }
+    if fault == OriginFault::Missing {
         let mut answer = OriginReply::missing();
         let reply = run.ideal.reply(request, &mut answer, start);
         end.write(answer.head.as_bytes()).await?;
@@ -314,7 +317,6 @@ async fn respond(
         run.fail(format!("the origin got {} {}", request.method, request.target));
         return Ok(false);
     };
-    run.receipts.answered(request);
     let tags = request.head.field("if-none-match");
     if tags.is_some_and(|tags| tags.contains(", ")) && rng.percent(15) {
         run.paths.count(CONFIRMED_NO_TAG);

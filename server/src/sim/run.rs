@@ -4,6 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::task::LocalSet;
@@ -23,6 +24,12 @@ use super::world::SiteHistory;
 use super::{attack, client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
 use crate::secret::simulated::FixedNumbers;
+
+/// Whether `FOREBAY_TRACE` asks for the events of the runs.
+static IS_TRACED: LazyLock<bool> = LazyLock::new(|| std::env::var_os("FOREBAY_TRACE").is_some());
+
+/// The most bytes of an event that are printed: usually its head.
+const TRACED_BYTES_MAX: usize = 600;
 
 /// The time of day at which every run begins, in seconds since 1970.
 const UNIX_SECONDS: u64 = 1_800_000_000;
@@ -168,7 +175,12 @@ impl Run {
     }
 
     /// Adds an event and its time to the hash, which must be the same whenever the seed is played.
+    /// If `FOREBAY_TRACE` is set, also prints the event.
     pub(super) fn trace(&self, what: &str, bytes: &[u8]) {
+        if *IS_TRACED {
+            let shown = &bytes[..bytes.len().min(TRACED_BYTES_MAX)];
+            eprintln!("{} ms: {what} {:?}", self.now_ms(), String::from_utf8_lossy(shown));
+        }
         let mix =
             |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
         let fold = |hash: u64, part: &[u8]| {
