@@ -2,25 +2,31 @@
 
 use std::net::IpAddr;
 
-use forebay_testkit::{Client, Origin, Script, ServerBuilder};
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
-
-#[test]
-fn a_route_serves_the_addresses_of_its_lists_whether_its_response_is_stored_or_not() {
+/// Starts a server with these lines for its site, and the origin of the site. The server trusts the
+/// proxy 127.0.0.9.
+fn serve(lines: &str) -> (Origin, Server) {
     let origin =
         Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"hello"));
     let text = format!(
         "trusted_proxies = [\"127.0.0.9\"]\n\
-         [[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
-         deny_from = [\"127.0.0.4\", \"198.51.100.0/24\"]\n\
+         [[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n{lines}",
+        origin.address()
+    );
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&text).start();
+    (origin, server)
+}
+
+#[test]
+fn a_route_serves_the_addresses_of_its_lists_whether_its_response_is_stored_or_not() {
+    let (origin, server) = serve(
+        "deny_from = [\"127.0.0.4\", \"198.51.100.0/24\"]\n\
          [[site.route]]\npath_prefix = \"/admin\"\n\
          allow_from = [\"127.0.0.0/30\", \"127.0.0.4\", \"2001:db8::/32\"]\n\
          deny_from = [\"127.0.0.2\"]\n\
          [[site.route]]\npath_prefix = \"/open\"\ndeny_from = []\n",
-        origin.address()
     );
-    let server = ServerBuilder::new(PROGRAM).config(&text).start();
     let cases = [
         ("/", 1, "", 200),
         ("/", 4, "", 403),
@@ -61,18 +67,12 @@ fn a_route_serves_the_addresses_of_its_lists_whether_its_response_is_stored_or_n
 /// The address of a proxy stands for none of its clients.
 #[test]
 fn a_client_that_its_proxy_does_not_state_gets_no_access_by_the_address_of_the_proxy() {
-    let origin =
-        Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"hello"));
-    let text = format!(
-        "trusted_proxies = [\"127.0.0.9\"]\n\
-         [[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
-         purge_from = [\"127.0.0.9\", \"127.0.0.1\"]\n\
+    let (_origin, server) = serve(
+        "purge_from = [\"127.0.0.9\", \"127.0.0.1\"]\n\
          [[site.route]]\npath_prefix = \"/admin\"\n\
          allow_from = [\"127.0.0.9\", \"127.0.0.1\"]\n\
          [[site.route]]\npath_prefix = \"/shut\"\ndeny_from = [\"198.51.100.7\"]\n",
-        origin.address()
     );
-    let server = ServerBuilder::new(PROGRAM).config(&text).start();
     let too_many = format!("198.51.100.7{}", ", 127.0.0.9".repeat(32));
     let malformed = ["unknown", "198.51.100.7, unknown", &too_many];
     let mut client = Client::connect_from([127, 0, 0, 9].into(), server.address());
@@ -95,13 +95,8 @@ fn a_client_that_its_proxy_does_not_state_gets_no_access_by_the_address_of_the_p
 /// docs/access.md says which spellings of a path its list covers.
 #[test]
 fn a_list_covers_the_spellings_of_a_path_but_not_another_case() {
-    let origin = Origin::start(|_| Script::answer("200 OK", &[], b"hello"));
-    let text = format!(
-        "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = \"http://{}\"\n\
-         [[site.route]]\npath_prefix = \"/admin\"\nallow_from = [\"127.0.0.9\"]\n",
-        origin.address()
-    );
-    let server = ServerBuilder::new(PROGRAM).config(&text).start();
+    let (_origin, server) =
+        serve("[[site.route]]\npath_prefix = \"/admin\"\nallow_from = [\"127.0.0.9\"]\n");
     for (target, is_refused) in [
         ("/admin", true),
         ("/admin/", true),

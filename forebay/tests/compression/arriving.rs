@@ -10,19 +10,23 @@ use forebay_testkit::{Client, Gate, Origin, Response, Script, eventually};
 
 use super::{COMPRESS, ask, decoded, is_hit, page, start, text};
 
-#[test]
-fn followers_get_only_what_they_accept() {
+/// An origin that sends half of a page of this length, and the rest when the gate opens.
+fn pausing_origin(bytes: usize) -> (Origin, Gate) {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::start(move |_| {
-        let body = text(100_000);
+        let body = text(bytes);
+        let (beginning, rest) = body.split_at(bytes / 2);
         let fields = ["Content-Type: text/html", "Cache-Control: max-age=60"];
-        Script::new()
-            .send(answer_head("200 OK", &fields, body.len()))
-            .send(&body[..50_000])
-            .wait(&held)
-            .send(&body[50_000..])
+        let head = answer_head("200 OK", &fields, bytes);
+        Script::new().send(head).send(beginning).wait(&held).send(rest)
     });
+    (origin, gate)
+}
+
+#[test]
+fn followers_get_only_what_they_accept() {
+    let (origin, gate) = pausing_origin(100_000);
     let server = start(&origin, COMPRESS);
     let codings = ["br", "br", "identity", "gzip", "zstd, br", "gzip", "identity", "br"];
     let mut clients: Vec<_> = codings
@@ -48,17 +52,7 @@ fn followers_get_only_what_they_accept() {
 #[test]
 fn bytes_before_a_pause_of_the_origin_reach_the_client() {
     for coding in ["zstd", "br", "gzip"] {
-        let gate = Gate::new();
-        let held = gate.clone();
-        let origin = Origin::start(move |_| {
-            let body = text(4000);
-            let fields = ["Content-Type: text/html", "Cache-Control: max-age=60"];
-            Script::new()
-                .send(answer_head("200 OK", &fields, body.len()))
-                .send(&body[..2000])
-                .wait(&held)
-                .send(&body[2000..])
-        });
+        let (origin, gate) = pausing_origin(4000);
         let server = start(&origin, COMPRESS);
         let mut client = Client::connect(server.address());
         let line = format!("Accept-Encoding: {coding}");
