@@ -328,7 +328,7 @@ fn requests_for_validation_share_one_that_began_after_them() {
         _ => Script::new().send(CONFIRMED),
     });
     let server = server_before(&origin);
-    Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
+    store_page(&server);
     let ask = |field: &'static str| {
         let mut client = Client::connect(server.address());
         client.send(slow_request(&[field]));
@@ -361,7 +361,7 @@ fn requests_that_cannot_share_a_validation_validate_by_the_stored_tag() {
         _ => Script::new().send(CONFIRMED),
     });
     let server = server_before(&origin);
-    Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
+    store_page(&server);
     let mut clients = waiting_clients(&server, 1);
     assert!(asked.wait());
     clients.extend(waiting_clients(&server, 20));
@@ -373,6 +373,13 @@ fn requests_that_cannot_share_a_validation_validate_by_the_stored_tag() {
     }
     let requests = origin.requests();
     assert!(requests[1..].iter().all(|r| r.head.has("if-none-match")), "one came without a tag");
+}
+
+/// Requests the page, and waits until it is stored. A client can have the whole body a moment
+/// before the record is complete, and another worker would then find no stored response.
+fn store_page(server: &Server) {
+    Client::connect(server.address()).ask("GET", "/slow", &[]).expect("whole");
+    eventually("the page is stored", || server.stat("stored_total") == 1.0);
 }
 
 const CONFIRMED: &str = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n";
