@@ -4,7 +4,7 @@ use super::attack::Attack;
 use super::flaps::OriginSet;
 use super::ranges::ByteRange;
 use super::rng::Rng;
-use super::world::{LANGUAGES, LONG_FRESH_URLS, SPELLINGS, Spelling, THEMES, URL_COUNT};
+use super::world::{LANGUAGES, SPELLINGS, Spelling, THEMES, URL_COUNT, long_urls};
 
 /// The acts of a run, and its settings.
 #[derive(Clone, Debug)]
@@ -216,17 +216,20 @@ fn purge_during_fetch(rng: &mut Rng, worker_count: usize, url: usize) -> Vec<(u6
     vec![(0, first), (purge_ms, purge), (purge_ms + rng.between(1, 3_000), second)]
 }
 
-/// Returns clients that pause while they read a stored response, and clients that request all URLs
-/// during the pause, so that a small cache evicts the response.
+/// Returns clients that pause while they read stored responses, and clients that request all URLs
+/// during the pauses. So many segments are pinned that a small cache must also evict these.
 fn eviction_during_hits(rng: &mut Rng, worker_count: usize) -> Vec<(u64, ActKind)> {
-    let ask = Ask::plain(rng.pick(LONG_FRESH_URLS), "");
-    let mut acts = vec![(0, ActKind::session(rng, worker_count, ask.clone(), Reading::Eager))];
-    for _ in 0..rng.between(1, 5) {
-        let reading =
-            Reading::Pause { bytes: rng.pick(&[100, 5_000]), ms: rng.between(500, 4_000) };
-        acts.push((rng.between(20, 60), ActKind::session(rng, worker_count, ask.clone(), reading)));
+    let mut acts = vec![(0, ActKind::crawl(rng, worker_count))];
+    let percent = rng.pick(&[20, 50, 90]);
+    for url in long_urls() {
+        if rng.percent(percent) {
+            let (bytes, ms) = (rng.pick(&[100, 5_000]), rng.between(500, 4_000));
+            let reading = Reading::Pause { bytes, ms };
+            let session = ActKind::session(rng, worker_count, Ask::plain(url, ""), reading);
+            acts.push((rng.between(20, 60), session));
+        }
     }
-    for _ in 0..rng.between(2, 4) {
+    for _ in 0..rng.between(1, 4) {
         acts.push((rng.between(60, 400), ActKind::crawl(rng, worker_count)));
     }
     acts

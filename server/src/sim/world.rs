@@ -105,8 +105,14 @@ pub(super) fn kind_of(url: usize) -> &'static UrlKind {
     &KINDS[url % KINDS.len()]
 }
 
-/// URLs with responses of 90,000 bytes that are fresh for 30 seconds.
-pub(super) const LONG_FRESH_URLS: &[usize] = &[7, 21, 35];
+/// Returns the URLs with long responses that are fresh for some seconds.
+pub(super) fn long_urls() -> impl Iterator<Item = usize> {
+    let is_long = |url: &usize| {
+        let kind = kind_of(*url);
+        kind.body_bytes >= 60_000 && kind.fresh_s.is_some_and(|fresh_s| fresh_s > 5)
+    };
+    (0..URL_COUNT).filter(is_long)
+}
 
 const KINDS: &[UrlKind] = &[
     kind(Some(20), true, false, false, 900).sets_cookie(),
