@@ -530,8 +530,8 @@ forebay_code forebay_region_opened(const forebay_region *region, forebay_opened_
 
 /**
  * Takes back the leases and locks of dead participants. `swept` receives the number of these
- * participants and may be null. Joins and changes do this when dead participants hold rows or
- * entries that are needed; this function does it now.
+ * participants and may be null. Joining the region and changing a map do this only when they need
+ * something that a dead participant holds; this function does it now.
  */
 forebay_code forebay_region_sweep(const forebay_region *region, uint32_t *swept);
 
@@ -594,8 +594,9 @@ forebay_code forebay_participant_existing_map(const forebay_participant *partici
                                               forebay_map **map);
 
 /**
- * Copies the name of the map with this number, counted from 0, and a terminating NUL. 65 bytes are
- * enough for any name. `FOREBAY_CODE_ABSENT`: the region has no map with this number.
+ * Copies the name of a map and a terminating NUL to `name`. `number` is the index of the map among
+ * the maps of the region. 65 bytes are enough for any name. `FOREBAY_CODE_ABSENT`: the region has
+ * no map with this index.
  *
  * # Safety
  * `name` is null or has room for `name_bytes`.
@@ -607,13 +608,14 @@ forebay_code forebay_participant_map_name(const forebay_participant *participant
 
 /**
  * Checks all maps of the region, each under its lock: whether every node is valid, and whether
- * every object in use is named exactly once. Unfinished changes of dead writers are repaired
- * first. `report` is written if the check completes, with or without problems.
+ * exactly one reference leads to every object in use. Unfinished changes of dead writers are
+ * repaired first. `report` is written if the check completes, with or without problems.
  *
  * `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` describes the first one.
  *
  * # Safety
- * `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
+ * `report` is null or points to as many bytes as its field `struct_bytes` says. The caller sets
+ * this field.
  */
 forebay_code forebay_participant_check(const forebay_participant *participant,
                                        forebay_check_report *report);
@@ -960,7 +962,8 @@ forebay_code forebay_scan_close(forebay_scan *scan);
  *
  * # Safety
  * - `map` is null or a handle that is not closed, and no other thread uses its participant.
- * - `stats` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
+ * - `stats` is null or points to as many bytes as its field `struct_bytes` says. The caller sets
+ *   this field.
  */
 forebay_code forebay_map_stats(const forebay_map *map, forebay_stats *stats);
 

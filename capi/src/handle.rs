@@ -64,7 +64,7 @@ pub(crate) fn write_if_wanted<T>(place: Option<&mut MaybeUninit<T>>, answer: T) 
     }
 }
 
-/// A handle that owns the value until it is closed.
+/// Moves a value to the heap and returns its address, as a handle for C that owns the value.
 pub(crate) fn handle<T>(what: T) -> *mut T {
     Box::into_raw(Box::new(what))
 }

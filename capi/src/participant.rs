@@ -175,8 +175,9 @@ pub unsafe extern "C" fn forebay_participant_existing_map(
     })
 }
 
-/// Copies the name of the map with this number, counted from 0, and a terminating NUL. 65 bytes are
-/// enough for any name. `FOREBAY_CODE_ABSENT`: the region has no map with this number.
+/// Copies the name of a map and a terminating NUL to `name`. `number` is the index of the map among
+/// the maps of the region. 65 bytes are enough for any name. `FOREBAY_CODE_ABSENT`: the region has
+/// no map with this index.
 ///
 /// # Safety
 /// `name` is null or has room for `name_bytes`.
@@ -212,13 +213,14 @@ pub unsafe extern "C" fn forebay_participant_map_name(
 }
 
 /// Checks all maps of the region, each under its lock: whether every node is valid, and whether
-/// every object in use is named exactly once. Unfinished changes of dead writers are repaired
-/// first. `report` is written if the check completes, with or without problems.
+/// exactly one reference leads to every object in use. Unfinished changes of dead writers are
+/// repaired first. `report` is written if the check completes, with or without problems.
 ///
 /// `FOREBAY_CODE_DAMAGED`: there is a problem; `forebay_last_message` describes the first one.
 ///
 /// # Safety
-/// `report` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
+/// `report` is null or points to as many bytes as its field `struct_bytes` says. The caller sets
+/// this field.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_participant_check(
     participant: Option<&ParticipantHandle>,

@@ -126,8 +126,8 @@ pub extern "C" fn forebay_region_opened(
 }
 
 /// Takes back the leases and locks of dead participants. `swept` receives the number of these
-/// participants and may be null. Joins and changes do this when dead participants hold rows or
-/// entries that are needed; this function does it now.
+/// participants and may be null. Joining the region and changing a map do this only when they need
+/// something that a dead participant holds; this function does it now.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_region_sweep(
     region: Option<&RegionHandle>,

@@ -38,7 +38,7 @@ unsafe fn size_of_given<T: SizedStruct>(given: *const T, what: &str) -> Result<u
 /// library does not know must be zero.
 ///
 /// # Safety
-/// `given` is null, or as many bytes from it on can be read as its first word says.
+/// `given` is null, or points to as many readable bytes as its first word says.
 pub(crate) unsafe fn read<T: SizedStruct>(given: *const T, what: &str) -> Result<T, CallFailure> {
     // SAFETY: the caller meets the same contract.
     let size = unsafe { size_of_given(given, what)? };
@@ -67,7 +67,7 @@ pub(crate) unsafe fn read<T: SizedStruct>(given: *const T, what: &str) -> Result
 /// know. `struct_bytes` keeps its value.
 ///
 /// # Safety
-/// `place` is null, or as many bytes from it on can be read and written as its first word says.
+/// `place` is null, or points to as many readable and writable bytes as its first word says.
 pub(crate) unsafe fn write<T: SizedStruct>(
     place: *mut T,
     answer: &T,

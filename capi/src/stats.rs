@@ -42,7 +42,8 @@ unsafe impl SizedStruct for AbiStats {}
 ///
 /// # Safety
 /// - `map` is null or a handle that is not closed, and no other thread uses its participant.
-/// - `stats` is null or has as many bytes as its `struct_bytes`, which the caller sets, says.
+/// - `stats` is null or points to as many bytes as its field `struct_bytes` says. The caller sets
+///   this field.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forebay_map_stats(map: Option<&MapHandle>, stats: *mut AbiStats) -> Code {
     guard(|| {

@@ -22,7 +22,7 @@ fn in_child(run: impl FnOnce() -> i32) -> i32 {
     libc::WEXITSTATUS(status)
 }
 
-/// Returns the number of the first wrong result.
+/// Returns the position of the first wrong result, counted from 1; 0 if all results are right.
 fn first_wrong(codes: &[(Code, Code)]) -> i32 {
     codes.iter().position(|(found, expected)| found != expected).map_or(0, |at| at as i32 + 1)
 }

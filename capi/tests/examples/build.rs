@@ -46,7 +46,7 @@ pub(crate) fn languages() -> Vec<Language> {
     FOUND.get_or_init(|| c().into_iter().chain(python()).collect()).clone()
 }
 
-/// Returns each language paired with each, in both roles.
+/// Returns every ordered pair of languages, including each language paired with itself.
 pub(crate) fn pairs() -> Vec<(Language, Language)> {
     let all = languages();
     let mut pairs = Vec::new();
