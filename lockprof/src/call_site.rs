@@ -52,7 +52,8 @@ pub(crate) struct CallSite {
     pub(crate) caller: Caller,
     key: u64,
     is_by_lock: bool,
-    /// Whether the site was just described, so that its callers may lie in unknown modules.
+    /// Whether a description of the site was just requested for the profile. The site's callers may
+    /// then lie in modules that the profile does not have yet.
     is_new: Cell<bool>,
     /// The number of `frames` that are filled in.
     frame_count: usize,
@@ -123,7 +124,7 @@ impl CallSite {
         unsafe { std::slice::from_raw_parts(filled.as_ptr().cast(), filled.len()) }
     }
 
-    /// Returns whether the site was described since the last call of this function.
+    /// Returns whether a description was requested since the last call of this function.
     #[inline]
     pub(crate) fn take_is_new(&self) -> bool {
         self.is_new.take()

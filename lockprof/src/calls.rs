@@ -32,7 +32,7 @@ const FAULTS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
 impl CallPermit {
-    /// Gives a permit; `None` if a filter is set up or about to be.
+    /// Returns a permit; `None` if a filter is set up or about to be.
     pub(crate) fn begin() -> Option<CallPermit> {
         GATE.enter().then(|| CallPermit { before: hold_signals_back() })
     }

@@ -83,9 +83,9 @@ fn count_in(base: &[u8], processes_max: u64) -> Option<bool> {
     Some(is_wanted)
 }
 
-/// Makes a file of zeros with its head allocated, fills it with `fill`, and names it. The first
-/// profile is named `base`; the names of others continue with the process id or, if that name is
-/// taken, with the process id and the number of the program in this process.
+/// Makes a file of zeros with its head allocated, fills it with `fill`, and names it. The file gets
+/// the first free name of `base`, `base.PID`, `base.PID.2`, `base.PID.3` and so on. The numbers
+/// tell the programs apart that one process becomes by `exec`.
 pub(crate) fn make<T>(
     base: &[u8],
     head_bytes: u64,

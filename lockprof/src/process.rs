@@ -88,10 +88,10 @@ impl ProcessState {
 /// Memory that the kernel zeroes in each child, whether the C library forked it or not.
 #[derive(Debug)]
 struct WipedMemory {
-    /// The number of the present process; 0 if not yet set.
+    /// The present process's position in its chain of forks, counted from 1; 0 if not yet set.
     epoch: AtomicU64,
     /// The id of the process that owns this memory; 0 until the process first asks whether the
-    /// memory is its own. A child that the C library forked asks at once.
+    /// memory is its own. A child that the C library forked asks before its program continues.
     owner: AtomicU64,
 }
 
@@ -105,7 +105,7 @@ fn wiped() -> Option<&'static WipedMemory> {
         let start = proc::map_zeros(WIPED_BYTES)?;
         // SAFETY: we have just mapped it, and it holds nothing.
         unsafe { rustix::mm::madvise(start.cast(), WIPED_BYTES, Advice::LinuxWipeOnFork) }.ok()?;
-        // SAFETY: mapped for good, zeros at first, aligned to a page.
+        // SAFETY: mapped for good, initially zeros, aligned to a page.
         Some(unsafe { &*start.cast::<WipedMemory>() })
     })
 }
@@ -139,7 +139,7 @@ pub(crate) fn is_memory_ours() -> bool {
     owner.is_ok() || owner == Err(us)
 }
 
-/// The word with the number of the present process.
+/// The word that holds the [epoch](WipedMemory::epoch) of the present process.
 pub(crate) fn epoch_word() -> Option<&'static AtomicU64> {
     wiped().map(|wiped| &wiped.epoch)
 }
@@ -180,8 +180,8 @@ fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<ProcessState>>> {
     PROCESSES.get((epoch as usize).checked_sub(1)?)
 }
 
-/// The state of this process, whose number is `epoch`; `None` if the process does not record. The
-/// first call makes the state and the profile.
+/// The state of this process, whose [epoch](WipedMemory::epoch) is given; `None` if the process does
+/// not record. The first call makes the state and the profile.
 pub(crate) fn process(epoch: u64) -> Option<&'static ProcessState> {
     let place = place_of(epoch)?;
     if let Some(known) = place.get() {

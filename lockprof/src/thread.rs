@@ -41,7 +41,7 @@ static NEW: ThreadState = ThreadState {
     stack: ThreadStack::new(),
 };
 
-/// The thread-local memory; all zeros at first.
+/// The thread-local memory; initially all zeros.
 #[repr(C, align(64))]
 struct ThreadShell {
     /// Set while a hook is at work: a second hook, in a signal handler or called by the first, does

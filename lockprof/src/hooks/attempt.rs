@@ -1,4 +1,4 @@
-//! Attempts at locks of any kind, and releases: calls of the real functions, which are recorded.
+//! Calls the real functions that take and release locks of any kind, and records these calls.
 
 use std::ffi::c_int;
 
