@@ -9,11 +9,12 @@ use socket2::{Domain, SockRef, Socket, Type};
 use crate::clock::{Deadline, PATIENCE, holds_within};
 use crate::response::Response;
 
-/// Receive buffer and segment size of a narrow client, for which the kernel buffers little.
+/// Receive buffer and segment size of a narrow client, in bytes. They are so small that the kernels
+/// buffer little for this client.
 const NARROW_BYTES: usize = 2048;
 const NARROW_SEGMENT_BYTES: u32 = 536;
 
-/// Receive buffer of a client after [`Client::widen`].
+/// Receive buffer in bytes of a client after [`Client::widen`].
 const WIDE_BYTES: usize = 1 << 20;
 
 /// One connection to a server.
@@ -68,8 +69,8 @@ impl Client {
     pub fn connect_narrow(server: SocketAddr) -> Client {
         let domain = Domain::for_address(server);
         let socket = Socket::new(domain, Type::STREAM, None).expect("a socket");
-        // The server's kernel derives its send buffer from its segment size, and that from the
-        // client's.
+        // The server's kernel adopts the client's segment size, and derives the size of its send
+        // buffer from it.
         socket.set_tcp_mss(NARROW_SEGMENT_BYTES).expect("the kernel permits this size");
         socket.set_recv_buffer_size(NARROW_BYTES).expect("the kernel permits this size");
         socket.connect_timeout(&server.into(), PATIENCE).expect("the server listens");

@@ -143,7 +143,7 @@ impl Origin {
         locked(&self.shared.record).connections.clone()
     }
 
-    /// Returns every fault of every connection and request, with the connection's number.
+    /// Returns every fault of every connection and request, with the index of the connection.
     pub fn faults(&self) -> Vec<String> {
         let record = locked(&self.shared.record);
         let mut faults = Vec::new();
@@ -205,7 +205,7 @@ struct Worker<'a> {
     at: usize,
 }
 
-/// Why a connection is over.
+/// Says that a connection is over.
 struct Over;
 
 impl Worker<'_> {

@@ -4,7 +4,7 @@ use std::io::{PipeReader, PipeWriter, Write};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-/// Makes a pipe without room. A reader that does not read keeps it full.
+/// Returns a pipe that is full, so that each write waits until the caller reads from the pipe.
 pub fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     let flags = fcntl_getfl(&writer).expect("it is open");

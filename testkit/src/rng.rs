@@ -15,7 +15,7 @@ impl Rng {
         Rng(seed)
     }
 
-    /// Returns any number.
+    /// Returns a random number of 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -59,7 +59,8 @@ impl TestAuthority {
         self.issue_with(names, &rcgen::PKCS_ECDSA_P256_SHA256, |_| {})
     }
 
-    /// Issues a certificate whose key is of this kind, after `change`.
+    /// Issues a certificate for these names, whose key is of this kind. `change` edits the
+    /// parameters of the certificate before it is signed.
     pub fn issue_with(
         &self,
         names: &[&str],

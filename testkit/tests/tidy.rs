@@ -13,7 +13,8 @@ fn the_tree_is_tidy() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
-/// Prints the counts. `WORDS_IN` is the beginning of the paths whose lines are listed.
+/// Prints the counts. `WORDS_IN=server/src` also lists the counted lines of the files whose path
+/// starts so.
 #[test]
 fn hard_words_only_become_fewer() {
     let root = env::var_os("WORDS_ROOT").map_or_else(root, PathBuf::from);
@@ -51,8 +52,9 @@ fn every_requirement_of_the_rfcs_has_code_and_a_test() {
     assert!(found == page, "{PAGE} is out of date: run this test with UPDATE_DOCS=1");
 }
 
-/// Code that moves takes the text of a bug away, and then the bug is no longer tried. The script
-/// needs Python; without it, only the script itself finds this.
+/// The script describes each bug as a replacement of text. If the code changes, that text may no
+/// longer exist, and the simulator would no longer be tested with the bug. Without Python this test
+/// checks nothing.
 #[test]
 fn every_known_bug_can_be_put_into_the_tree() {
     let script = root().join("scripts/simulate-mutants");

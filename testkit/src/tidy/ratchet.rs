@@ -141,7 +141,7 @@ impl Words {
         report
     }
 
-    /// Returns the findings in paths with this beginning, one per line.
+    /// Returns the findings in the files whose path starts with `beginning`, one per line.
     pub fn list(&self, beginning: &str) -> String {
         let listed = self.findings.iter().filter(|finding| finding.path.starts_with(beginning));
         listed.fold(String::new(), |mut list, Finding { path, line, column, text }| {
