@@ -30,8 +30,9 @@ pub(crate) struct AdminAnswer {
 /// Returns the address of the admin interface that `--admin` names. Without `--admin`, or with
 /// `auto`, this is the only socket in the runtime directory at which a server answers.
 ///
-/// # Errors The text is a message for the user: no server was found, several were, or the address
-/// is invalid.
+/// # Errors
+/// No server was found, several servers were found, or the address is invalid. The text is a
+/// message for the user.
 pub(crate) fn find(admin: Option<&String>) -> Result<AdminAddress, String> {
     if let Some(text) = admin {
         return match AdminAddress::parse(text)? {

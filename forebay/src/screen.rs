@@ -112,7 +112,8 @@ pub(crate) struct WatchLoop {
 impl WatchLoop {
     /// Shows a table after each interval. While the source cannot be read, shows a notice instead.
     ///
-    /// # Errors The source could not be read at the last attempt.
+    /// # Errors
+    /// The source could not be read at the last attempt.
     pub(crate) fn watch<W: WatchTarget>(
         self,
         target: &mut W,

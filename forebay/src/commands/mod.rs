@@ -22,7 +22,8 @@ use forebay_rules::filter::Filters;
 
 /// Runs the command that the arguments name. Header rules may run these filters.
 ///
-/// # Errors The command failed; the text is a message for the user.
+/// # Errors
+/// The command failed; the text is a message for the user.
 pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match matches.subcommand() {
         Some(("try", args)) => try_example::run(args, filters),

@@ -107,7 +107,8 @@ pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
 /// Starts a server. If no port was given and the default port is in use, the server uses one of the
 /// next ports.
 ///
-/// # Errors The text is a message for the user. For an invalid configuration it lists all errors.
+/// # Errors
+/// The text is a message for the user. For an invalid configuration it lists all errors.
 pub(super) fn start_with(inputs: ConfigInputs) -> Result<Running, String> {
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));

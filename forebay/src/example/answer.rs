@@ -16,7 +16,8 @@ const REFUSAL: &str = "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n\
 
 /// Serves the requests of one connection until it ends.
 ///
-/// # Errors The connection was lost, or the input is not a request.
+/// # Errors
+/// The connection was lost, or the input is not a request.
 pub(super) fn serve(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);

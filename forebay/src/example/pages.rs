@@ -11,7 +11,7 @@ pub(super) struct ExamplePage {
 
 /// The body of a page, and the way in which it is sent.
 pub(super) enum PageBody {
-    /// The whole text is sent at once, after a delay.
+    /// The whole text is sent in one piece, after a delay.
     Text { text: String, delay_ms: u64, missing: bool },
     /// The lines are sent as chunks, with a pause after each chunk.
     Slow { lines: Vec<String>, pause_ms: u64 },

@@ -22,7 +22,7 @@ const FILES: [&str; 8] = [
 /// Directories of LLVM's library that contain only lock wrappers.
 const FOLDERS: [&str; 2] = ["__mutex/", "__condition_variable/"];
 
-/// Spellings of `std::string`. Some of them are parts of earlier spellings.
+/// Spellings of `std::string`. A spelling comes before any spelling that is a part of it.
 const STRINGS: [&str; 4] = [
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>",

@@ -44,7 +44,8 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, S
 /// Writes the body. Returns false if a part of it is missing.
 fn write_body(reader: &StoreReader, record: &CopiedRecord, out: &mut impl Write) -> bool {
     let Some(long) = record.long_body() else {
-        // A head record of a long body without a body id has no body here.
+        // The record has the whole body, or it has only the head of a response whose body is stored
+        // elsewhere and cannot be found without a body id.
         let is_whole = record.listed().kind == RecordKind::Whole;
         let _ = is_whole.then(|| out.write_all(record.body()));
         return is_whole;

@@ -28,8 +28,8 @@ pub(super) struct CounterSnapshot {
 impl FileFollower {
     /// Opens the counter file at `path`.
     ///
-    /// # Errors The file cannot be opened or is not a counter file; the text is a message for the
-    /// user.
+    /// # Errors
+    /// The file cannot be opened or is not a counter file; the text is a message for the user.
     pub(super) fn open(path: PathBuf) -> Result<FileFollower, String> {
         let reader = open(&path)?;
         Ok(FileFollower { path, reader, earlier_pid: None })

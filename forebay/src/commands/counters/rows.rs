@@ -88,7 +88,7 @@ impl HistogramRows {
     }
 }
 
-/// Merges adjacent bars into one bar, which has the bound of the last bar.
+/// Merges adjacent bars into one bar, which has the label of the last bar.
 fn merged(rows: &[CounterRow]) -> Option<CounterRow> {
     let value = rows.iter().fold(0, |sum: u64, row| sum.wrapping_add(row.value));
     let change = rows.iter().map(|row| row.change).sum();

@@ -17,8 +17,8 @@ pub(super) type CallStack = Frames;
 /// The time that waiters lost to holders, by the pair of call sites and the waiter's call stack.
 pub(super) type SampledStacks = BTreeMap<LockPair, BTreeMap<CallStack, PairTotals>>;
 
-/// Prefixes of the files of the code between a lock and its caller, and of its functions where
-/// files are unknown.
+/// Prefixes that identify frames between a lock and the code that takes it: prefixes of the frame's
+/// file or, where the file is unknown, of its function.
 const LOCKS: [&str; 7] = [
     "sync/src/lock/",
     "sync/src/profile/",

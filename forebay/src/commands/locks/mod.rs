@@ -33,7 +33,8 @@ pub(crate) use columns::COLUMNS;
 
 /// Runs the subcommand that the arguments name.
 ///
-/// # Errors The command failed; the text is a message for the user.
+/// # Errors
+/// The command failed; the text is a message for the user.
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     match args.subcommand() {
         Some(("record", args)) => record::run(args),

@@ -18,7 +18,7 @@ use super::{explain_json, scope_of, texts};
 use crate::commands::is_set;
 use crate::stdout::outln;
 
-/// Largest width of the column of lines. A longer line pushes its result to the right.
+/// Largest width of the column of rule lines. A longer rule pushes its result to the right.
 const LINE_WIDTH_MAX: usize = 76;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {

@@ -87,8 +87,9 @@ fn count(read: &ParsedFile, severity: Severity) -> usize {
 
 /// Reads a file as text.
 ///
-/// # Errors The file cannot be read or is not UTF-8. The text is a message that begins with the
-/// name of the file.
+/// # Errors
+/// The file cannot be read or is not UTF-8. The text is a message that begins with the name of the
+/// file.
 pub(super) fn text_of(name: &str) -> Result<String, String> {
     let bytes = bytes_of(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
     forebay_rules::decode(bytes).map_err(|(_, problem)| {

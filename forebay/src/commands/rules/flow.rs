@@ -41,7 +41,8 @@ pub(super) struct TrialResult {
 
 /// Runs the rules of all hooks, or of a single hook.
 ///
-/// # Errors The rules made the request invalid.
+/// # Errors
+/// The rules made the request invalid.
 pub(super) fn run(
     program: &Program,
     exchange: &TrialExchange,

@@ -22,7 +22,8 @@ use forebay_rules::filter::Filters;
 
 /// Runs the subcommand that the arguments name.
 ///
-/// # Errors The command failed; the text is a message for the user.
+/// # Errors
+/// The command failed; the text is a message for the user.
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     match args.subcommand() {
         Some(("check", args)) => Ok(check::run(args, filters)),

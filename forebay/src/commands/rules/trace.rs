@@ -18,7 +18,7 @@ pub(super) struct HookTrace {
 /// The trace of one rule.
 #[derive(Debug, Default)]
 pub(super) struct RuleTrace {
-    /// The rule's number in the program.
+    /// The rule's index in the program.
     pub(super) number: u32,
     /// Whether one of the rule's branches was taken.
     pub(super) matched: bool,

@@ -18,7 +18,7 @@ pub(super) struct TrialWorld {
     pub(super) random: u64,
     /// The current result of the lookup: `CacheResult::None` before the lookup.
     pub(super) cache: Cell<CacheResult>,
-    /// Numbers of the counters that rules increased.
+    /// Indexes of the counters that rules increased.
     pub(super) counted: RefCell<Vec<u32>>,
 }
 

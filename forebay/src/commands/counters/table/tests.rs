@@ -41,7 +41,7 @@ impl FollowedFile {
         self.follower.read().expect("whole")
     }
 
-    /// Counts 20 turns, half of them short.
+    /// Adds 20 values to the histogram, half of them small.
     fn turns(&self) {
         for index in 0..20 {
             let value = if index % 2 == 0 { 10 } else { 100 << (index / 5) };

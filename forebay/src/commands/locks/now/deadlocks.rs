@@ -8,8 +8,8 @@ use forebay_sync::profile::{LockNow, ThreadNow};
 /// wait for all others.
 const STEPS_MAX: u64 = 10_000_000;
 
-/// Holders of each lock. For an exclusive lock only the most recent holder counts: earlier ones
-/// handed the unlock over.
+/// Holders of each lock. Of several recorded holders of an exclusive lock only the most recent one
+/// counts: another thread has released the lock in place of each earlier one.
 pub(super) struct Holders(BTreeMap<u64, Vec<u32>>);
 
 impl Holders {

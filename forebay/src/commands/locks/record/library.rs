@@ -9,7 +9,8 @@ const NAME: &str = "liblockprof.so";
 
 /// Returns the library that `FOREBAY_LOCKPROF` names, or else the library near this program.
 ///
-/// # Errors There is no library, or it cannot be preloaded from its path.
+/// # Errors
+/// There is no library, or it cannot be preloaded from its path.
 pub(super) fn find() -> Result<PathBuf, String> {
     look().and_then(check)
 }
@@ -48,7 +49,8 @@ fn near(dir: &Path) -> Vec<PathBuf> {
 
 /// Checks that `LD_PRELOAD` can name a path: a blank or a colon cannot be escaped there.
 ///
-/// # Errors The path contains a blank or a colon.
+/// # Errors
+/// The path contains a blank or a colon.
 fn check(library: PathBuf) -> Result<PathBuf, String> {
     match library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
         true => Err(format!(

@@ -18,7 +18,8 @@ const ROOM_BYTES: u64 = 1_250_000;
 /// Returns the path of the first profile. It is absolute, because the program may change its
 /// working directory.
 ///
-/// # Errors The directory does not exist, or `out` does not end in a file name.
+/// # Errors
+/// The directory does not exist, or `out` does not end in a file name.
 pub(super) fn path(out: Option<&Path>, program: &Path) -> Result<PathBuf, String> {
     let out = match out {
         Some(out) => out.to_owned(),

@@ -42,7 +42,8 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, String> {
 
 /// Checks that a library can be preloaded into the program at this path.
 ///
-/// # Errors The library cannot be preloaded; the text gives the reason.
+/// # Errors
+/// The library cannot be preloaded; the text gives the reason.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     let fault = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
     let mut file = File::open(path).map_err(|error| fault(&error))?;
