@@ -64,7 +64,7 @@ fn a_route_serves_the_addresses_of_its_lists_whether_its_response_is_stored_or_n
     assert_eq!(origin.request_count(), 3, "one request for each route");
 }
 
-/// The address of a proxy stands for none of its clients.
+/// A route that permits the address of a proxy does not thereby permit the proxy's clients.
 #[test]
 fn a_client_that_its_proxy_does_not_state_gets_no_access_by_the_address_of_the_proxy() {
     let (_origin, server) = serve(

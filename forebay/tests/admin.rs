@@ -175,8 +175,8 @@ fn reason_counter(sample: &str) -> String {
     format!("reason_{}_total", reason.replace('-', "_"))
 }
 
-/// Checks that the bounds of the buckets grow, that the buckets are cumulative up to the count, and
-/// that sum and count follow.
+/// Checks that the bounds of the buckets grow, that the values of the buckets are cumulative up to
+/// the count, and that the samples of sum and count come after the buckets.
 fn is_histogram(name: &str, samples: &[(&str, u64)]) {
     let [buckets @ .., sum, count] = samples else {
         panic!("{name} has no sum or count: {samples:?}")

@@ -14,7 +14,7 @@ use forebay_testkit::{Client, Origin, PATIENCE, Script, Server, ServerBuilder, e
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// The kind of the region's area with the store's own words: see `docs/format/store.md`.
+/// The kind of the area in which the store keeps its own variables: see `docs/format/store.md`.
 /// `PURGE_LOCK_WORD` is the index of the purge lock in that area.
 const STORE_KIND: u32 = 16;
 const PURGE_LOCK_WORD: u64 = 41;
@@ -298,7 +298,8 @@ impl PurgeLock {
     }
 }
 
-/// The owner word of the first participant, the control thread: its row and generation.
+/// The value of the lock's word while the control thread, the first participant, owns the lock. It
+/// consists of the participant's row and generation.
 fn word_of_the_control_thread(path: &Path) -> u64 {
     let participants = forebay_shm::Region::attach_read_only(path).map(|region: RegionReader| {
         let mut listed = region.list();

@@ -142,8 +142,8 @@ fn a_client_that_does_not_read_is_cut_off_when_the_memory_is_needed() {
     for page in 0..150 {
         client.ask("GET", &format!("/held/{page}"), &[]).expect("whole");
     }
-    // The requests are sent at once, so that many are answered before the first answer is sent. One
-    // client may hold at most sixteen segments.
+    // All requests are sent together, so that many are answered before the first answer is sent.
+    // One client may hold at most sixteen segments.
     let mut asleep: Vec<Client> = (0..30)
         .map(|number| {
             let mut asleep = Client::connect(server.address());

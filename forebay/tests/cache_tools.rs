@@ -296,7 +296,7 @@ impl RegionFile {
         self.word(self.entry(kind) + 8)
     }
 
-    /// The index word that names a unit.
+    /// The offset of the word of the index that refers to this unit.
     fn index_word(&self, unit: u64) -> u64 {
         let bytes = self.word(self.entry(INDEX) + 16);
         let mut words = (0..bytes / 8).map(|number| self.area(INDEX) + 8 * number);

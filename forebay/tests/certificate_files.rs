@@ -23,7 +23,7 @@ fn is_served(server: &Server, authority: &TestAuthority) -> bool {
     connected.is_ok_and(|mut client| client.get("a.org", "/").is_ok_and(|one| one.status() == 200))
 }
 
-/// Replaces a file at once, as programs that renew certificates do.
+/// Replaces a file atomically, as programs that renew certificates do.
 fn rename(folder: &Path, from: &str, to: &str) {
     std::fs::rename(folder.join(from), folder.join(to)).expect("the folder is ours");
 }
@@ -52,7 +52,7 @@ fn changed_files_are_used_under_open_connections_and_unusable_ones_are_not() {
         })
         .collect();
 
-    // The key of another certificate.
+    // The key file gets the key of another certificate.
     new.issue(&["a.org"]).write(&folder, "other");
     rename(&folder, "other.key", "default.key");
     eventually("it is refused", || server.stat("tls_certificates_refused_total") == 1.0);
@@ -61,7 +61,7 @@ fn changed_files_are_used_under_open_connections_and_unusable_ones_are_not() {
     assert!(errors.contains("default.key: the key does not belong to"), "{errors}");
     assert!(is_served(&server, &old) && !is_served(&server, &new), "the old one stays");
 
-    // The certificate of the key.
+    // The certificate file gets the certificate that belongs to this key.
     rename(&folder, "other.pem", "default.pem");
     eventually("it is used", || server.stat("tls_certificates_replaced_total") == 1.0);
     eventually("every worker has it", || (0..8).all(|_| is_served(&server, &new)));

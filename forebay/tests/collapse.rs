@@ -174,8 +174,8 @@ fn a_failing_origin_gets_few_requests_however_many_clients_wait() {
             assert_eq!(response.status, status, "{name}: {response:?}");
             own_count += u32::from(!response.text().contains("other requests"));
         }
-        // Three leaders, and the few requests that each of the two workers then sends by
-        // themselves.
+        // Three leaders fetch. Then each of the two workers sends a few requests without
+        // collapsing them.
         let asked = origin.count("/slow");
         assert!((1..=30).contains(&asked), "{name}: the origin got {asked} requests");
         assert!(own_count as usize <= asked, "{name}: {own_count} answers to {asked} requests");

@@ -60,8 +60,8 @@ fn the_hints_of_try_show_their_effects() {
     collapses(&server, &url("a collapse"));
 }
 
-/// Runs four clients at once, and checks that one request goes to the origin and each client gets
-/// all lines.
+/// Runs four clients at the same time, and checks that one request goes to the origin and each
+/// client gets all lines.
 fn collapses(server: &Server, target: &str) {
     let before = server.stats();
     let texts: Vec<String> = thread::scope(|scope| {

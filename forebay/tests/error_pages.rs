@@ -90,7 +90,7 @@ fn an_error_of_the_origin_has_the_page_of_its_route_and_is_stored_without_it() {
         client.send(format!("{method} {target} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n"));
         client.response(method).expect("it is answered")
     };
-    // Streamed, arriving, stored.
+    // A response that is not stored, one that is being stored, and one that is stored.
     for (target, detail) in [("/x", "fwd="), ("/gone", "; stored"), ("/gone", "; hit")] {
         let response = ask("GET", target, "");
         let name = format!("{target} {detail}");

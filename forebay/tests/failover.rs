@@ -36,7 +36,7 @@ fn errors_of(server: &Server, count: usize) -> usize {
     (0..count).filter(|number| status(*number) != 200).count()
 }
 
-/// Closes each connection at the first request.
+/// An origin that resets each connection at its first request.
 fn resetting() -> Origin {
     Origin::start(|_| Script::new().reset())
 }
@@ -89,7 +89,7 @@ fn an_origin_that_refuses_connections_costs_no_request() {
     assert_eq!(errors_of(&server, 10), 0);
     one.stop();
     assert_eq!(errors_of(&server, 50), 0);
-    // No byte of a request was sent, so a body follows it to the other origin.
+    // No byte of the request was sent, so even a POST goes on to the other origin.
     let posted = Client::connect(server.address()).ask("POST", "/post", &["Content-Length: 0"]);
     assert_eq!(posted.expect("whole").status, 200);
     assert!(server.stat("origin_failovers_total") >= 1.0);
@@ -154,7 +154,7 @@ fn retries_have_a_budget() {
     assert_eq!(server.stat("origin_failovers_total"), 0.0);
 }
 
-/// Resets the connection of every second request.
+/// An origin that resets the connection of every second request.
 fn resetting_in_turn() -> Origin {
     let count = AtomicUsize::new(0);
     Origin::start(move |request| match count.fetch_add(1, Relaxed) % 2 {

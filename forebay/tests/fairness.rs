@@ -11,8 +11,8 @@ use forebay_testkit::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// The addresses of the hostile clients, which together may take all connections to an origin; the
-/// others connect from 127.0.0.1.
+/// Returns one of the two addresses of hostile clients, which together may take all connections to
+/// an origin. Other clients connect from 127.0.0.1.
 fn hostile(number: usize) -> IpAddr {
     IpAddr::from([127, 0, 0, 66 + u8::from(number.is_multiple_of(2))])
 }

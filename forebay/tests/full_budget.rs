@@ -21,7 +21,7 @@ const BESIDE_BYTES: usize = 32 * MIB;
 
 /// Returns the body of a page. Most bodies are short, and some are very long.
 fn body(number: usize) -> Vec<u8> {
-    // The lengths are unrelated.
+    // Bodies of one class have many different lengths.
     let bytes = match number % 32 {
         0 => 60_000 + number * 7 % 300_000,
         1..4 => 20_000 + number * 11 % 40_000,

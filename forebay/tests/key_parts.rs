@@ -72,7 +72,7 @@ fn each_request_gets_the_page_that_the_origin_made_for_its_fields_and_cookies() 
     }
 }
 
-/// Origins read such cookies in different ways, and some of them do not see the plan.
+/// Origins parse such Cookie fields in different ways, and some find no cookie `plan` in them.
 #[test]
 fn cookies_that_some_origins_do_not_see_are_not_those_of_the_key() {
     let hostile: [&[&str]; 16] = [

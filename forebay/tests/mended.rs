@@ -182,8 +182,8 @@ fn a_client_that_waits_for_the_100_was_taken_for_a_slow_one() {
     let server = start(&origin, &[("--body-grace-ms", "1ms")]);
     let mut client = Client::connect(server.address());
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
-    // A client that does not wait for the 100 is cut off, so by then the time is over for both
-    // clients.
+    // This client does not wait for a 100, and gets a 408 when its time is over. Then the time of
+    // the first client would be over too.
     let mut slow = Client::connect(server.address());
     slow.send("POST /slow HTTP/1.1\r\nHost: example.test\r\nContent-Length: 3\r\n\r\n");
     assert_eq!(slow.response("POST").expect("an answer").status, 408);

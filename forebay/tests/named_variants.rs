@@ -5,7 +5,7 @@ use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerB
 
 const FRESH: &str = "Cache-Control: max-age=60";
 
-/// A value of a field that is too long for a variant to be named.
+/// A field value so long that a request for validation does not name the variant with this value.
 const LONG: &str = match str::from_utf8(&[b'x'; 1200]) {
     Ok(text) => text,
     Err(_) => "",

@@ -20,13 +20,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 /// The number of pages that fill a server: small ones, some with variants, and long ones.
 const PAGES: usize = 2000;
 
-/// Pages from this number on are storable, too. Those between `PAGES` and this number are not.
+/// Pages whose number is at least this are storable again. Pages with a number from `PAGES` up to
+/// this one are not.
 const FURTHER: usize = 10_000;
 
 /// The number of clients that load a server.
 const CLIENTS: usize = 4;
 
-/// A time limit that fails the test instead of letting a client run forever.
+/// A limit of requests that fails the test instead of letting a client run forever.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// A page to request.
@@ -36,8 +37,8 @@ struct Page {
     body: Vec<u8>,
 }
 
-/// Returns the page of a number. Each part of its body differs from the same part of every other
-/// page.
+/// Returns the page with this number. Each part of its body differs from the same part of every
+/// other page.
 fn page(number: usize, origin: &str) -> Page {
     let language = if number.is_multiple_of(2) { "de" } else { "fr" };
     let (kind, name, bytes) = match number % 50 {

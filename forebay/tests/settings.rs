@@ -256,7 +256,7 @@ fn jitter_spreads_the_lifetimes_of_pages_that_are_stored_together() {
     assert!(ttls_of("/none").iter().all(|ttl| (985..=1000).contains(ttl)), "no jitter");
     let ttls = ttls_of("");
     assert!(ttls.iter().all(|ttl| (485..=1000).contains(ttl)), "{ttls:?}");
-    // 40 equal chances all lie in one half once in 2^39 runs.
+    // All 40 random lifetimes lie in the same half of their range in only one of 2^39 runs.
     assert!(ttls.iter().any(|ttl| *ttl < 735) && ttls.iter().any(|ttl| *ttl > 735), "{ttls:?}");
 }
 

@@ -178,7 +178,7 @@ fn an_error_is_passed_on_unless_stale_responses_are_allowed() {
 }
 
 /// A hundred requests that wait for the same failing fetch get the stale response, and the origin
-/// one request.
+/// gets one request.
 #[test]
 fn requests_that_wait_together_share_the_failure_and_the_stale_response() {
     let gate = Gate::new();
@@ -390,7 +390,7 @@ fn a_response_that_the_origin_has_replaced_is_not_served_stale() {
     }
 }
 
-/// A soft purge makes a response stale at once, so that it is served while it is validated.
+/// A soft purge makes a response stale immediately, so that it is served while it is validated.
 #[test]
 fn a_response_that_was_purged_softly_is_served_while_it_is_validated() {
     let origin = first_and_later(

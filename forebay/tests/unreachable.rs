@@ -44,7 +44,7 @@ fn one_request_at_a_time_waits_for_an_origin_that_does_not_answer() {
     origin.stop();
     assert_eq!(ask(&server, "GET", "/").text(), "old");
     let _full = FullListener::at(address);
-    // HEAD fills nothing, so some of these requests wait for the origin themselves.
+    // HEAD stores nothing, so some of these requests wait for the origin themselves.
     let (deadline, events) = (Deadline::after(Duration::from_secs(5)), AtomicUsize::new(0));
     let watch = || {
         let mut waits = Vec::new();

@@ -75,7 +75,7 @@ fn bytes_before_a_pause_of_the_origin_reach_the_client() {
     }
 }
 
-/// The origin never pauses for as long as an encoder may hold bytes back.
+/// Each pause of the origin is shorter than the time for which an encoder may hold bytes back.
 #[test]
 fn bytes_of_a_dripping_origin_reach_the_client() {
     for coding in ["zstd", "br", "gzip"] {
@@ -95,7 +95,8 @@ fn bytes_of_a_dripping_origin_reach_the_client() {
         let mut client = Client::connect(server.address());
         let line = format!("Accept-Encoding: {coding}");
         client.send(request_text("GET", "/a", &[&line]));
-        // Drops the pieces slowly until the client has the beginning, then all at once.
+        // Lets the origin send its pieces slowly until the client has the beginning, and then as
+        // fast as possible.
         let (begun, has_begun) = mpsc::channel::<()>();
         let dripping = std::thread::spawn(move || {
             let mut slow_count = 0;

@@ -9,7 +9,8 @@ use forebay_testkit::{Client, Origin, Request, Response, Script, Server, ServerB
 
 const COMPRESS: &str = "compress = [\"zstd\", \"br\", \"gzip\"]\n";
 
-/// Returns a text of this length in which no two places look alike to a careless encoder.
+/// Returns a text of this length whose lines contain different numbers, so that a part in a wrong
+/// place is noticed.
 fn text(bytes: usize) -> Vec<u8> {
     let mut text = Vec::new();
     let mut number = 7_u64;
@@ -427,7 +428,8 @@ fn a_client_validates_the_compressed_form_by_its_weak_tag() {
     }
 }
 
-/// The origin gets its own tag. Its 304 has fields that the stored form has not.
+/// The request for validation has the origin's entity tag, not that of the compressed form. The 304
+/// has fields that the compressed form lacks.
 #[test]
 fn a_304_renews_the_compressed_form_unless_it_forbids_that() {
     let origin = Origin::start(|request| {

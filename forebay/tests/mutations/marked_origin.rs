@@ -157,7 +157,7 @@ impl Shared {
         let mark = self.marks.found_in(body.as_bytes()).next().unwrap_or_default();
         let mut bytes = self.mutator.mutated(rng, &mark);
         if request.target == "/varies" {
-            // Without Vary the answer is the same for all clients, so it may not differ.
+            // Without Vary this answer, which has a client's mark, would be for all clients.
             let end = bytes.windows(2).position(|window| window == b"\r\n").unwrap_or(0);
             bytes.splice(end..end, *b"\r\nVary: X-Mark");
         }

@@ -6,7 +6,7 @@ use forebay_testkit::{Rng, vectors};
 /// The longest vector that is used. Longer vectors test size limits, which have tests of their own.
 const VECTOR_BYTES_MAX: usize = 1500;
 
-/// The place of the mark in a message.
+/// The placeholder in a message for the mark of its connection.
 const MARK: &str = "MARK";
 
 /// Requests in addition to those of the vectors.
@@ -86,7 +86,8 @@ const LINES: &[&str] = &[
 /// Bytes that a mutation writes over others or inserts.
 const BYTES: &[u8] = b"\r\n\r\n\r\n  \t::,;\0\x7f\x80\xff/%#?[]@*\"\\=0123456789abcfxHhTt-_\x1f";
 
-/// The numbers of mutations of a message; each is as likely as the others.
+/// How many mutations a message gets: one element is drawn with equal probability, so that repeated
+/// numbers are more likely.
 const COUNTS: &[usize] = &[0, 1, 1, 1, 2, 2, 3, 5];
 
 /// A generator of messages and of their mutations.
