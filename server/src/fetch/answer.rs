@@ -199,9 +199,9 @@ impl OriginBody {
 
     fn end(&mut self, trailers: Option<FieldBlock>) -> Result<OriginPart, Fault> {
         if let Some(permit) = self.permit.take() {
-            // Before hyper returns the end of this body here, its connection task has read past
-            // that end, so it has already seen any further bytes of the same read. The pool refuses
-            // a connection with such bytes.
+            // When hyper returns the end of the body, its connection task has already seen any
+            // bytes beyond that end which arrived in the same read. The pool refuses a connection
+            // with such bytes.
             if self.refuses_excess && permit.connection.link.unasked() {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }

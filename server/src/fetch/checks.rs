@@ -45,7 +45,7 @@ pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
     }
 }
 
-/// A check in progress. It counts as such until it is dropped.
+/// A check in progress, which is counted in `Origins::check_count` until it is dropped.
 struct CheckRun {
     worker: Rc<Worker>,
     config: Rc<Config>,
@@ -94,7 +94,8 @@ impl CheckRun {
         }
     }
 
-    /// Sends the request of the check on a new connection, and compares the status of the response.
+    /// Sends the request of the check on a new connection, and compares the status of the response
+    /// with the configured status.
     async fn ask(&self, origin: &OriginAddress, check: &HealthCheck) -> Result<(), CheckFailure> {
         let connected = connect(&self.worker, origin, (&self.config.server, false)).await;
         let mut connection =

@@ -22,7 +22,7 @@ pub(super) struct Candidate {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chooser {
     pub(super) balance: Balance,
-    /// The number of earlier choices of this group.
+    /// How often the worker has chosen an origin of this group before.
     pub(super) turn: u64,
     /// A hash of the URL.
     pub(super) url_hash: u64,

@@ -109,8 +109,9 @@ impl Ejection {
         !self.is_back.replace(true)
     }
 
-    /// Returns the current share of an origin with this weight, in thousandths, so that the share
-    /// is never zero. After an ejection it grows from a tenth of the weight to the whole weight.
+    /// Returns the current share of an origin with this weight. After an ejection the share grows
+    /// from a tenth of the weight to the whole weight. Its unit is a thousandth of a weight of 1,
+    /// so that it is never zero.
     pub(super) fn ramped(&self, weight: u32, now_ms: u64) -> u64 {
         let full = u64::from(weight) * 1000;
         let until_ms = self.until_ms.get();

@@ -19,7 +19,7 @@ pub(super) struct GroupState {
     /// The time of the next health checks, in monotonic milliseconds.
     pub(super) check_due_ms: Cell<u64>,
     pub(super) retries: RetryBudget,
-    /// By the authorities of the origins.
+    /// The states of the origins, by their authorities.
     members: RefCell<HashMap<Box<str>, Rc<MemberState>>>,
 }
 
@@ -64,7 +64,8 @@ impl GroupState {
         new
     }
 
-    /// Forgets origins that do not belong to the site, and failed checks if the site has none.
+    /// Forgets origins that do not belong to the site. If the site has no health checks, also
+    /// forgets the failed checks of its origins.
     pub(super) fn retain(&self, site: &Site) {
         let is_member =
             |authority: &str| site.origins.addresses().any(|it| it.authority == authority);

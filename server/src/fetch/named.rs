@@ -49,8 +49,8 @@ impl FetchTask {
         let context = self.store_context();
         let renewed = context.renewed_head(&other.stale, update, &answer.timing())?;
         let copy = context.base(&FieldBlock::parse(other.stale.lines())?)?;
-        // These names are those under which the variant was stored, unless the settings have
-        // changed.
+        // The variant was stored under `names`. They differ from the names of its copy if the
+        // settings have changed since.
         let (names, _) = split_selector(&other.selector)?;
         if names.as_bytes() != copy.names {
             return None;

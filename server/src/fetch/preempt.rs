@@ -3,9 +3,9 @@
 //! A response that is not stored arrives as fast as its client reads, and the body of a request
 //! leaves as fast as its client sends; both hold a permit of their origin all the time. So slow
 //! clients could hold all permits, and every miss would be answered with 503. Therefore a request
-//! that has waited for a permit for some time asks an exchange with a slow client to break off. It
-//! chooses the network that holds the most permits, and within that network the exchange that has
-//! been slow for longest.
+//! that has waited for a permit for some time asks an exchange with a slow client to break off. Of
+//! the networks with slow clients, it chooses the network that holds the most permits, and within
+//! that network the exchange that has been slow for longest.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -75,8 +75,8 @@ impl StalledExchanges {
         if let Some(done) = poll_once(work.as_mut()).await {
             return Ok(done);
         }
-        // This request came while the exchange did not wait for its client. The request that sent
-        // it has found another permit since, or will ask again.
+        // The exchange was asked to break off while it did not wait for its client. The request
+        // that asked has got another permit since, or will ask again.
         if watch.asked.as_mut().is_some_and(|asked| asked.try_recv().is_ok()) {
             watch.asked = None;
         }
@@ -136,8 +136,9 @@ impl StalledExchanges {
         }
     }
 
-    /// Asks the first exchange of the network that holds the most permits to break off, unless that
-    /// network holds fewer permits than the network that waits.
+    /// Chooses the network that holds the most permits, among the networks of these exchanges, and
+    /// asks its first exchange to break off. Does nothing if that network holds fewer permits than
+    /// the network that waits.
     fn ask(&self, waiting: ClientNetwork, held_by: &impl Fn(ClientNetwork) -> u32) {
         let mut exchanges = self.exchanges.borrow_mut();
         exchanges.retain(|exchange| !exchange.ask.is_closed());

@@ -78,8 +78,8 @@ async fn obtain<'t>(
     match collapse(transaction, plan).await? {
         Some(response) => Ok(response),
         None if is_whole => ask_alone(transaction).await,
-        // In this case the response to a range request is not stored, so it says little about the
-        // responses to other requests.
+        // The request is for a range, and its response is not stored, so the response says little
+        // about the responses to other requests.
         None => pass_through(transaction, false).await,
     }
 }

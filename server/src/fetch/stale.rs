@@ -69,9 +69,10 @@ pub(crate) enum StaleAnswer<'t> {
     AfterOrigin(Option<ProbeGuard>),
 }
 
-/// Decides whether a stale response answers the request at once. If so, has the response validated
-/// in the background. `fills` says whether a response to this request may be stored; if not, the
-/// request starts no validation, but it may have to probe an origin that is down.
+/// Decides whether a stale response answers the request without waiting for the origin. If so,
+/// starts a fetch in the background that validates the response. `fills` says whether a response to
+/// this request may be stored; if not, the request starts no validation, but it may have to probe
+/// an origin that is down.
 // RFC: 5861-3-1
 pub(crate) fn stale_at_once<'t>(transaction: &mut Transaction<'t>, fills: bool) -> StaleAnswer<'t> {
     let health = Rc::clone(&origin_pool(transaction).health);

@@ -31,7 +31,8 @@ pub(super) struct Host {
     /// The addresses in the resolver's order; empty until the name was resolved once.
     addresses: Vec<Address>,
     resolved_ms: u64,
-    /// Whether none of the addresses has accepted a connection since they were found.
+    /// Whether all addresses have failed since they were found, and none has accepted a connection
+    /// after that.
     has_only_failed: bool,
     /// The time of the last failed resolution; `None` if a later resolution succeeded.
     failed_ms: Option<u64>,
@@ -39,8 +40,8 @@ pub(super) struct Host {
     began_ms: u64,
     /// The end of the resolution in progress.
     in_progress: Option<Done>,
-    /// The number of connections so far, so that successive connections start with different
-    /// addresses.
+    /// How often the addresses have been rotated, so that successive connections start with
+    /// different addresses.
     turn: AtomicUsize,
 }
 
@@ -149,8 +150,8 @@ impl Host {
     }
 
     /// Lets the caller try a failed address first, if the address is due; returns whether it is
-    /// due. It is not due, for example, while another connection is trying it: an address that does
-    /// not answer should delay only one connection.
+    /// due. The call postpones the address for other connections, because an address that does not
+    /// answer should delay only one connection.
     pub(super) fn take_due(&mut self, address: SocketAddr, now_ms: u64) -> bool {
         let found = self.find_mut(address).filter(|one| one.is_due(now_ms));
         let is_due = found.is_some();

@@ -102,8 +102,9 @@ impl Hosts {
         });
     }
 
-    /// Lets the caller try an address that is due. Returns whether it is due: false, for example,
-    /// if another connection is already trying it.
+    /// Lets the caller try an address that is due, and postpones the address for other
+    /// connections. Returns whether it is due: false, for example, if another connection is already
+    /// trying it.
     pub(super) fn take_due(&self, authority: &str, address: SocketAddr, now_ms: u64) -> bool {
         self.change(authority, |_| true, |host| host.take_due(address, now_ms))
     }
