@@ -64,7 +64,7 @@ impl StreamAnswer {
                 result = self.step(text, connection, stream, out, &mut count);
                 count
             });
-            // The bytes of the body stay counted, because they are still held.
+            // Bytes that moved to `self.body` stay counted, because they still take memory.
             pipe.free(count - (self.body.len() - body_bytes));
             let is_stuck = !result?;
             if is_stuck {
@@ -211,7 +211,8 @@ impl StreamAnswer {
         }
     }
 
-    /// Moves the first `bytes` bytes of the body to `out`. The connection has allowed this number.
+    /// Moves the first `bytes` bytes of the body to `out`. The windows and priorities of the
+    /// connection permit this number of bytes.
     pub(super) fn take_body(&mut self, bytes: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(
             self.body

@@ -51,7 +51,7 @@ impl ByteQueue {
 
     /// Returns a buffer to which new bytes are appended.
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        // Because of this condition, each byte is moved at most once for each byte that was taken.
+        // This condition limits the cost: at most one byte is moved for each byte that was taken.
         if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
@@ -68,8 +68,8 @@ impl ByteQueue {
     }
 }
 
-/// The part of a connection that its streams share: the streams with news for the connection, the
-/// waker of its task, and the memory that their responses take.
+/// The part of a connection that its streams share: the slots of the streams that have changed, the
+/// waker of the connection's task, and the memory that the responses of the streams take.
 #[derive(Debug)]
 pub(super) struct SharedState {
     slots: RefCell<Vec<u16>>,
@@ -101,7 +101,8 @@ impl SharedState {
         }
     }
 
-    /// Returns the slot of a stream that has news for the connection, and forgets this news.
+    /// Returns the slot of a stream that has changed, and removes it from the slots of changed
+    /// streams.
     pub(super) fn next(&self) -> Option<u16> {
         self.slots.borrow_mut().pop()
     }
@@ -132,7 +133,7 @@ pub(super) struct StreamPipe {
     response: RefCell<ByteQueue>,
     /// The number of bytes of the response that the pipe or the connection holds.
     held_bytes: Cell<usize>,
-    /// Whether the pipe is full, but holds only a part of a head.
+    /// Whether the head of the response is incomplete, so that the pipe may hold more bytes.
     is_head_long: Cell<bool>,
     /// Whether the stream has ended its response.
     is_response_over: Cell<bool>,

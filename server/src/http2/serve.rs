@@ -133,7 +133,8 @@ impl<'c> Http2Connection<'c> {
             if is_flushed && (self.error.is_some() || self.connection.is_drained()) {
                 return Poll::Ready(Ok(()));
             }
-            // If the output is full, there may be data that no later event would grant.
+            // If the output is full, no later event may announce the data that is left, so the loop
+            // continues.
             if !is_flushed || !self.poll_input(cx)? && !is_output_full {
                 return self.poll_wait();
             }

@@ -17,11 +17,10 @@ use super::{
 use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
 
-/// Key prefixes, none of which is the beginning of another; or the reason why there are no
-/// prefixes.
+/// Key prefixes, none of which is a prefix of another; or the reason why there are no prefixes.
 type KeyPrefixes = Result<Vec<Vec<u8>>, &'static str>;
 
-/// Beginnings of keys after the name of the site: the scheme, and the text that follows it.
+/// Key prefixes without the name of the site: for each, the scheme and the text that follows it.
 type KeyBeginnings = Vec<(Scheme, Vec<u8>)>;
 
 /// Returns the key prefix of all stored responses of `site`; without a site, the empty prefix,
@@ -154,8 +153,8 @@ fn changes_urls(config: &Config, site: &Site) -> bool {
     site.routes().iter().any(|route| config.rules_of(Some(route)).program.has(Hook::Remap))
 }
 
-/// Parses a host as the operator wrote it. Also returns the beginnings of its keys: schemes, each
-/// with the text that follows.
+/// Parses a host as the operator wrote it. Returns its pattern, and the prefixes of its keys
+/// without the name of the site.
 fn read_host(text: &str) -> Result<(HostPattern, KeyBeginnings), &'static str> {
     const SCHEMES: [Scheme; 2] = [Scheme::Http, Scheme::Https];
     const MALFORMED: &str = "not a host; write example.org, example.org:8080 or *.example.org";

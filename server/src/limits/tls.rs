@@ -11,8 +11,9 @@ pub(crate) const CERTIFICATES_MAX: usize = 4;
 /// Bytes of a file with a certificate chain or a key. Usual chains have 3 to 6 KiB.
 pub(crate) const CERTIFICATE_BYTES_MAX: usize = 64 << 10;
 
-/// How long a ticket key seals tickets; for another such period it only opens them. A thief of the
-/// key can decrypt the sessions of both periods, so they are short; browsers return within hours.
+/// How long a ticket key seals tickets. For a second period of the same length it only opens them.
+/// A thief of the key can decrypt the sessions of both periods, so they are short; browsers return
+/// within hours.
 pub(crate) const TICKET_KEY_MS: u64 = 6 * 3_600_000;
 
 /// One network gets at most one in this many handshake slots of a worker. So seven networks that
@@ -23,7 +24,7 @@ pub(crate) const TLS_NETWORK_SHARE: u32 = 8;
 /// accepts in one write. A client that does not read makes a connection hold at most this much.
 pub(crate) const TLS_WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes that a TLS connection sends in short records at first, and after a pause of
+/// Bytes that a TLS connection sends in short records when it starts, and after a pause of
 /// [`TLS_COLD_MS`]: the initial window of TCP is about 14 KiB (RFC 6928).
 pub(crate) const TLS_COLD_BYTES: usize = 8 << 10;
 

@@ -68,9 +68,9 @@ impl LogRest {
 pub(crate) struct ReplacedLogs(RefCell<Vec<LogRest>>);
 
 impl ReplacedLogs {
-    /// Adds the log that a new one has replaced. If the threads of more than [`REPLACED_LOGS_MAX`]
-    /// logs are still writing, the readers of these logs have probably stopped, so gives up the
-    /// oldest log.
+    /// Adds the log that a new one has replaced. Gives up the oldest log if the threads of more
+    /// than [`REPLACED_LOGS_MAX`] logs are still writing: the readers of these logs have probably
+    /// stopped.
     pub(crate) fn add(&self, writer: Option<LogWriter>) {
         let mut rests = self.0.borrow_mut();
         rests.retain(|rest| !rest.thread.is_finished());

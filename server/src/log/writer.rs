@@ -312,8 +312,8 @@ impl LogSender {
         }
         let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
         let count = count_lines(&batch);
-        // The lines are counted before the batch is sent, because the thread may take the batch at
-        // once and subtract its lines.
+        // The lines are counted before the batch is sent, because the thread may immediately take
+        // the batch and subtract its lines.
         self.queue.add(count);
         if self.batches.try_send(batch).is_err() && self.queue.remove(count) {
             self.dropped.set(self.dropped.get() + count);

@@ -36,8 +36,8 @@ pub(crate) fn lookup<'w>(
     }
     variant.clear();
     let selected = select(query, request.head.fields(), variant);
-    // A base record has at least one set of names, so the list of selectors is empty only if there
-    // are no variants.
+    // A base record has at least one list of field names, and the request has a selector for each
+    // list. So there are no selectors only if there are no variants.
     let varies = !variant.is_empty();
     let stored = match selected {
         Ok(stored) => stored,

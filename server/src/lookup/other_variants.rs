@@ -8,15 +8,15 @@ use forebay_http::policy::etag::EntityTag;
 use super::{LookupQuery, Stale, StoredResponse};
 use crate::limits::OTHER_TAGS_MAX;
 
-/// The longest bodies that are compared. Of two variants with one tag and longer bodies, neither is
-/// named.
+/// The longest bodies that are compared, in bytes. If two variants with the same tag have longer
+/// bodies, their tag is not sent.
 const COMPARED_BYTES_MAX: usize = 64 << 10;
 
-/// The longest selector of another variant whose tag is sent. All selectors of a resource are
-/// copied.
+/// The longest selector, in bytes, of another variant whose tag is sent. Before the variants are
+/// chosen, all selectors up to this length are copied.
 const OTHER_SELECTOR_BYTES_MAX: usize = 1 << 10;
 
-/// The heads of other variants whose tags are sent, together.
+/// The most bytes of the heads of other variants whose tags are sent with one request.
 const OTHER_HEADS_BYTES_MAX: usize = 64 << 10;
 
 /// A stored variant that answers a request if the origin names its tag.
@@ -26,15 +26,16 @@ pub(crate) struct OtherVariant {
 }
 
 /// Returns the variants that the request does not select, most recently stored first. No two of
-/// these variants have the same entity tag, and none has the tag of the selected response. A tag
-/// that stored responses with different bodies have is left out.
+/// these variants have the same entity tag, and none has the tag of the selected response. If
+/// stored responses with different bodies have the same tag, none of them is returned.
 pub(super) fn other_variants(
     query: &LookupQuery<'_>,
     request: Fields<'_>,
     selected: Option<&StoredResponse<'_>>,
 ) -> Vec<OtherVariant> {
     let mut others = Vec::new();
-    // If the tag of the selected response cannot be sent, the origin cannot confirm that response.
+    // If the tags of other variants were sent without the tag of the selected response, the origin
+    // could not confirm the selected response.
     if selected.is_some_and(|selected| !has_tag(selected)) {
         return others;
     }
@@ -89,7 +90,7 @@ fn is_named_apart(one: &StoredResponse<'_>, other: &StoredResponse<'_>) -> bool 
     if !one.is_whole() || !other.is_whole() {
         return false;
     }
-    // A body has no copy of its own to differ from.
+    // A response has the same body as itself, however long the body is.
     if std::ptr::eq(one, other) {
         return true;
     }
@@ -97,7 +98,7 @@ fn is_named_apart(one: &StoredResponse<'_>, other: &StoredResponse<'_>) -> bool 
     one.len() <= COMPARED_BYTES_MAX && one == other
 }
 
-/// Whether a validation of the response names it by its tag, or cannot name it at all.
+/// Whether the response has an entity tag, or cannot be validated at all.
 fn has_tag(stored: &StoredResponse<'_>) -> bool {
     stored.meta.etag(stored.block()).is_some() || !stored.meta.can_validate()
 }

@@ -33,15 +33,16 @@ impl PurgeKind {
     }
 }
 
-/// The kinds of the last purges of this process. The last purge with a number modulo the length of
-/// the table has the slot.
+/// The kinds of the last purges of this process, in a table. The index of a purge's slot is the
+/// number of the purge modulo the length of the table, so a later purge replaces an earlier one.
 #[derive(Debug)]
 pub(crate) struct PurgeKinds(Box<[AtomicU64]>);
 
-/// The number of purges whose kind is remembered, in 8 KiB: as many as the store remembers at most.
+/// The number of purges whose kind is remembered, which takes 8 KiB. The store itself remembers at
+/// most this number of purges.
 const PURGE_KINDS_MAX: usize = 1_024;
 
-/// The bits of a slot below the number of the purge, for its kind.
+/// How many low bits of a slot contain the kind of a purge; the bits above contain its number.
 const KIND_BITS: u32 = 2;
 const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
 

@@ -22,7 +22,8 @@ pub(crate) struct RuleLine {
 pub(crate) struct RuleReport {
     /// The rules in the order of the configuration.
     pub(crate) rules: Vec<RuleLine>,
-    /// Names and values of the operator `counter`, in the order in which the names occur first.
+    /// The names and values of the operator `counter`, in the order in which the names first occur
+    /// in the rules.
     pub(crate) counters: Vec<(String, u64)>,
 }
 

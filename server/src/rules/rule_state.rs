@@ -44,9 +44,9 @@ pub(super) struct RequestFacts {
     pub(super) is_http2: bool,
     /// The address that the client connected to; `None` if there are no rules.
     pub(super) local: Option<SocketAddr>,
-    /// The number of this request on its connection, from 1.
+    /// The position of this request among the requests of its connection, counted from 1.
     pub(super) transaction_count: u64,
-    /// The number of this request, unique in this process.
+    /// The number that identifies this request in this process.
     pub(super) number: u64,
     /// Whether no client sent the request, and the server only explains how it would handle it.
     /// Rules then run only to show their effects, and are not counted.
