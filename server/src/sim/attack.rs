@@ -62,8 +62,8 @@ pub(super) const UNREAD: &str = "/attack/unread";
 /// The prefix of the targets that have long responses, and whose clients leave before the end.
 pub(super) const ABANDONED: &str = "/attack/abandoned";
 
-/// A site that only hostile clients use; the targets of their invalidations; and the site's long
-/// pages, which the origin sends slowly.
+/// A site that only hostile clients use; the prefix of the targets that they invalidate; and the
+/// prefix of its long pages, which the origin sends slowly.
 pub(super) const BUSY_HOST: &str = "busy.test";
 pub(super) const POSTED: &str = "/attack/posted";
 pub(super) const DRIPPED: &str = "/attack/dripped";
@@ -120,7 +120,8 @@ pub(super) enum Attack {
     Purges,
     /// Request long pages of one site, which its origin sends slowly.
     Drips,
-    /// Send requests with Authorization for a page that clients without Authorization get at once.
+    /// Send requests with Authorization for a page that the origin sends late to such clients, but
+    /// without delay to clients without Authorization.
     Own,
     /// Request a page that cannot be stored, and that the origin sends late.
     Unstorable,
@@ -173,8 +174,8 @@ pub(super) fn start(
     (0..attack.client_count()).map(move |number| {
         let network = (number % network_count) as u8;
         let from = SocketAddr::from(([10, 9, network, 1], 40_000 + number as u16));
-        // The numbers do not overlap, because the numbers of acts and clients are far smaller than
-        // 2^32.
+        // No two connections of a run get the same number, because there are far fewer than 2^32
+        // acts, and far fewer than 2^32 clients in each of them.
         let end = run.connect(worker, from, (act + 1) << 32 | number);
         let run = Rc::clone(run);
         tokio::task::spawn_local(async move {

@@ -21,7 +21,7 @@ use super::wire::WireEnd;
 const BEGIN_MS: u64 = 500;
 
 /// The time within which a client without Authorization must get a page that the origin sends to
-/// such clients at once. It is shorter than the time after which the origin answers the other
+/// such clients without delay. It is shorter than the time after which the origin answers the other
 /// clients.
 const OWN_MS_MAX: u64 = 1_000;
 
@@ -40,7 +40,8 @@ const VARIANT_PAUSE_MS: u64 = 20;
 /// The time that a purge may take.
 const PURGE_MS: u64 = 2_000;
 
-/// Invalidates many pages of one site, while the first client fetches a page of another site.
+/// The first client fetches a page of one site, while each of the others invalidates a page of
+/// another site.
 pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if number == 0 {
         return fetch_quiet(run, end, STORED_BESIDE_PURGES).await;
@@ -53,8 +54,8 @@ pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> 
     read_to_end(run, end).await
 }
 
-/// Requests long pages of one site, which its origin sends slowly, while the first client fetches a
-/// page of another site.
+/// The first client fetches a page of one site, while each of the others requests a long page of
+/// another site, which the origin sends slowly.
 pub(super) async fn drips(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if number == 0 {
         return fetch_quiet(run, end, STORED_BESIDE_DRIPS).await;
@@ -132,8 +133,8 @@ pub(super) async fn failures(run: &Run, end: &WireEnd) -> Option<()> {
     read_to_end(run, end).await
 }
 
-/// Requests many variants of a page, one variant for each client. The first client requests its
-/// variant again and again.
+/// Requests the client's own variant of a page. The first client requests its variant again and
+/// again; each of the other clients requests its variant once.
 pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let request = get(QUIET_HOST, VARIED, &format!("X-Kind: {number}\r\n"));
     if number > 0 {
@@ -142,7 +143,7 @@ pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()
         return read_to_end(run, end).await;
     }
     let (began_ms, reclaimed, (pause_ms, use_count)) = (run.now_ms(), run.ledger().reclaimed, USES);
-    // A variant without a hit has not been used more than the variants of other clients.
+    // Until a variant has a hit, it has not been used more than the variants of other clients.
     let mut is_used = false;
     for _ in 0..use_count {
         write(end, request.as_bytes()).await?;

@@ -51,7 +51,7 @@ pub(super) struct FailedRequest {
 }
 
 impl BlameLog {
-    /// Records a disturbance that ends at once.
+    /// Records a disturbance that begins and ends now.
     pub(super) fn note(&self, scope: Scope, now_ms: u64) {
         self.end(self.begin(scope), now_ms);
     }

@@ -63,7 +63,7 @@ impl OriginSet {
         format!("origin = [{}]\nbalance = \"{}\"\n", origins.join(", "), self.balance)
     }
 
-    /// Returns the number of the origin with this address; `None` if the site has only one origin.
+    /// Returns the index of the origin with this address; `None` if the site has only one origin.
     pub(super) fn index(self, server: SocketAddr) -> Option<u64> {
         (0..self.count).find(|index| self.count > 1 && address(*index) == server)
     }
@@ -78,7 +78,7 @@ impl OriginSet {
     }
 }
 
-/// Returns the address of an origin by its number.
+/// Returns the address of the origin with this index.
 fn address(index: u64) -> SocketAddr {
     match index {
         0 => ORIGIN,

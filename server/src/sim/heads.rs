@@ -60,8 +60,9 @@ impl HeadLog {
 
     /// Whether an earlier HEAD contradicts the stored response with which a request was answered. A
     /// HEAD counts only if the stored response had arrived completely when the origin got the HEAD,
-    /// and if it selects the same variant as the request: a 304 may renew another variant than that
-    /// of its own request, and both then have its exchange.
+    /// and if the HEAD selects the same variant as the request. The number of the exchange does not
+    /// identify the variant: if a 304 renews a variant that its own request does not select, two
+    /// variants have the number of its exchange.
     fn contradicts(&self, reply: &IdealReply, ask: &Ask, asked: &SentRequest) -> bool {
         let contradicts = |head: &SeenHead| {
             head.ask.url == ask.url

@@ -185,7 +185,7 @@ impl Drop for InProgress<'_> {
 }
 
 /// Answers the requests on a connection to an origin. If the site has several origins, `origin` is
-/// the number of this one.
+/// the index of the origin that answers.
 async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<()> {
     let mut input = Vec::new();
     while let Some((request, size)) = receive(run, &end, &mut input, false).await? {

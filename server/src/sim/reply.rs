@@ -179,7 +179,7 @@ fn last_modified(ago_s: u64) -> String {
     format!("Last-Modified: {}\r\n", String::from_utf8_lossy(&date))
 }
 
-/// Returns the number of the requested URL; `None` if there is no such URL, or if the response may
+/// Returns the index of the requested URL; `None` if there is no such URL, or if the response may
 /// be shared and the request is not in its normal form.
 pub(super) fn url_of(request: &Request) -> Option<usize> {
     let (path, is_normal) = match request.target.split_once('?') {

@@ -56,9 +56,9 @@ pub(super) struct Outcome {
     /// without a response.
     pub(super) failed: u64,
     pub(super) paths: PathCounts,
-    /// The number of GET and HEAD requests.
+    /// The number of GET and HEAD requests of well-behaved clients that got a response.
     pub(super) requested: u64,
-    /// Those of these requests that a stored response could have answered.
+    /// How many of these requests a stored response could have answered, by reason.
     pub(super) missed: MissedCounts,
 }
 
@@ -84,9 +84,9 @@ pub(super) struct Run {
     /// Reads the value that [`Run::ledger`] returns.
     pub(super) read_ledger: OnceCell<Box<dyn Fn() -> StoreLedger>>,
     pub(super) ideal: IdealCache,
-    /// The number of GET and HEAD requests of well-behaved clients that got a response; and, by
-    /// reason, those of them that a stored response could have answered.
+    /// The number of GET and HEAD requests of well-behaved clients that got a response.
     pub(super) requested: Cell<u64>,
+    /// How many of these requests a stored response could have answered, by reason.
     pub(super) missed: RefCell<MissedCounts>,
     /// For each exchange whose response reached a client, the reason why the response was not
     /// stored; an empty text if it was stored.

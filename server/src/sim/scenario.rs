@@ -94,7 +94,7 @@ pub(super) struct PostBody {
     pub(super) break_off: BreakOff,
 }
 
-/// Whether and how a client breaks off a body. The number is that of the bytes before the break.
+/// Whether and how a client breaks off a body, and the number of bytes that it sends before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakOff {
     Never,

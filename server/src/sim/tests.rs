@@ -98,8 +98,8 @@ struct Totals {
     missed: BTreeMap<MissedReuse, MissedTotal>,
 }
 
-/// The number of requests in a row of the list of missed reuses, and the first seed that has such a
-/// request.
+/// How many requests one row of the list of missed reuses stands for, and the lowest seed with such
+/// a request.
 #[derive(Clone, Copy)]
 struct MissedTotal {
     count: u64,

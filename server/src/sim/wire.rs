@@ -39,8 +39,8 @@ struct Pipe {
     writer: Option<Waker>,
     /// The number of bytes that were read.
     read_bytes: u64,
-    /// The reads whose times are recorded. Each entry has the number of bytes that must have been
-    /// read, and receives the time at which this is so.
+    /// The reads whose times are recorded. For each: the number of bytes that must have been read,
+    /// and the cell that receives the time at which they have been read.
     awaited: Vec<(u64, Arrival)>,
 }
 
@@ -64,7 +64,7 @@ impl Pipe {
 /// A connection in memory, with both directions.
 #[derive(Debug)]
 struct Wire {
-    /// The two directions. The index is the number of the side that writes.
+    /// The two directions. The index of a direction is the side (0 or 1) that writes.
     pipes: [Pipe; 2],
     is_reset: bool,
     room_bytes: usize,

@@ -291,7 +291,7 @@ impl Content {
 }
 
 /// Returns the body of an act's POST. It looks like numbered requests that no client sends, so that
-/// the run notices at once if a server parses bytes of a body as a request.
+/// the run notices immediately if a server parses bytes of a body as a request.
 pub(super) fn post_body(act: u64, bytes: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < bytes {
