@@ -179,7 +179,7 @@ fn the_last_addresses_stay_in_use_while_the_resolver_fails() {
     let finds = Does::Finds(vec![origin.address()]);
     for fails in [Does::Fails, Does::Finds(Vec::new()), Does::Panics] {
         let started_ms = clock::monotonic_ms();
-        // With this setting the addresses are stale at once.
+        // With this setting the addresses become stale immediately.
         let flags = [("origin-address-ms-max", "1ms")];
         let server = Server::start(vec![finds.clone(), fails], &flags);
         for turn in 0..10 {

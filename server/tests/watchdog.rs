@@ -247,7 +247,7 @@ fn a_worker_that_hangs_is_named_by_healthz_and_does_not_prevent_the_stop() {
 
     let _client = server.hang();
     eventually("the worker is stuck again", || server.healthz().0 == 503);
-    // A reload waits for the worker, but nothing waits for the reload.
+    // The reload waits for the worker, but the end of the server does not wait for the reload.
     kill_this_process(Signal::HUP);
     eventually("the configuration is read", || server.loads.load(Relaxed) == 1);
     server.stopper.stop();

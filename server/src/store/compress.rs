@@ -26,7 +26,8 @@ pub(super) struct NegotiatedForm {
 
 impl StoreContext<'_> {
     /// Returns the form in which the whole response is stored if this server chooses its coding.
-    /// Returns `None` if the response is stored as the origin sent it, whatever the request.
+    /// Returns `None` if the response is stored as the origin sent it, for any request. Counts the
+    /// reason if the response is not compressed.
     ///
     /// A reason that lies in the request keeps only this variant uncompressed: `Vary` lets other
     /// clients get another variant. `may_encode` is false if the request has Range.
@@ -50,7 +51,7 @@ impl StoreContext<'_> {
             return None;
         }
         let plain = negotiated_fields(fields, None);
-        // Another name may be one too many.
+        // With Accept-Encoding in Vary, there may be too many names for a secondary key.
         secondary_names(&plain, settings)?;
         if !may_encode {
             return Some(NegotiatedForm { block: plain, encoder: None });
@@ -113,8 +114,8 @@ pub(super) fn renewed_form(stale: &Stale, merged: FieldBlock) -> Option<FieldBlo
     }
 }
 
-/// Copies to the facts about a renewed response what the stored facts say about its coding.
-/// `update` has the fields of the 304.
+/// Copies the facts about the coding of the body from the metadata of a stored response (`stored`)
+/// to the metadata of the renewed response (`meta`). `update` has the fields of the 304.
 pub(super) fn keep_coding(meta: &mut StoredMeta, stored: &StoredMeta, update: &FieldBlock) {
     if !stored.is_negotiated {
         return;

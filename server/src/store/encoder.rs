@@ -74,7 +74,7 @@ impl CompressionRoom {
     }
 }
 
-/// The number of bodies that a worker compresses at the same time.
+/// The number of bodies that a worker may compress at the same time.
 pub(super) struct Places {
     pub(super) all: usize,
     /// Whether other sites may need places.
@@ -82,24 +82,25 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The places that one site may take: half of them, so that its slow bodies leave others some.
+    /// The number of places that one site may take. If there are other sites, this is half of the
+    /// places, so that the slow bodies of one site leave places to the others.
     fn of_site(&self) -> usize {
         if self.are_shared { (self.all / 2).max(1) } else { self.all }
     }
 }
 
-/// Compresses one body. Dropping it gives its place back.
+/// Compresses one body. Dropping the encoder frees its place.
 pub(crate) struct BodyEncoder {
     worker: Rc<Worker>,
     site: Rc<str>,
     encoder: Encoder,
-    /// When the first byte since the last flush was compressed.
+    /// The time at which the first byte since the last flush was compressed.
     behind_since_ms: Option<u64>,
 }
 
 impl BodyEncoder {
-    /// Creates an encoder for a body of a site, whose length may be known; `None` if there is no
-    /// place.
+    /// Creates an encoder for a body of a site, and takes a place for it; `None` if no place is
+    /// free. `length` is the length of the body, if it is known.
     ///
     /// # Errors
     /// The library cannot create an encoder.
@@ -118,7 +119,7 @@ impl BodyEncoder {
         Ok(Some(BodyEncoder { worker: Rc::clone(worker), site, encoder, behind_since_ms: None }))
     }
 
-    /// Since when the encoder may hold bytes back, which a flush would release.
+    /// Returns the time since which the encoder may hold back bytes that a flush would release.
     pub(crate) fn behind_since_ms(&self) -> Option<u64> {
         self.behind_since_ms
     }
@@ -144,7 +145,7 @@ impl BodyEncoder {
         self.in_turn(Encoder::flush).await
     }
 
-    /// Ends the body; returns its last bytes.
+    /// Ends the body; returns its last bytes. Counts the response as compressed.
     ///
     /// # Errors
     /// The encoder failed.
@@ -190,7 +191,8 @@ enum Encoder {
 }
 
 impl Encoder {
-    /// Creates an encoder. With a known `length` of the body, it takes less memory for a short one.
+    /// Creates an encoder. If the `length` of the body is known, the encoder takes less memory for
+    /// a short body.
     fn new(coding: ContentCoding, length: Option<u64>) -> io::Result<Encoder> {
         Ok(match coding {
             ContentCoding::Gzip => {

@@ -11,8 +11,8 @@ use crate::config::RouteSettings;
 /// Returns the tags of a response, after header rules have changed the response.
 ///
 /// # Errors
-/// The response has more or longer tags than a record can hold. It must not be stored without some
-/// of its tags, because a purge by one of them would not remove it.
+/// The tags are too many or too long for a record. Then the caller must not store the response,
+/// because a purge by a missing tag would not remove it.
 pub(super) fn record_tags(
     fields: Fields<'_>,
     settings: &RouteSettings,

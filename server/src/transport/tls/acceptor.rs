@@ -84,8 +84,8 @@ pub(crate) fn acceptor(
 
 impl TlsAcceptor {
     /// Returns a copy for another worker. The copies share the certificates and keys, because
-    /// parsing a key takes long; every connection counts its use of the rest, which workers
-    /// therefore do not share.
+    /// parsing a key takes long. They do not share the rest, because every connection changes its
+    /// reference count.
     pub(crate) fn for_worker(&self) -> TlsAcceptor {
         TlsAcceptor {
             config: Arc::new(ServerConfig::clone(&self.config)),

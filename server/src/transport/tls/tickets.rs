@@ -117,7 +117,8 @@ impl ProducesTickets for Tickets {
         true
     }
 
-    /// A key is current for one period, and opens tickets for one more period.
+    /// Returns the lifetime of tickets in seconds: one period of a key. A key opens tickets for one
+    /// period after the period in which it seals them.
     fn lifetime(&self) -> u32 {
         (TICKET_KEY_MS / 1000) as u32
     }
