@@ -65,7 +65,7 @@ fn serve() -> Command {
         )
         .arg(Arg::new("origin").long("origin").value_name("URL").action(ArgAction::Append).help(
             "Send requests for every host to this origin, such as http://127.0.0.1:3000; \
-                     given several times, to these origins in turn",
+                     if given several times, to each of the origins in turn",
         ))
         .arg(Arg::new("upgrade").long("upgrade").action(ArgAction::SetTrue).help(
             "Take over from the server that listens on the same address; if there is none, start \

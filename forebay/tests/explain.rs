@@ -260,7 +260,7 @@ fn a_purge_shows_until_the_response_is_stored_again() {
     for (arguments, purge, outcome) in [
         (
             &["http://example.test/"][..],
-            "purge       the last one that may cover this key: hard purge of this URL",
+            "purge       the last purge that may cover this key: hard purge of this URL",
             "miss",
         ),
         (

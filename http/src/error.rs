@@ -121,7 +121,7 @@ reasons! {
         UnsupportedVersion => "the origin's HTTP version is not supported",
         InvalidStatus => "the status code is not between 100 and 599",
         UnaskedUpgrade => "the origin switches protocols without a request to do so",
-        ForbiddenBody => "the origin frames a body where the status code allows none",
+        ForbiddenBody => "the origin announces a body, but the status code allows none",
         HeadTooLarge => "the response head is too large",
         TooManyFields => "the response head has too many fields",
         TooManyOptions => "the Connection field names too many fields";

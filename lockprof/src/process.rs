@@ -180,8 +180,8 @@ fn place_of(epoch: u64) -> Option<&'static OnceLock<Option<ProcessState>>> {
     PROCESSES.get((epoch as usize).checked_sub(1)?)
 }
 
-/// The state of this process, whose [epoch](WipedMemory::epoch) is given; `None` if the process does
-/// not record. The first call makes the state and the profile.
+/// The state of this process, whose [epoch](WipedMemory::epoch) is `epoch`; `None` if the process
+/// does not record. The first call makes the state and the profile.
 pub(crate) fn process(epoch: u64) -> Option<&'static ProcessState> {
     let place = place_of(epoch)?;
     if let Some(known) = place.get() {

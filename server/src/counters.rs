@@ -107,8 +107,8 @@ counters! {
     ConnectionsOpen, Gauge, "connections_open",
         "Client connections open now.";
     ConnectionsRefused, Counter, "connections_refused_total",
-        "Client connections closed at once because a worker or an address had too many, none of \
-            them idle.";
+        "Client connections closed right after they were accepted, because a worker or an address \
+            had too many, none of them idle.";
     AcceptErrors, Counter, "accept_errors_total",
         "Failures to accept a connection, usually because file descriptors ran out.";
     TlsHandshakes, Counter, "tls_handshakes_total",
@@ -401,7 +401,7 @@ counters! {
         "Responses that are being compressed now.";
     CompressFailed, Counter, "compress_failed_total",
         "Responses that broke off because the encoder failed, or that were stored uncompressed \
-            because none could be created.";
+            because no encoder could be created.";
     CompressNotAccepted, Counter, "compress_not_accepted_total",
         "Responses that could have been compressed, for a client that accepts no coding of \
             `compress`.";

@@ -67,7 +67,7 @@ events! {
     HandedOver, info, "handed_over", "another process serves now; finishing requests in flight";
     TookOver, info, "took_over", "took over from the running server";
     UpgradeFailed, error, "upgrade_failed", "another process did not take over; still serving";
-    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but could not give a file its name";
+    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but could not replace a file";
     UpgradeWaits, info, "upgrade_waits", "waiting until an earlier process has left the cache";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
     FewFiles, warn, "few_files", "the process is allowed to open too few files for its settings";
@@ -80,10 +80,10 @@ events! {
     TlsFiles, warn, "tls_files", "a file for TLS needs attention";
     CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
-    TlsFailed, error, "tls_failed", "cannot renew the settings for TLS; the old ones stay";
-    ForwardedForMalformed, warn, "forwarded_for_malformed", "a trusted proxy names no client";
+    TlsFailed, error, "tls_failed", "cannot renew TLS settings; the old ones stay in use";
+    ForwardedForMalformed, warn, "forwarded_for_malformed", "a trusted proxy sent no client address";
     RequestRefused, debug, "request_refused", "refused a request, or its client aborted it";
-    Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection because of its client";
+    Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection: the client broke a rule";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";
     OriginTlsFailed, warn, "origin_tls_failed", "cannot use TLS to the origin";

@@ -193,8 +193,8 @@ impl Fault {
                 "another certificate serves the requested host; open a new connection for this host"
             }
             Fault::Loop => "request loop: the origin forwards back to this server",
-            Fault::AddressRefused => "this address is not served here",
-            Fault::PurgeForbidden => "this address is not allowed to purge here",
+            Fault::AddressRefused => "the client's address is not allowed here",
+            Fault::PurgeForbidden => "the client's address is not allowed to purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
             Fault::PurgeElsewhere => {

@@ -190,7 +190,7 @@ impl fmt::Display for FindingKind {
             FindingKind::Checksum => "the checksum of a record is wrong",
             FindingKind::Marks => "the marks of a record have unused bits set",
             FindingKind::OtherKey => {
-                "an index word names a record whose key has other buckets or another fingerprint"
+                "an index word names a record that has another fingerprint or belongs elsewhere"
             }
             FindingKind::SizeClass { found, expected } => {
                 return write!(
@@ -230,7 +230,7 @@ impl fmt::Display for FindingKind {
             FindingKind::Walk { why } => return write!(f, "a scan meets an invalid record: {why}"),
             FindingKind::Pins { count } => return write!(f, "{count} pins have no owner"),
             FindingKind::LiveBytes { counted, named } => {
-                return write!(f, "`live_bytes` is {counted}, but index words name {named} bytes");
+                return write!(f, "`live_bytes` is {counted}, but indexed records have {named} bytes");
             }
             FindingKind::Dead { pins } => {
                 return write!(f, "a participant died with {pins} pins and was not swept yet");

@@ -222,7 +222,7 @@ fn top() -> Command {
             "Columns, per call site:\n  \
              waiting, holding  mean number of threads that wait for or hold the lock (1.00: one \
              thread all the time)\n  \
-             delayed           the same for the time from a failed try-lock to the acquisition\n  \
+             delayed           mean number of threads between failed try-lock and acquisition\n  \
              locks/s           acquisitions per second\n  \
              waits/s, fails/s  contended acquisitions and failed try-locks per second\n  \
              wait_avg          mean wait in microseconds\n\n\

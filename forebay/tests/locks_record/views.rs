@@ -227,7 +227,9 @@ fn a_report_says_that_its_program_has_changed_since() {
     assert!(code == Some(0) && !error.contains("names may be wrong"), "{error}");
     let none = locks(dir, &["report", "--stacks", "program.locks"]);
     assert!(
-        none.contains("\nrecorded without callers: see `forebay locks record --stacks`\n"),
+        none.contains(
+            "\nthe profile was recorded without callers: see `forebay locks record --stacks`\n"
+        ),
         "{none}"
     );
     let file = dir.join("program.locks");

@@ -196,7 +196,7 @@ fn a_check_looks_once_at_what_is_named_often() {
     // The root, two nodes, the leaves of the left one, two leaves of the right one.
     assert_eq!(report.nodes, 3 + left.count as u64 + 2, "{report}");
     let is_found = |what| report.findings.iter().any(|finding| finding.what == what);
-    assert!(is_found("an object is named twice"), "{report}");
+    assert!(is_found("two slots refer to the same object"), "{report}");
 }
 
 /// A slot names an entry from elsewhere in the order: a cursor reports that and does not go back.

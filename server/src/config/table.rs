@@ -321,8 +321,8 @@ settings! {
             each client network; beyond it, the oldest of them is stopped.",
         kind: SettingKind::Count { min: 0, max: 1_000_000, unit: "fetches" },
         reloads: true,
-        reason: "A client that leaves often returns for the same page, but a client that requests \
-            and leaves must not make the origin work for nothing.",
+        reason: "A client that has left usually comes back for the same page, but a client that \
+            requests and leaves must not make the origin work for nothing.",
     }
     requests_per_connection_max: u32 = "1000000" {
         doc: "Number of requests after which a client connection is closed.",
@@ -417,7 +417,7 @@ settings! {
             One client network gets at most eight ninths of the connections.",
         kind: SettingKind::Count { min: 1, max: 65_536, unit: "connections" },
         reloads: true,
-        reason: "More requests at once do not help an origin that is slow already.",
+        reason: "More requests at the same time do not help an origin that is slow already.",
     }
     origin_retry_percent: u8 = "10" {
         doc: "Largest share of requests that are sent once more: to another origin of their site, \

@@ -117,7 +117,8 @@ fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
             None => "purge or invalidation, of a kind that this process does not know, of",
         };
         let covered = &purge.covered;
-        lines.add("purge", format_args!("the last one that may cover this key: {kind} {covered}"));
+        lines
+            .add("purge", format_args!("the last purge that may cover this key: {kind} {covered}"));
         if purge.later > 0 {
             lines.add("", format_args!("purges of other keys since: {}", purge.later));
         }

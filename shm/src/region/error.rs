@@ -159,8 +159,8 @@ impl fmt::Display for RegionErrorKind {
                  holds a lock on it; it may be stopped: fuser and /proc/locks tell which one"
             ),
             NoMembarrier => out.write_str(
-                "the region needs membarrier as its barrier, which this version does not use, \
-                 because it does not order all processes",
+                "the region uses membarrier as its barrier; this version does not use membarrier, \
+                 because membarrier does not order all processes",
             ),
             Unusable { what } => write!(out, "the region is not usable: {what}"),
         }

@@ -116,7 +116,9 @@ pub(super) fn nothing(about: &ProfileHeader, stack_sample: u64) -> &'static str 
         SiteKind::Stacks if about.plan.frames > 1 => {
             "callers are part of the call sites: see `forebay locks report --threads`"
         }
-        SiteKind::Stacks => "recorded without callers: see `forebay locks record --stacks`",
+        SiteKind::Stacks => {
+            "the profile was recorded without callers: see `forebay locks record --stacks`"
+        }
         SiteKind::Places if about.plan.stacks == StackPlan::NONE => {
             "the profile has no room for stacks: raise the setting `lock_profile_size`"
         }

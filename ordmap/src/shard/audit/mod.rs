@@ -70,19 +70,19 @@ impl ShardAudit<'_> {
         }
     }
 
-    /// Records that an object is named. Returns true the first time; only then may the children of
-    /// the object be visited.
+    /// Records that a slot refers to an object. Returns true for the first slot; only then may the
+    /// children of the object be visited.
     fn name(&mut self, object: ObjectRef) -> bool {
         let Some(unit) = object.unit() else {
-            self.find("a slot names nothing", object.word());
+            self.find("a slot refers to no object", object.word());
             return false;
         };
         if !self.allocator.is_taken(object) {
-            self.find("an object that a slot names is not marked as in use", object.word());
+            self.find("an object to which a slot refers is not marked as in use", object.word());
         }
         let is_first = self.named.insert(unit);
         if !is_first {
-            self.find("an object is named twice", object.word());
+            self.find("two slots refer to the same object", object.word());
         }
         is_first
     }

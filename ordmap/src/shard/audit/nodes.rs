@@ -34,7 +34,7 @@ impl ShardAudit<'_> {
                 self.find(
                     match error {
                         ObjectReadError::Damaged(what) => what,
-                        ObjectReadError::Changed => "a reference names a freed object",
+                        ObjectReadError::Changed => "a reference leads to a freed object",
                     },
                     at,
                 );

@@ -78,7 +78,7 @@ pub(super) fn check(out: &Path) -> Result<(), String> {
     let _ = fs::remove_file(&path);
     match room {
         Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(fault(&format!(
-            "no room for a profile, which takes 0.9 MB and 0.35 MB per thread: {error}"
+            "no room for a profile, which takes 0.9 MB plus 0.35 MB per thread: {error}"
         ))),
         _ => Ok(()),
     }
