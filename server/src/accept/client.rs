@@ -122,8 +122,9 @@ impl Client {
         }
     }
 
-    /// Returns the address of the client of the current request; `None` if a trusted proxy states
-    /// none that can be read. Access is never given by the proxy's address in its place.
+    /// Returns the address of the current request's client; `None` if a trusted proxy forwarded the
+    /// request with a client address that cannot be read. Access is never granted to the proxy's
+    /// address in its place.
     pub(crate) fn known_address(&self) -> Option<IpAddr> {
         let is_known = self.stated.get().is_none_or(|stated| stated.is_client_known);
         is_known.then(|| self.address())
@@ -140,7 +141,8 @@ impl Client {
         self.stated.get().map_or(self.scheme, |stated| stated.scheme)
     }
 
-    /// Begins a new request of the connection.
+    /// Begins a new request of the connection: counts it, and reads the statements of a trusted
+    /// proxy in its fields.
     #[inline]
     pub(crate) fn begin_request(&self, trusted: &AddressList, fields: Fields<'_>) {
         self.request_count.update(|count| count + 1);
@@ -151,7 +153,8 @@ impl Client {
         }
     }
 
-    /// Reads the statements about a request if its peer is a trusted proxy.
+    /// Reads the statements in the fields of a request if the peer is a trusted proxy; counts and
+    /// logs malformed ones.
     fn read_statements(&self, trusted: &AddressList, fields: Fields<'_>) {
         let peer = self.canonical_peer().ip();
         if !trusted.contains(peer) {
@@ -227,10 +230,11 @@ impl Client {
         LeastRate::new(config.server.body_rate_min, u64::from(config.server.body_grace_ms))
     }
 
-    /// Waits for the client, which must keep to the lowest rate, until its ticket is overdue.
+    /// Begins or continues a wait for the client: arms the ticket for the time until the client has
+    /// lagged too far behind `rate`, and returns `Pending`.
     ///
     /// # Errors
-    /// The client lags too far behind the rate.
+    /// That time has passed: [`Fault::TooSlow`].
     pub(crate) fn poll_wait<T>(&self, pace: &mut Pace, rate: LeastRate) -> Poll<Result<T, Fault>> {
         match pace.wait(rate) {
             Some(left_ms) => {
@@ -332,7 +336,8 @@ impl Client {
     }
 
     /// Sends all of `queue` before the next request of the connection is answered, if many bytes
-    /// are already waiting: a client that does not read its responses gets no further ones.
+    /// are already waiting: a client that does not read its responses gets no further ones. Returns
+    /// whether the queue was sent.
     ///
     /// # Errors
     /// See [`Client::flush`].

@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn the_largest_network_comes_first_and_among_equals_the_longest_idle_connection() {
-        // Columns: connections as (network, time); the network of a new connection; the first slot.
+        // Columns: connections as (network, time); the network of a new connection; the index of
+        // the connection that comes first.
         let two_networks: &[_] = &[(1, 5), (2, 9), (2, 7)];
         let cases = [
             (two_networks, 3, Some(2)),

@@ -44,7 +44,8 @@ pub(crate) async fn accept_connections(
                 if let Some(admitted) = admit(&worker, transport) {
                     let network = admitted.registered.network();
                     serve(Rc::clone(&worker), admitted);
-                    // A connection becomes idle only after its task has run.
+                    // The connection becomes idle, so that it can be displaced, only after its
+                    // task has run.
                     if pressure(&worker, network).is_some() {
                         tokio::task::yield_now().await;
                     }

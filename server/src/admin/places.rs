@@ -45,8 +45,8 @@ pub(super) struct OpenConnection {
 #[derive(Debug)]
 pub(super) struct ActiveRequest {
     connection: Rc<OpenConnection>,
-    /// Whether the answer is streamed. After its end, the connection keeps its place for the idle
-    /// time.
+    /// Whether the answer is streamed. After the end of a streamed answer, the connection keeps its
+    /// place for another [`ADMIN_IDLE_MS_MAX`].
     is_streamed: Cell<bool>,
 }
 

@@ -30,7 +30,7 @@ struct TraceQuery {
 /// An open trace.
 struct TraceStream {
     control: Rc<Control>,
-    /// Freed before the gauge of open traces is updated.
+    /// This trace among the open traces. It is dropped before the gauge of open traces is updated.
     place: Option<TracePlace>,
     reader: TraceReader,
     is_json: bool,

@@ -11,7 +11,7 @@ use crate::response::{GrowingResponse, Response, StreamedResponse, TunnelRespons
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// A delivery whose part that needs no wait is in the send queue.
+/// A delivery after [`begin`], which has queued the part of the response that needs no wait.
 pub(crate) enum BegunDelivery<'t> {
     /// The whole response is in the queue.
     Queued(Delivered),

@@ -176,7 +176,7 @@ impl SelectedBytes {
         };
         let left = match decision {
             Some(RangeDecision::Part { first, last }) => first..last + 1,
-            // The head precedes the first of several parts.
+            // Of several parts, the first is selected once its head has been queued.
             Some(RangeDecision::Unsatisfiable | RangeDecision::Parts) => 0..0,
             Some(RangeDecision::Whole) | None => 0..body_bytes.unwrap_or(u64::MAX),
         };
@@ -223,7 +223,8 @@ impl SelectedBytes {
     }
 }
 
-/// Reads the bytes that have arrived; if there are none, flushes the queue before waiting.
+/// Reads the bytes that have arrived. If there are none, sets `begun`, flushes the queue, and waits
+/// for the next bytes.
 pub(super) async fn read_or_flush(
     client: &Client,
     queue: &mut SendQueue,
@@ -232,8 +233,8 @@ pub(super) async fn read_or_flush(
     begun: &mut bool,
 ) -> Result<ReadEvent, DeliverError> {
     let mut read = |cx: &mut Context<'_>, reader: &mut BodyReader| {
-        // The share is computed only when the bytes have arrived: many readers may wait for the
-        // same bytes.
+        // Each poll computes the share again. Many readers may wait for the same bytes; a share
+        // from before the wait would not count the bytes that the other readers have taken.
         let bytes_max = READ_BYTES_MAX.min(client.worker.output_share() as u64);
         reader.poll_fragments(cx, bytes_max, fragments)
     };

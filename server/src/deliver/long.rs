@@ -37,7 +37,7 @@ pub(crate) struct LongBodyPart {
 }
 
 impl LongBodyPart {
-    /// Returns the parts of a body; the head of the first part is appended to `queue`.
+    /// Returns the parts of a body, and appends the head of the first part to `queue`.
     pub(super) fn of_parts(
         long: LongBody,
         known: Option<RecordVersion>,
@@ -167,7 +167,7 @@ async fn deliver_missing(
 }
 
 /// Sends the bytes of a part that arrive with the fragments of a unit. Returns the offset in the
-/// body of the next byte to send, which may be in the store.
+/// body of the next byte to send; the store may have the bytes from there on.
 async fn deliver_arriving(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,

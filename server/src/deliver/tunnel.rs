@@ -22,14 +22,14 @@ use crate::response::TunnelResponse;
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
-/// Bytes that one direction of a tunnel reads at a time: a few packets, and little enough that they
-/// lie on the stack.
+/// The most bytes that one direction of a tunnel reads at a time: a few packets, and few enough for
+/// a buffer on the stack.
 const PIECE_BYTES: usize = 8 << 10;
 
 /// Pieces that a direction passes on before other connections get their turn.
 const PIECES_PER_TURN: u32 = 8;
 
-/// Time for the rest of a tunnel once one of its sides has ended.
+/// How long a tunnel may continue after one of its sides has ended.
 const HALF_CLOSED_MS: u64 = 10_000;
 
 /// Sends the 101 and serves the tunnel to its end.

@@ -57,7 +57,7 @@ pub(crate) struct SiteFacts {
     pub(crate) path_prefix: String,
     /// Whether this worker could not connect to the origin when it last tried.
     pub(crate) origin_is_down: bool,
-    /// The reason for that failure, in the words of the event.
+    /// The reason for that failure, in the words of the logged event.
     pub(crate) origin_failure: Option<&'static str>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct KeyFacts {
 /// The stored responses of the key.
 #[derive(Debug)]
 pub(crate) struct StoredFacts {
-    /// The stored variants, by the names in Vary.
+    /// The stored variants, grouped by the field names in their Vary.
     pub(crate) vary: Vec<VaryFacts>,
     /// The response that the request selects.
     pub(crate) selected: Option<ResponseFacts>,

@@ -34,7 +34,7 @@ pub(super) fn stored_facts(
     StoredFacts { vary, selected, purge }
 }
 
-/// Describes the stored variants that share one set of names in Vary.
+/// Describes the stored variants that have exactly these field names in Vary.
 fn vary_facts(
     base: &BaseRecord<'_>,
     names: &[u8],

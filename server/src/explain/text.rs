@@ -1,4 +1,5 @@
-//! An explanation as text: for each step a label and a line, with further lines below.
+//! An explanation as text. Each step begins a line with its name; further lines of the step are
+//! indented.
 
 use std::fmt::{self, Display, Write};
 
