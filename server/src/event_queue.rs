@@ -83,8 +83,8 @@ pub(crate) fn take_losses() -> EventLosses {
     QUEUE.get().map_or(EventLosses::default(), EventQueue::take_losses)
 }
 
-/// Numbers of lost lines. A lost line is counted immediately, but the report about it has to wait
-/// until the queue has room for the report.
+/// Numbers of lost lines. A lost line can be counted immediately, but a report about it would be
+/// lost too until the queue has room again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventLosses {
     /// Lines that were lost since the last call of [`take_losses`].
@@ -106,10 +106,10 @@ struct EventQueue {
 struct LineCounts {
     /// Lines in the queue, and the line that is being written.
     queued: AtomicUsize,
-    /// Lines that did not fit into the queue or could not be written, and have not been counted
-    /// yet.
+    /// Lines that did not fit into the queue or could not be written since the last call of
+    /// [`take_losses`].
     lost: AtomicU64,
-    /// Lost lines that have been counted, but not reported yet.
+    /// Lost lines that [`take_losses`] has returned as new, but not yet for a report.
     unreported: AtomicU64,
     /// Whether the last write failed.
     is_failing: AtomicBool,

@@ -57,7 +57,7 @@ pub(crate) enum AnswerState<'a> {
     Later(Pin<Box<dyn Future<Output = Result<AfterResponse, Fault>> + 'a>>),
 }
 
-/// An answer whose beginning is in the send queue.
+/// An answer of which only the first part is in the send queue.
 pub(crate) struct BegunAnswer<'a> {
     transaction: Transaction<'a>,
     queue: &'a mut SendQueue,
@@ -87,7 +87,8 @@ pub(crate) fn answer<'a>(
         Err(fault) => {
             let cache_status = (&CacheStatus::UNUSED, &config.server.cache_name);
             client.worker.fault(fault, client.address());
-            // The entry has this number; the next request gets another one.
+            // The log entry has the next request number. This call uses it up, so that no other
+            // request gets it.
             client.worker.request_number();
             log.note_fault(fault);
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);

@@ -170,8 +170,8 @@ pub(crate) const READ_BYTES_MAX: u64 = 64 << 10;
 /// buffer, and little to copy if the client does not read.
 pub(crate) const LENT_FRAGMENTS_MAX: usize = 2;
 
-/// Pinned pieces of stored bodies in one client's send queue. A client may ask for many at once,
-/// and each piece keeps a segment from being reclaimed.
+/// Pinned pieces of stored bodies in one client's send queue. A client may request many pieces
+/// together, and each piece keeps a segment from being reclaimed.
 pub(crate) const LENT_PIECES_MAX: usize = 16;
 
 /// Connections that the kernel queues for one listener; `net.core.somaxconn` may lower this number.
@@ -184,8 +184,8 @@ pub(crate) const ACCEPT_RETRY_MS: u64 = 50;
 /// Usually the first is idle; examining one costs less than accepting a connection.
 pub(crate) const IDLE_LOOKS_MAX: usize = 64;
 
-/// Idle connections that are asked in turn to make room for a new one; each of them may have
-/// received a request in the meantime. If none makes room, the new connection is refused.
+/// Idle connections that are asked one after another to make room for a new one; each of them may
+/// have received a request in the meantime. If none makes room, the new connection is refused.
 pub(crate) const DISPLACED_MAX: usize = 4;
 
 /// Slices into which the sweep over connections is divided: each call visits one slice, so that no
@@ -350,7 +350,7 @@ pub(crate) const TRIES_ALONE_MAX: usize = 4;
 pub(crate) const KEY_PARTS_MAX: usize = 8;
 
 /// Entity tags of other variants that a request to the origin carries. A head is copied for each,
-/// and more tags make If-None-Match longer than some origins read. The variants named last count.
+/// and more tags make If-None-Match longer than some origins read. The latest variants are taken.
 pub(crate) const OTHER_TAGS_MAX: usize = 8;
 
 /// Maximum number of fetches of one worker that validate stale responses in the background. Above

@@ -25,7 +25,7 @@ impl LeastRate {
 ///
 /// The bucket's capacity is the grace time. Waiting for the peer fills the bucket, and each byte
 /// that moves empties it by the time that the byte takes at the lowest rate. So a peer gains no
-/// credit by being fast at first, and waits for another peer do not count.
+/// credit by a fast start, and waits for another peer do not count.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     behind_us: u64,

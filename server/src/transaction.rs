@@ -170,9 +170,9 @@ impl<'t> Transaction<'t> {
         Ok(route)
     }
 
-    /// Puts the request into the normal form of its route. A request that bypasses the cache is
-    /// forwarded unchanged. The normal form of a request that does not bypass the cache does not
-    /// bypass it either.
+    /// Decides whether the request bypasses the cache; if not, puts it into the normal form of its
+    /// route. A request that bypasses the cache is forwarded unchanged. The decision need not be
+    /// made again for the normal form, which bypasses the cache only if the request itself does.
     pub(crate) fn normalise(&mut self) {
         let text = self.unused.normal.take().expect("a request is normalised once");
         let route = self.route().route;

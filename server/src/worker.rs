@@ -277,8 +277,8 @@ impl Worker {
         self.counters.observe(first, bounds, thousandths.div_ceil(1000), sum / 1000);
     }
 
-    /// Returns the number of bytes that a connection may queue for its client. The number is small
-    /// if the queues of all connections together hold many bytes.
+    /// Returns the number of bytes that a connection may queue for its client: unlimited until the
+    /// queues that wait for their clients together hold `output_bytes_max` bytes, then small.
     pub(crate) fn output_share(&self) -> usize {
         let is_full = self.waiting_output.get() as u64 >= self.config().server.output_bytes_max;
         if is_full { OUTPUT_SHARE_BYTES_MIN } else { usize::MAX }

@@ -51,7 +51,7 @@ impl FileStamp {
 /// `warnings`.
 ///
 /// # Errors
-/// The problems, each together with whether it concerns the key.
+/// The problems. The flag of each says whether it concerns the key and not the certificate.
 pub(super) fn read_identity(
     (cert, key): (PathBuf, PathBuf),
     warnings: &mut Vec<String>,

@@ -3,7 +3,7 @@
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::SiteSettings;
 
-/// A health check: a request that Forebay sends to each origin of a site in turn.
+/// A health check: a request that each worker periodically sends to every origin of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthCheck {
     /// Path and query of the request.
@@ -12,7 +12,7 @@ pub struct HealthCheck {
     pub status: u16,
     /// Time between the starts of two checks of an origin.
     pub interval_ms: u64,
-    /// Time for one check.
+    /// The time limit of one check.
     pub timeout_ms: u64,
 }
 

@@ -168,7 +168,7 @@ pub struct NamePatterns(Vec<NamePattern>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NamePattern {
     text: Box<str>,
-    /// Whether `text` is only the beginning of the names that the pattern covers.
+    /// Whether the pattern covers every name that begins with `text`, and not only `text` itself.
     is_prefix: bool,
 }
 

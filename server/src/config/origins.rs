@@ -34,7 +34,7 @@ pub struct OriginMember {
 /// How an origin of a group is chosen for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// Each origin in turn, as often as its weight says.
+    /// The origins take turns; each gets a share of the requests in proportion to its weight.
     #[default]
     RoundRobin,
     /// Of two origins, the one with fewer requests in progress in relation to its weight.

@@ -26,9 +26,9 @@ use crate::rules::RuleCounters;
 pub struct RuleSet {
     /// The program made from the rules.
     pub program: Program,
-    /// The number of the set's first rule, counted over all sets of the configuration.
+    /// The index of the set's first rule among the rules of all sets of the configuration.
     pub first: usize,
-    /// The number of the set's first counter, counted over all sets of the configuration.
+    /// The index of the set's first counter among the counters of all sets of the configuration.
     pub first_counter: usize,
     /// Paths and texts of the set's files. Sets with equal sources are equal.
     sources: Vec<(PathBuf, Arc<str>)>,

@@ -147,7 +147,7 @@ impl Site {
         others.iter().find(matches).unwrap_or(fallback)
     }
 
-    /// Numbers the routes; `site` is the number of this site.
+    /// Sets the numbers of the routes; `site` is the index of this site in the configuration.
     pub(super) fn set_numbers(&mut self, site: u32) {
         for (route, of_site) in (0..).zip(&mut self.routes) {
             of_site.number = RouteNumber { site, route };

@@ -101,8 +101,8 @@ impl Sites {
         found
     }
 
-    /// Returns the number of the share to which the memory of the site's arriving responses is
-    /// charged; `None` if there is only one site.
+    /// Returns the index of the share of memory to which the arriving responses of the route's site
+    /// are charged; `None` if there is only one site, which needs no share.
     pub(crate) fn share_of(&self, number: RouteNumber) -> Option<u16> {
         (self.sites.len() > 1).then_some(number.site as u16)
     }

@@ -69,12 +69,13 @@ pub enum SetCookie {
     Keep,
 }
 
-/// The treatment of a response from an origin if more bytes follow it than its framing announced.
+/// The treatment of an origin's response if the connection has further bytes after the end that the
+/// response's framing announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginExcess {
     /// The response is used, and its connection is closed.
     Close,
-    /// The response is refused.
+    /// The connection is closed, and the response is refused unless it has already been sent.
     Refuse,
 }
 

@@ -1,6 +1,6 @@
-//! Attaching a thread to the store. The store has participant rows for two processes. After a
-//! second upgrade there may be three processes, because the first may still be finishing its
-//! requests; the threads of the third then wait for free rows.
+//! Attaches threads to the store. Each thread needs a row in the store's table of participants,
+//! which has room for two processes. After a second upgrade there may be three processes, because
+//! the first may still be finishing its requests; the threads of the third then wait for free rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,8 +14,8 @@ use crate::clock;
 use crate::events::Event;
 use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};
 
-/// The deadline for all threads of a server to attach to the store. They share one deadline,
-/// because the running server waits for all of them together.
+/// The time by which all threads of a server must have attached to the store. They share one
+/// deadline, because the running server waits for all of them together.
 #[derive(Clone)]
 pub(super) struct AttachDeadline {
     until_ms: u64,

@@ -323,8 +323,8 @@ impl Control {
         }
     }
 
-    /// Frees the resources that dead processes hold in the store, and checks the segments that they
-    /// had open.
+    /// Periodically frees the resources that dead processes hold in the store, checks the segments
+    /// that they had open, and logs damaged records.
     async fn sweep_store(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(STORE_SWEEP_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -343,7 +343,8 @@ impl Control {
         }
     }
 
-    /// Periodically collects the counts of threads that have no counters of their own.
+    /// Periodically counts lost log lines, watches the workers, and replaces old ticket keys and
+    /// changed certificates.
     async fn keep_house(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(HOUSEKEEPING_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -67,8 +67,8 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     }
 }
 
-/// Reduces a limit to `value`, and the limit for one address in proportion. Both come with the
-/// names of their settings. Returns a text that says so.
+/// Reduces the limit `in_all` to `value`, and the limit for one address in proportion. Each limit
+/// is passed with the name of its setting. Returns a text about the change.
 fn lower(
     (name, in_all, value): (&str, &mut u32, u32),
     (address_name, one_address): (&str, &mut u32),
@@ -92,7 +92,7 @@ fn proportional(value: u32, part: u32, whole: u32) -> u32 {
 #[derive(Clone, Copy, Debug)]
 struct FileNeeds {
     clients: u32,
-    /// Each tunnel is a client connection, and needs another connection to an origin.
+    /// The tunnels. Each is one of the client connections, and needs a connection to an origin too.
     tunnels: u32,
     /// The connections to origins, not counting those of tunnels.
     origins: u64,

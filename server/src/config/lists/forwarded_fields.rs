@@ -14,7 +14,7 @@ pub(crate) enum ForwardedField {
     RequestId,
 }
 
-/// A field with the client's address that many origins believe. This server sends none of its own.
+/// A field from which many origins read the client's address. This server adds none to a request.
 pub(crate) const REAL_IP: &str = "x-real-ip";
 
 impl ForwardedField {

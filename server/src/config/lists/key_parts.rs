@@ -15,11 +15,12 @@ use crate::config::table::RouteSettings;
 use crate::forwarding::{CONDITIONS, REWRITTEN};
 use crate::limits::KEY_PARTS_MAX;
 
-/// Request fields that are in the key, in lower case.
+/// The names of the request fields that are in the key, in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyFields(Vec<Box<[u8]>>);
 
-/// Cookies that are in the key, in lower case and behind [`COOKIE_PREFIX`].
+/// The names of the cookies that are in the key, in lower case, each with [`COOKIE_PREFIX`] before
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyCookies(Vec<Box<[u8]>>);
 
@@ -49,8 +50,8 @@ impl RouteSettings {
         self.key_fields.0.iter().chain(&self.key_cookies.0).map(|name| &**name)
     }
 
-    /// Whether a response that is stored with these names may answer requests: the names must
-    /// include every name that the settings add.
+    /// Whether a response may answer requests if its secondary key was made with these names: they
+    /// must include every name that the settings add.
     #[inline]
     pub(crate) fn keys_by(&self, names: &[u8]) -> bool {
         if self.key_fields.0.is_empty() && self.key_cookies.0.is_empty() {

@@ -19,8 +19,8 @@
 //!   and the new process accepts no connection, and names or removes no file. From then on the new
 //!   process accepts connections, and the old process finishes its requests.
 //! - Both processes agree on the outcome: writing `Yours` succeeds only if the new process can
-//!   still read it. A new process that gives up waiting closes its reading side, after which the
-//!   kernel lets the old process write nothing more, and then reads once more.
+//!   still read it. A new process that gives up waiting closes its reading side, so that the kernel
+//!   refuses further writes of the old process, and then reads whatever was written before.
 //! - Listening sockets are shared, not bound again, so every accept queue has a descriptor at all
 //!   times. The sockets for admin and for upgrades are shared too, and keep their names.
 //! - On both sides every wait and every message has a limit. Both processes must run as one user.
