@@ -81,7 +81,7 @@ events! {
     CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
     TlsFailed, error, "tls_failed", "cannot renew TLS settings; the old ones stay in use";
-    ForwardedForMalformed, warn, "forwarded_for_malformed", "a trusted proxy sent no client address";
+    ForwardedForMalformed, warn, "forwarded_for_malformed", "a trusted proxy states no client";
     RequestRefused, debug, "request_refused", "refused a request, or its client aborted it";
     Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection: the client broke a rule";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";

@@ -230,7 +230,7 @@ impl fmt::Display for FindingKind {
             FindingKind::Walk { why } => return write!(f, "a scan meets an invalid record: {why}"),
             FindingKind::Pins { count } => return write!(f, "{count} pins have no owner"),
             FindingKind::LiveBytes { counted, named } => {
-                return write!(f, "`live_bytes` is {counted}, but indexed records have {named} bytes");
+                return write!(f, "`live_bytes` is {counted}; indexed records have {named} bytes");
             }
             FindingKind::Dead { pins } => {
                 return write!(f, "a participant died with {pins} pins and was not swept yet");
