@@ -66,7 +66,8 @@ impl From<Fault> for ConnectFailure {
 /// may switch to another protocol.
 ///
 /// # Errors
-/// The name has no address, no address accepts the connection, or connecting takes too long.
+/// The name has no address, no address accepts the connection, the TLS handshake fails, or
+/// connecting takes too long.
 pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -91,8 +92,9 @@ pub(super) async fn connect(
     Ok(Connection { sender, link, ends, switched })
 }
 
-/// Tries the origin's addresses one after the other. Each address gets a share of the remaining
-/// time, so that an address that does not answer leaves time for the next address.
+/// Tries the origin's addresses one after the other, with TLS if the origin's URL asks for it, and
+/// records which addresses fail. Each address gets a share of the remaining time, so that an
+/// address that does not answer leaves time for the next address.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
@@ -167,8 +169,8 @@ fn drive_until_switched(
     switched
 }
 
-/// Starts a task that drives the connection until it ends. The task records in `link` whether the
-/// origin sent bytes without a request.
+/// Starts a task that drives the connection until it ends. If the origin sends bytes without a
+/// request, the task records this in `link`, and counts and reports it.
 fn drive(worker: &Rc<Worker>, connection: HttpConnection, link: Rc<Link>, authority: String) {
     let driver = Rc::clone(worker);
     worker.spawn(async move {

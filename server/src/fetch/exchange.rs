@@ -91,7 +91,10 @@ impl<'a> Exchange<'a> {
 /// site has only one origin, a request that may be repeated is sent to that origin once more.
 ///
 /// # Errors
-/// A [`Fault`] whose side is the origin, or [`Fault::OriginBusy`].
+/// - A [`Fault`] whose side is the origin.
+/// - [`Fault::OriginBusy`]: no permit was free in time.
+/// - [`Fault::RequestBody`]: the client's body broke off.
+/// - [`Fault::Rules`] and [`Fault::Internal`]: bugs.
 pub(super) async fn exchange(
     exchange: &Exchange<'_>,
     upload: Option<(OutboundBody, UploadProgress)>,

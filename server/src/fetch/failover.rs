@@ -101,7 +101,8 @@ impl<'a> Exchange<'a> {
     }
 
     /// Whether the only origin of a site may get the request once more: the origin closed the
-    /// connection before it answered, and the request was not repeated before (RFC 9110 §9.2.2).
+    /// connection before it answered, and the request was not repeated before (RFC 9110 §9.2.2). If
+    /// so, marks the request as repeated.
     fn may_repeat(&self, error: &ExchangeError) -> bool {
         let is_dead = matches!(error, ExchangeError::Dead(_));
         is_dead && !self.has_others() && !self.is_repeated.replace(true)
@@ -119,8 +120,8 @@ impl<'a> Exchange<'a> {
         is_taken
     }
 
-    /// Whether the request may go to another origin: its time limit has not passed, and either none
-    /// of it was sent, or it may be repeated.
+    /// Whether the error permits sending the request again, to another origin or to the same one:
+    /// its time limit has not passed, and either none of it was sent, or it may be repeated.
     fn may_go_on(&self, error: &ExchangeError, began_ms: u64) -> bool {
         let settings = self.settings();
         let limit_ms = u64::from(settings.origin_connect_ms_max)

@@ -23,7 +23,8 @@ use crate::worker::Worker;
 
 /// The reason why the body did not reach its end.
 enum FillError {
-    /// The origin's response is not whole; [`OriginBody`] has already reported the fault.
+    /// The origin's response is not whole, and [`OriginBody`] has already reported the fault; or
+    /// the encoder failed.
     Broken,
     /// The record will not be stored, and it has no readers.
     NoReaders,

@@ -62,8 +62,9 @@ impl FollowedFetch<'_> {
 /// of every exchange.
 ///
 /// RFC 9111 §4 and §5.2.1.4: a request that asks for validation may share a fetch that began after
-/// the request. If the fetch began earlier, the request still waits for its end; then all such
-/// requests share the next fetch.
+/// the request. If the fetch began earlier, the request still waits for its outcome. If the fetch
+/// stores a new response, the request is passed through; otherwise all such requests share the next
+/// fetch.
 pub(super) async fn follow<'t>(
     transaction: &mut Transaction<'t>,
     follower: Follower,

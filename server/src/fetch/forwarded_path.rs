@@ -3,9 +3,9 @@
 //! `X-Request-Id`.
 //!
 //! A client's own lines are replaced. A trusted proxy's lines are kept, but only if the response is
-//! not shared: the text that clients of the proxy have written into these fields is not in the key.
-//! If the response may be stored, the origin gets only values that this server has made of the key,
-//! of addresses and of numbers.
+//! not shared: the text that clients of the proxy write into these fields is not in the key. If the
+//! response may be stored, the origin gets only values that this server makes from the key, from
+//! addresses and from numbers. Lines of a field that settings add to the key are kept in any case.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use crate::counters::Counter;
 use crate::forwarding::{request_id, trusted_hops};
 use crate::rules::HookContext;
 
-/// The fields that this server always writes itself.
+/// Fields whose received lines are never forwarded: this server writes them itself, or sends none.
 const WRITTEN: FieldSet = FieldSet::of(&[FieldId::XForwardedFor, FieldId::XForwardedProto]);
 
 /// The description of one request.
@@ -92,7 +92,7 @@ impl<'a> ForwardedPath<'a> {
         let scheme = self.hook.rule_state.scheme().as_str();
         set(ForwardedField::Proto, Some(HeaderValue::from_static(scheme)));
         set(ForwardedField::Host, self.host.cloned());
-        // If the ID is in the key, the response must not depend on an ID that is not.
+        // If the field is in the key, the response must not depend on an ID that is not in the key.
         if !(self.is_shared && self.is_keyed(ForwardedField::RequestId.name().as_bytes())) {
             let id = self.hook.worker.request_id(self.hook.rule_state.number());
             set(ForwardedField::RequestId, HeaderValue::from_str(&id).ok());
@@ -125,7 +125,7 @@ impl<'a> ForwardedPath<'a> {
     /// Returns an element of `Forwarded` (RFC 7239 §4).
     fn element(&self) -> String {
         let mut element = String::new();
-        // An origin that shows the address would have it stored for all clients.
+        // The origin may copy the address into a response that is then stored for all clients.
         if !self.is_shared {
             // A write to a string does not fail.
             let _ = match self.hook.rule_state.peer() {

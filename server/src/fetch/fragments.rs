@@ -52,7 +52,7 @@ pub(crate) enum FragmentFault {
     Changed,
     /// The origin could not answer. Contains the status for the client.
     Failed(u16),
-    /// The fragment cannot be shared, or its fetch was stopped because other requests waited.
+    /// The fragment cannot be fetched, or the origin's answer cannot be shared between requests.
     Unavailable,
 }
 

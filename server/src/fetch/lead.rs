@@ -303,7 +303,8 @@ impl FetchTask {
         if is_failure_status(answer.received_status) && self.serves_stale_if_error() {
             return Err(NotStored::FAILURE);
         }
-        // The whole response may answer the request for a unit.
+        // If the origin answers the request for a unit with the whole response, the response is
+        // stored without compression.
         let may_encode = self.unit.is_none();
         self.store_context().new_record(&answer.head, &answer.timing(), may_encode)
     }
@@ -316,9 +317,10 @@ impl FetchTask {
         may_serve_stale(&stale.meta, &RequestDirectives::EMPTY, &rules, StaleCause::Error, now)
     }
 
-    /// Whether an answer that must not be stored shows that the stored response is outdated, and so
-    /// must not be served stale. The answer to a request with Authorization or Cookie shows nothing
-    /// about it, because it may be meant for that client alone.
+    /// Whether an answer that must not be stored proves that the stored response is outdated, so
+    /// that the stored response must no longer be served stale. This is so if the stored response
+    /// is stale and the request has neither Authorization nor Cookie: the answer to a request with
+    /// one of them may be meant for that client alone.
     pub(super) fn answers_for_all(&self) -> bool {
         let is_stale = |stale: &Stale| stale.is_stale(clock::unix_seconds());
         !self.is_personal() && self.stale.as_ref().is_some_and(is_stale)

@@ -24,7 +24,7 @@ use crate::worker::Worker;
 pub(crate) struct Origins {
     pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
     pub(super) tls: OriginTlsConnector,
-    /// The state of each group of several origins, by the name of its site.
+    /// The state of each site's group of origins, by the name of the site.
     groups: RefCell<HashMap<Box<str>, Rc<GroupState>>>,
     open_count: Cell<u64>,
     /// The number of health checks in progress.

@@ -100,7 +100,8 @@ impl FetchTask {
                 let stored = FetchOutcome::Stored { fwd_status, progress, own_lines, first_part };
                 report(outcome, stored);
                 match watch {
-                    // The requests that followed the fetch of the head have it now, and leave.
+                    // The requests that followed the fetch of the head leave it now, because they
+                    // have the head. The fetch of the fragments is watched separately.
                     Some(watch) => {
                         let worker = Rc::clone(&self.worker);
                         let trace = self.trace.clone();

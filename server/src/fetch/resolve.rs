@@ -4,7 +4,8 @@
 //! Requests that may share a response are collapsed: the first request leads, and a separate task
 //! fetches and stores the response. All of the requests follow the same growing record. A request
 //! that cannot use the leader's response is passed through. If a fetch fails, the requests that
-//! waited for it start another fetch; after a few failures they fail too.
+//! waited for it start another fetch. After a few failures, a few of them are passed through, and
+//! the others fail too.
 //!
 //! The response to a request with Authorization is probably meant for its client alone. So such a
 //! request does not follow a fetch whose response has not arrived yet, and other requests follow

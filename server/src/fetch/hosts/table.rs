@@ -30,7 +30,7 @@ pub(super) struct Done(watch::Receiver<()>);
 pub(super) enum ResolutionStart {
     /// The caller must resolve the name.
     Own(Resolution),
-    /// Another connection is already resolving the name, or has just resolved it.
+    /// Another connection is already resolving the name, or has just tried to resolve it.
     Another,
     /// The table is full of names that are being resolved.
     NoRoom,
@@ -59,8 +59,8 @@ impl Hosts {
         host.map_or(Step::Resolve, |host| host.step(terms, now_ms))
     }
 
-    /// Lets the caller resolve the name, unless another connection is resolving it or has just done
-    /// so.
+    /// Lets the caller resolve the name, unless another connection is resolving it or has just
+    /// tried to resolve it. Evicts other names if the table is full.
     pub(super) fn begin(
         self: &Arc<Hosts>,
         authority: &str,
