@@ -1,9 +1,9 @@
 //! The loop of one HTTP/2 connection: it moves bytes between the client and the pipes of its
 //! streams.
 //!
-//! Each round collects the changes of streams, grants data, writes once, and reads once. While
-//! output waits, nothing is read. A client that does not read its output or open its windows must
-//! still keep to the lowest permitted rate.
+//! Each round collects the changes of the streams, appends the DATA frames that the windows permit,
+//! writes the output, and reads once. While output waits, nothing is read. A client that does not
+//! read its output or open its windows must still keep to the lowest permitted rate.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -330,7 +330,8 @@ impl<'c> Http2Connection<'c> {
         }
     }
 
-    /// Waits for the client, and sets the time limit of the wait.
+    /// Waits for the client, and sets the time limit of the wait. Frees the buffers if the
+    /// connection is idle.
     ///
     /// # Errors
     /// The client reads too slowly, or keeps its windows closed for too long.

@@ -77,7 +77,7 @@ fn write_key_of(key: &mut Vec<u8>, site_name: &str, url: SplitUrl<'_>) {
     key.extend_from_slice(url.path_query);
 }
 
-/// Writes the beginning of a key, up to the path.
+/// Writes a key without its path, which the caller appends.
 fn write_host_of(
     key: &mut Vec<u8>,
     site_name: &str,

@@ -62,8 +62,8 @@ fn route_of_path<'a>(
 }
 
 /// Returns the route of the normal form of a path. An origin may read the path in several ways. If
-/// one of these readings has another route, and one of the two routes refuses ambiguous paths, the
-/// request is refused.
+/// one of these readings has another route than the path as it was sent, and one of the two routes
+/// refuses ambiguous paths, the request is refused.
 #[cold]
 fn route_of_readings<'a>(
     site: &'a Site,

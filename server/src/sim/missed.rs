@@ -59,8 +59,9 @@ pub(super) struct FetchStart {
     pub(super) ledger: StoreLedger,
 }
 
-/// Adds a request to the list if a stored response could have answered it. The run fails if the
-/// server gives no documented reason.
+/// Counts a GET or HEAD request. If the response is not a hit, records the reason that the server
+/// gives, and adds the request to the list if a stored response could have answered it. The run
+/// fails if the list would have a request without a documented reason.
 pub(super) fn note(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
     if ask.post.is_some() {
         return;

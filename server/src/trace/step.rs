@@ -74,7 +74,7 @@ pub(crate) enum StoreStep {
     NotStored(Detail),
     /// The body was too long or too slow, or there was no room for it while it arrived.
     GivenUp,
-    /// The body was incomplete.
+    /// The body was incomplete, or could not be compressed.
     BrokenOff,
 }
 
