@@ -29,7 +29,7 @@ fn text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every Markdown file at the root and below `docs`, with its path from the root.
+/// Returns the path from the root and the text of every Markdown file at the root and below `docs`.
 fn pages() -> Vec<(PathBuf, String)> {
     let mut folders = vec![PathBuf::from("docs")];
     let mut paths = listed(Path::new(""));
@@ -61,7 +61,8 @@ fn quoted(page: &str) -> BTreeSet<&str> {
     prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
 }
 
-/// Returns the first cell and the whole text of each table row whose first cell is one quoted word.
+/// Returns the quoted word with which a table row begins, and the rest of the row, for each such
+/// row.
 fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
     page.lines().filter_map(|line| {
         let (first, rest) = line.strip_prefix("| `")?.split_once('`')?;

@@ -33,7 +33,7 @@ fn a_pipe_takes_a_bounded_part_of_a_response() {
     let filled: Vec<_> = transports.iter().map(|transport| fill(&**transport)).collect();
     let (most, least) = (STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN);
     assert_eq!(filled, [most, most, least], "the third pipe gets the least");
-    // Bytes that the connection has taken from the pipe still count as held until they are granted.
+    // Bytes that the connection has taken from the pipe count as held until `free` is called.
     pipes[0].take_response(|text| text.len());
     assert_eq!(fill(&*transports[0]), 0);
     pipes[0].free(8_000);

@@ -43,8 +43,8 @@ pub(super) const ORIGIN_WAIT_MS: u64 = 4_000;
 /// How long an attack lasts, unless the server ends the connections earlier.
 pub(super) const ATTACK_MS: u64 = 15_000;
 
-/// The prefix of the targets that only hostile clients request. The origin answers them late, and
-/// its answers must not be stored.
+/// The prefix of the targets that only hostile clients request. Unless a constant below says
+/// otherwise, the origin answers them late, and its answers must not be stored.
 pub(super) const TARGET: &str = "/attack";
 
 /// The path prefix of a route below [`TARGET`]. The responses of this route must not be stored,
@@ -73,8 +73,8 @@ pub(super) const QUIET_HOST: &str = "quiet.test";
 pub(super) const QUIET: &str = "/attack/quiet";
 
 /// Four pages of the quiet site. The origin sends `OWN` late to requests with Authorization.
-/// `UNSTORABLE` cannot be stored. The origin never responds to requests for `FAILING`. `VARIED` has
-/// variants.
+/// `UNSTORABLE` must not be stored. The origin never responds to requests for `FAILING`. `OWN` and
+/// `VARIED`, which has variants, may be stored.
 pub(super) const OWN: &str = "/attack/own";
 pub(super) const UNSTORABLE: &str = "/attack/unstorable";
 pub(super) const FAILING: &str = "/attack/failing";
@@ -248,7 +248,7 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
     }
 }
 
-/// Sends a chunk whose size no server accepts.
+/// Announces a chunk whose size no server accepts, and checks that the server refuses it.
 async fn chunks(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let (size, status) = match number % 2 {
         0 => ("8000000000000000", "400"),

@@ -86,7 +86,7 @@ async fn fetch_quiet(run: &Run, end: &WireEnd, path: &'static str) -> Option<()>
 }
 
 /// Requests a page that the origin sends late if the request has Authorization. Every fourth client
-/// is well-behaved, and sends no Authorization.
+/// is well-behaved: it sends no Authorization, and checks that it gets the page in time.
 pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if !number.is_multiple_of(4) {
         let field = format!("Authorization: {number}\r\n");
@@ -106,8 +106,8 @@ pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     }
 }
 
-/// Sends several requests for a page that cannot be stored. Once one response has arrived, further
-/// requests for the page must not wait for one another.
+/// Sends several requests for a page that cannot be stored. Checks that requests no longer wait for
+/// one another once the client has got one response.
 pub(super) async fn unstorable(run: &Run, end: &WireEnd) -> Option<()> {
     let request = get(QUIET_HOST, UNSTORABLE, "");
     for number in 0..UNSTORABLE_REQUESTS {

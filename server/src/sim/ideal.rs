@@ -191,7 +191,8 @@ impl IdealCache {
     }
 
     /// Interprets a response that the origin is about to send. Returns `None` if the cache ignores
-    /// it.
+    /// it. Adds the number of the exchange to a response that the cache stores, and begins the
+    /// removal if the response invalidates its URL.
     pub(super) fn reply(
         &self,
         request: &Request,

@@ -23,7 +23,7 @@ const DOCUMENTED: &str = include_str!("../../../docs/why-a-miss.md");
 const ABOUT_OTHERS: &[&str] =
     &["declined", "leader-failed", "not-followed", "not-reusable", "not-shared", "not-storable"];
 
-/// A row of the list: equal reasons for requests that were not answered by a stored response.
+/// A row of the list. It stands for all requests with the same reason, permission and cause.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MissedReuse {
     /// The values of `fwd` and `detail` in Cache-Status. A detail that only says why the new
@@ -48,7 +48,7 @@ pub(super) struct StoreLedger {
     pub(super) refused: u64,
     /// Fetches that ended before their response was stored.
     pub(super) aborted: u64,
-    /// Requests that were not sent to another origin, because the retry budget was used up.
+    /// Requests that were not sent again to an origin, because the retry budget was used up.
     pub(super) retries_refused: u64,
 }
 

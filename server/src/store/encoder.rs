@@ -163,7 +163,7 @@ impl BodyEncoder {
         // The semaphore is never closed.
         let turn = worker.compressions.turn.acquire().await;
         let encoded = work(&mut self.encoder);
-        // The turn ends when the event loop has looked for other work.
+        // The turn ends only after the event loop has looked for other work.
         yield_now().await;
         drop(turn);
         match &encoded {

@@ -12,8 +12,8 @@
 //!   close_notify causes a read error, so a truncated body is never taken for a complete one.
 //! - A connection that sends nothing holds no TLS state. The state is created when the first bytes
 //!   arrive, in one of a limited number of handshake slots ([`HandshakeSlots`]).
-//! - Each worker has its own copy of the server's TLS settings ([`TlsAcceptor`]). Workers share only
-//!   the certificates and their keys.
+//! - Each worker has its own copy of the server's TLS settings ([`TlsAcceptor`]). The copies share
+//!   only the certificates and their keys.
 
 mod acceptor;
 mod handshake;
