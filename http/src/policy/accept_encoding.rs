@@ -36,10 +36,10 @@ pub(crate) fn accepts_coding(request: Fields<'_>, coding: &[u8]) -> bool {
     list.weight_of(coding).or_else(|| list.weight_of(b"*")).is_some_and(|weight| weight > 0)
 }
 
-/// Writes the value that replaces Accept-Encoding of a request to a server that encodes responses
-/// itself, with one of these `codings`: those that the client prefers, in the given order and
-/// without weights, or `identity` if it prefers none of them. So requests whose fields have the
-/// same meaning for this server have the same value.
+/// Writes the value that replaces a request's Accept-Encoding where this server gives responses one
+/// of these `codings`. The value lists the codings that the client prefers, in the given order and
+/// without weights, or only `identity` if it prefers none of them. So requests whose fields have
+/// the same meaning for this server have the same value.
 ///
 /// RFC 9110 §12.5.3: a coding without a weight has that of `*`. Without Accept-Encoding, or if the
 /// field is malformed, only the absence of a coding is sure to be accepted.

@@ -86,7 +86,7 @@ impl CacheStatus {
         }
     }
 
-    /// Creates the status of a forwarded request; the caller sets the other members.
+    /// Creates the status of a forwarded request; the caller sets the other fields of the struct.
     pub const fn forwarded(reason: ForwardReason) -> CacheStatus {
         CacheStatus {
             outcome: CacheOutcome::Forwarded(reason),

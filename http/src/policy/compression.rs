@@ -1,4 +1,5 @@
-//! Whether this server compresses a response that it stores, and the head of the response then.
+//! Decides whether this server compresses a response that it stores, and makes the fields of the
+//! stored response.
 //!
 //! The origin's response has no content coding; this server stores it with one, as the variant of
 //! the clients that accept the coding. The decision does not depend on the client's
@@ -14,22 +15,22 @@ use crate::policy::vary::{Vary, vary_names};
 /// The reason why a response is stored as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCompressed {
-    /// Its status is not 200, or it is a part of a response.
+    /// The status is not 200, or the response is a part of a whole response.
     Status,
-    /// Its media type is not in the list, or it has several.
+    /// The settings do not list the media type, or the response has no media type or several.
     Type,
-    /// It is shorter than the least size.
+    /// The body is shorter than [`CompressionRules::bytes_min`].
     Small,
-    /// It has a content coding already.
+    /// The response already has a content coding.
     Encoded,
-    /// The origin forbids it: `no-transform`.
+    /// The response says `no-transform`.
     NoTransform,
     /// The origin chooses the coding: Vary has Accept-Encoding, or cannot be read.
     OriginVaries,
     /// The response varies by a cookie or by credentials, or is otherwise meant for one client, so
-    /// it may have a secret.
+    /// it may contain a secret.
     Personal,
-    /// It has a digest or a signature of its bytes, or a malformed entity tag.
+    /// The response has a digest or a signature of its bytes, or a malformed entity tag.
     Digest,
 }
 
@@ -38,11 +39,12 @@ pub enum NotCompressed {
 pub struct CompressionRules<F> {
     /// Whether a media type, in lower case and without parameters, is compressed.
     pub has_type: F,
-    /// The least length of a body, if it is known.
+    /// The smallest length in bytes of a body that is compressed. A body of unknown length is
+    /// compressed.
     pub bytes_min: u64,
 }
 
-/// Fields with digests or signatures, which are those of the origin's bytes.
+/// Fields with digests or signatures of the origin's bytes, which do not fit a compressed body.
 const DIGESTS: [&[u8]; 7] = [
     b"content-digest",
     b"content-md5",
@@ -60,11 +62,12 @@ fn is_digest(field: &Field<'_>) -> bool {
         || start.is_some_and(|start| start.eq_ignore_ascii_case(AMAZON))
 }
 
-/// RFC 9110 §7.7: decides whether a whole response to a GET without Range, which is stored by
-/// `names`, may be compressed.
+/// RFC 9110 §7.7: decides whether a whole response to a GET without Range may be compressed.
+/// `names` are the names of the request fields by which the response is stored.
 ///
 /// # Errors
-/// Returns the reason why it must not be, or why that would be no gain.
+/// Returns the reason why the response must not be compressed, or why compressing it would gain
+/// nothing.
 pub fn compressible<F: Fn(&[u8]) -> bool>(
     (status, length): (u16, Option<u64>),
     fields: Fields<'_>,
@@ -78,7 +81,7 @@ pub fn compressible<F: Fn(&[u8]) -> bool>(
         return Err(NotCompressed::Encoded);
     }
     let media_type = fields.only(FieldId::ContentType).map(media_type);
-    // Each event of a stream has to reach the client at once.
+    // A client has to get each event of a stream without delay.
     let is_compressed =
         |media_type: Vec<u8>| media_type != b"text/event-stream" && (rules.has_type)(&media_type);
     if !media_type.is_some_and(is_compressed) {
@@ -137,10 +140,10 @@ fn has_name(names: &[u8], name: &str) -> bool {
     names.split(|byte| *byte == b',').any(|listed| listed == name.as_bytes())
 }
 
-/// Returns the fields of a response whose coding this server chooses: Vary has Accept-Encoding.
-/// With a `coding`, they are those of the compressed form: the entity tag is weak, because the
-/// bytes are not those that the origin's tag names (RFC 9110 §8.8.1), and fields that describe
-/// the origin's bytes are left out.
+/// Returns the fields to store for a response whose coding this server chooses, with
+/// Accept-Encoding in Vary. With a `coding`, they are the fields of the compressed response: the
+/// entity tag is weak, because the bytes are not those that the origin's tag names (RFC 9110
+/// §8.8.1), and fields that describe the origin's bytes are left out.
 pub fn negotiated_fields(fields: Fields<'_>, coding: Option<&[u8]>) -> FieldBlock {
     let mut block = FieldBlock::new();
     for mut field in fields.iter() {
@@ -176,7 +179,7 @@ pub fn negotiated_fields(fields: Fields<'_>, coding: Option<&[u8]>) -> FieldBloc
 
 /// Returns the fields that a 304 has merged into those of a stored response whose coding this
 /// server chose, in the form in which they are stored. Returns `None` if the stored body must not
-/// be used with them: it is compressed, and the 304 forbids that.
+/// be used with these fields: the body is compressed, and the 304 forbids changing the content.
 pub fn renewed_fields(meta: &StoredMeta, merged: Fields<'_>) -> Option<FieldBlock> {
     if !meta.is_compressed {
         return Some(negotiated_fields(merged, None));
@@ -186,8 +189,8 @@ pub fn renewed_fields(meta: &StoredMeta, merged: Fields<'_>) -> Option<FieldBloc
     (!forbids_transforming(merged)).then(|| negotiated_fields(merged, Some(coding)))
 }
 
-/// Records in the facts about a response that this server chose its coding. `origin` has the
-/// fields as the origin sent them.
+/// Records in `meta` that this server chose the coding of the response. `origin` has the fields as
+/// the origin sent them.
 pub fn note_coding(meta: &mut StoredMeta, origin: Fields<'_>, is_compressed: bool) {
     meta.is_negotiated = true;
     meta.is_compressed = is_compressed;
@@ -195,8 +198,8 @@ pub fn note_coding(meta: &mut StoredMeta, origin: Fields<'_>, is_compressed: boo
     meta.is_weakened = is_compressed && tag.is_some_and(|tag| !tag.is_weak);
 }
 
-/// Returns the coding that this server gives the response to a request whose Accept-Encoding has
-/// the value of [`write_preferred_codings`]; `None` for no coding.
+/// Returns the coding that this server gives the response to a request; `None` for no coding. The
+/// value of Accept-Encoding must be the one that [`write_preferred_codings`] writes.
 ///
 /// [`write_preferred_codings`]: crate::policy::accept_encoding::write_preferred_codings
 pub fn first_coding(request: Fields<'_>) -> Option<&[u8]> {

@@ -36,7 +36,7 @@ pub fn conditional(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> Cond
 /// RFC 9110 §13.2.2: evaluates the preconditions of a GET or HEAD request on a response with these
 /// fields that is passed through. The origin was not sent the preconditions, or ignored them.
 ///
-/// The caller must be able to act as a cache for the request: an intermediary that is not must not
+/// The caller must be able to act as a cache for the request: other intermediaries must not
 /// evaluate preconditions (§13.2.1).
 // RFC: 9110-13.2.1-1, 9110-13.2.1-2
 pub fn conditional_on_response(
@@ -118,7 +118,7 @@ pub fn validator_fields<'a>(meta: &StoredMeta, block: &'a [u8]) -> ValidatorFiel
 /// The tag of the stored response has to be strong, so that it names one response of the resource.
 /// Some origins give one strong tag to all codings of a body, so the client has to accept the
 /// coding, too. If this server chose the coding, the origin has one tag for all codings, so a 304
-/// cannot name one.
+/// does not say which coding it means.
 pub fn may_be_named(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool {
     let is_accepted = |(name, line): (&[u8], &[u8])| {
         if FieldId::of(name) != FieldId::ContentEncoding {

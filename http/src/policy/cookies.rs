@@ -92,7 +92,7 @@ fn is_unambiguous(request: Fields<'_>) -> bool {
         && others.all(|cookie| cookie.is_some_and(is_cookie_pair))
 }
 
-/// Names that some origins read as attributes of the cookie before, in lower case.
+/// Names, in lower case, of cookies that some origins read as attributes of the preceding cookie.
 const ATTRIBUTES: [&[u8]; 10] = [
     b"comment",
     b"domain",

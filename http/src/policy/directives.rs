@@ -115,8 +115,8 @@ impl RequestDirectives {
     }
 }
 
-/// A response's directives about storing and using the response. `no-transform` is not parsed,
-/// because Forebay does not transform content.
+/// A response's directives about storing and using the response. `no-transform` is not among them;
+/// see [`forbids_transforming`](crate::policy::compression::forbids_transforming).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
     /// Do not store the response.

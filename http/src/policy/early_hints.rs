@@ -8,7 +8,8 @@ use crate::policy::lists;
 /// The largest number of links in one 103. Browsers act on the first few.
 const LINKS_MAX: usize = 16;
 
-/// The largest size of the links in one 103, for clients that do not use them.
+/// The largest total size in bytes of the links in one 103. Some clients that get a 103 do not use
+/// it.
 const LINK_BYTES_MAX: usize = 4096;
 
 /// Whether a request may come from a browser that loads a page: other clients do nothing with a

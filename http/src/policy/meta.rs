@@ -19,8 +19,8 @@
 //! | 48–55 | u64 | `body_bytes`; all ones if the length is not known |
 //! | 56–63 | u64 | `date`, Unix seconds: the value of Date, or else the time of arrival |
 //!
-//! In a stored head, `hidden_bytes` of field lines that no client gets follow, and then the field
-//! block.
+//! A stored head consists of the encoded facts, `hidden_bytes` bytes of field lines that no client
+//! gets, and the field block.
 //!
 //! Decoding rejects other sizes and undefined bits, so that a later layout is not misread.
 
@@ -73,16 +73,16 @@ pub struct StoredMeta {
     pub forbids_stale: bool,
     /// The response may be used for other requests with Authorization.
     pub permits_authorized: bool,
-    /// Whether the response, or a 304 for the response, set a cookie. The stored lines may be
-    /// without the cookie.
+    /// Whether the response, or a 304 for the response, set a cookie. The stored lines may lack the
+    /// Set-Cookie field.
     pub sets_cookie: bool,
     /// Whether the request that the body answers had a cookie, so that the body may be for one
     /// client.
     pub answers_cookie: bool,
     /// Whether the freshness lifetime is a heuristic.
     pub is_heuristic: bool,
-    /// Whether this server chose the content coding of the response, or that it has none, and so
-    /// added Accept-Encoding to Vary.
+    /// Whether this server decided which content coding the response has, if any, and so added
+    /// Accept-Encoding to Vary.
     pub is_negotiated: bool,
     /// Whether this server compressed the body. Its bytes are not the origin's, so no range of them
     /// is sent or requested.
@@ -95,10 +95,10 @@ pub struct StoredMeta {
     pub response_time: u64,
     /// Freshness lifetime, seconds.
     pub lifetime_s: u32,
-    /// Staleness in seconds within which the origin allows serving the response while it is
+    /// Largest staleness in seconds at which the origin allows serving the response while it is
     /// validated; `None` if the origin does not say.
     pub stale_while_revalidate_s: Option<u32>,
-    /// Staleness in seconds within which the origin allows serving the response if the origin
+    /// Largest staleness in seconds at which the origin allows serving the response if the origin
     /// fails; `None` if the origin does not say.
     pub stale_if_error_s: Option<u32>,
     /// Value of Last-Modified, Unix seconds.
@@ -122,8 +122,8 @@ struct ValueSpan {
 
 impl StoredMeta {
     /// Computes the facts from the fields that will be stored (without Age): those of a new
-    /// response, or those that a 304 has just updated. Targeted fields for this cache alone come
-    /// first.
+    /// response, or those that a 304 has just updated. In `block`, targeted fields for this cache
+    /// alone come first.
     pub fn new(
         status: u16,
         block: &FieldBlock,
@@ -296,7 +296,7 @@ fn hidden_bytes(block: &FieldBlock, targets: &TargetList) -> u32 {
     bytes as u32
 }
 
-/// The bytes of a line `name: value CRLF` besides its name and its value.
+/// Number of bytes of a line `name: value CRLF` other than those of the name and the value.
 const LINE_BYTES: usize = ": \r\n".len();
 
 /// Returns the position of the ETag of a block, if the ETag is unique and can be sent in

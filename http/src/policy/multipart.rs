@@ -10,7 +10,7 @@ use crate::policy::range::{RangeDecision, write_content_range};
 /// send, would make the heads of the parts longer than the parts.
 const CONTENT_TYPE_BYTES_MAX: usize = 256;
 
-/// Number of characters of a boundary: those of a random number of 128 bits.
+/// Length of a boundary: a random number of 128 bits in hexadecimal digits.
 const BOUNDARY_BYTES: usize = 32;
 
 /// The form of a response with several parts of one body.
@@ -40,7 +40,7 @@ impl Multipart {
         Multipart { ranges, body_bytes, boundary, content_type: content_type.into() }
     }
 
-    /// Returns a part by its number.
+    /// Returns the part with this index; the first part has the index 0.
     pub fn range(&self, number: usize) -> Option<Range<u64>> {
         self.ranges.get(number).cloned()
     }
@@ -69,7 +69,7 @@ impl Multipart {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Appends the delimiter and the head of a part.
+    /// Appends the delimiter and the head of the part with this index.
     // RFC: 9110-15.3.7.2-3, 9110-15.3.7.2-4
     pub fn write_part_head(&self, number: usize, out: &mut Vec<u8>) {
         let Some(range) = self.ranges.get(number) else { return };

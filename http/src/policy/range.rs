@@ -298,7 +298,8 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
         return meta.etag(block).is_some_and(|stored| tag.matches_strongly(stored));
     }
     if meta.is_negotiated {
-        // Another form of the response, with other bytes, has the same date.
+        // The compressed and the uncompressed form of the response have the same date but different
+        // bytes.
         return false;
     }
     let date = date_field(request, FieldId::IfRange);
@@ -307,8 +308,8 @@ fn if_range_holds(request: Fields<'_>, meta: &StoredMeta, block: &[u8]) -> bool 
     date.is_some_and(|date| meta.last_modified == Some(date) && is_strong(date))
 }
 
-/// Appends the value of Content-Range (RFC 9110 §14.4) of a whole message; appends nothing for
-/// [`RangeDecision::Whole`] and [`RangeDecision::Parts`].
+/// Appends the value of Content-Range (RFC 9110 §14.4) for a response or a part of a multipart
+/// response; appends nothing for [`RangeDecision::Whole`] and [`RangeDecision::Parts`].
 // RFC: 9110-14.4-4, 9110-14.4-6, 9110-15.3.7.2-2, 9110-15.5.17-1
 pub fn write_content_range(decision: RangeDecision, body_bytes: u64, out: &mut Vec<u8>) {
     match decision {

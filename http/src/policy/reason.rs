@@ -125,12 +125,12 @@ reasons! {
 }
 
 impl Reason {
-    /// The number of the reason in [`Reason::ALL`].
+    /// The index of the reason in [`Reason::ALL`].
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Returns the reason with this number.
+    /// Returns the reason with this code.
     pub fn from_code(code: u8) -> Option<Reason> {
         Reason::ALL.get(usize::from(code)).copied()
     }

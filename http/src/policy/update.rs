@@ -100,8 +100,8 @@ const UNCHANGED: FieldSet = FieldSet::of(&[
 
 /// Returns the stored fields as a 304 updates them: each field of the 304 replaces all stored lines
 /// of its name, except the fields that a 304 never changes. A strong tag does not replace a weak
-/// one: the 304 does not show that the stored bytes are those that the strong tag names, and only
-/// then may parts of both be combined (RFC 9110 §8.8.1).
+/// one: the 304 does not show that the stored bytes are those that the strong tag names, and a
+/// strong tag would permit combining the two (RFC 9110 §8.8.1).
 ///
 /// RFC 9111 §3.2. The stored Age and Date are dropped even if the 304 has none: they describe the
 /// old message, and would age the response that was just validated. (A recipient adds Date to a

@@ -1,9 +1,10 @@
 //! Vary (RFC 9110 §12.5.5), and the secondary key of the fields that it names (RFC 9111 §4.1).
 //!
 //! Names are encoded as bytes: lower case, sorted, unique, separated by commas. A base record
-//! stores them in this form, and a hit reads them in place. A resource may have responses with
-//! several sets of names, and one without Vary, whose set is empty. The selector of a request for a
-//! set is the names and the secondary key, so the selectors for different sets differ.
+//! stores them in this form, and a hit reads them in place. The responses of one resource may have
+//! different Vary fields, so a resource may have several sets of names; the set of a response
+//! without Vary is empty. For each set, a request has a selector: the names in the set, and the
+//! request's secondary key for these names. So the selectors for different sets differ.
 
 use std::collections::BTreeSet;
 
@@ -48,8 +49,8 @@ pub fn vary_names(response: Fields<'_>) -> Vary {
     Vary::Names(names.join(&b','))
 }
 
-/// The beginning of a name that stands for a cookie. A cookie is in a set of names if an operator
-/// has put it into the key. No field name contains a colon.
+/// Prefix of a name that stands for a cookie. Such a name is in a set of names if an operator has
+/// put the cookie into the key. No field name contains a colon.
 pub const COOKIE_PREFIX: &[u8] = b"cookie:";
 
 /// Returns the union of Vary's names and of `others`, which are in lower case and may begin with
@@ -65,12 +66,12 @@ pub fn names_with<'a>(vary: &'a Vary, others: impl Iterator<Item = &'a [u8]>) ->
     (names.len() <= VARY_NAMES_MAX).then(|| names.join(&b','))
 }
 
-/// Field names in the encoding of [`vary_names`], which was validated.
+/// Validated names of fields and cookies, encoded as [`vary_names`] and [`names_with`] encode them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldNames<'a>(&'a [u8]);
 
 impl<'a> FieldNames<'a> {
-    /// Accepts only the encoding of [`vary_names`].
+    /// Accepts only the encoding of [`vary_names`] and [`names_with`].
     pub fn decode(bytes: &'a [u8]) -> Option<FieldNames<'a>> {
         let names = FieldNames(bytes);
         let is_lower_token = |name: &[u8]| {
@@ -83,7 +84,7 @@ impl<'a> FieldNames<'a> {
         is_valid.then_some(names)
     }
 
-    /// The names in their encoding.
+    /// Returns the encoded names: in order, separated by commas.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
@@ -100,7 +101,7 @@ const LISTS: [&[u8]; 3] = [b"accept", b"accept-charset", b"accept-language"];
 /// The byte between two lines of a field that is not a list. No value contains it.
 const LINE_END: &[u8] = b"\n";
 
-/// Size of the length before each value in a secondary key, which is little-endian.
+/// Size in bytes of the length before each value in a secondary key. The length is little-endian.
 const LEN_BYTES: usize = 4;
 /// The length that stands for an absent field, so that an absent field differs from an empty field.
 const ABSENT: u32 = u32::MAX;
@@ -156,8 +157,8 @@ pub fn secondary_key(names: FieldNames<'_>, request: Fields<'_>, out: &mut Vec<u
 /// The byte between the names and the secondary key in a selector. No name contains it.
 const NAMES_END: u8 = 0;
 
-/// Appends the selector of a request for a set of names, which is empty for the empty set. Returns
-/// `None` if the names are invalid.
+/// Appends the selector of a request for a set of names. The selector for the empty set is empty.
+/// Returns `None` if the names are invalid.
 pub fn write_selector(names: &[u8], request: Fields<'_>, out: &mut Vec<u8>) -> Option<()> {
     if names.is_empty() {
         return Some(());
