@@ -135,8 +135,9 @@ pub(crate) fn find_colon(bytes: &[u8]) -> Option<usize> {
     find_word(bytes, |word| zero_flags(word ^ (ONES * b':' as u64)))
 }
 
-/// Returns the offset of the first byte for which `flags` sets the top bit. `flags` gets eight
-/// bytes at a time, and returns the flag of each byte in its top bit.
+/// Returns the offset of the first byte that `flags` marks. `flags` gets eight bytes as a
+/// little-endian word, and returns a word in which the top bit of each marked byte is set and all
+/// other bits are 0.
 fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -149,16 +150,17 @@ fn find_word(bytes: &[u8], flags: impl Fn(u64) -> u64) -> Option<usize> {
     Some(words.len() * 8 + at)
 }
 
-/// A word of bytes that are 1. Multiplied by a byte, it is a word of that byte.
+/// A word whose bytes are all 1. Multiplied by a byte, it repeats the byte in a word.
 pub(crate) const ONES: u64 = u64::MAX / 0xff;
 const HIGH: u64 = ONES * 0x80;
 
-/// Sets the top bit of exactly the bytes that are zero.
+/// Returns a word in which the top bit of a byte is set if and only if that byte of `word` is 0.
 pub(crate) const fn zero_flags(word: u64) -> u64 {
     !(((word & !HIGH) + !HIGH) | word) & HIGH
 }
 
-/// Sets the top bit of each byte of `word` that is a control byte other than HTAB.
+/// Returns a word in which the top bit of a byte is set if and only if that byte of `word` is a
+/// control byte other than HTAB.
 ///
 /// The sums use only the low seven bits of each byte, so they cannot carry into the next byte, and
 /// every flag is exact.

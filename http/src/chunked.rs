@@ -50,8 +50,8 @@ pub enum ChunkedEvent {
 pub struct ChunkedDecoder {
     state: DecoderState,
     limits: ChunkedLimits,
-    /// Number of data bytes of this chunk that have not arrived yet. While the chunk size is still
-    /// being read, the value of the digits read.
+    /// Number of data bytes of this chunk that have not arrived yet. While the chunk size is being
+    /// read, this is the value of the digits that have arrived.
     size: u64,
     size_digits: u8,
     extension_bytes: u32,
@@ -230,7 +230,8 @@ impl ChunkedDecoder {
         Ok(DecoderState::Extension(next))
     }
 
-    /// RFC 9112 §7.1.2: consumes the rest of a trailer line, or as much of it as has arrived.
+    /// RFC 9112 §7.1.2: takes the rest of a trailer line, or as much of it as has arrived, and
+    /// parses the line once it is complete. Returns the number of bytes taken.
     fn take_trailer_bytes(&mut self, input: &[u8]) -> Result<usize, ChunkedError> {
         let line_end = memchr::memchr(b'\n', input);
         let len = line_end.map_or(input.len(), |at| at + 1);
@@ -247,7 +248,8 @@ impl ChunkedDecoder {
         Ok(len)
     }
 
-    /// Parses a complete trailer line by the rules for field lines of a head.
+    /// Parses a complete trailer line by the rules for field lines of a head. Adds it to the
+    /// trailers if it is allowed there; an empty line ends the body.
     fn end_trailer_line(&mut self) -> Result<(), ChunkedError> {
         let line = LineScan::default().next(&self.line)?.ok_or(LineError::BareLf)?;
         if line.is_empty() {

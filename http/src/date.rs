@@ -90,9 +90,9 @@ impl DateText<'_> {
         })
     }
 
-    /// Parses a text such as `, 06 Nov 1994 08:49:37 GMT`, which must end there. `separator` stands
-    /// between day, month and year, and the year has `year_digits` digits. Returns the year, the
-    /// month, the day and the second of the day.
+    /// Parses the rest of a date from the comma on, such as `, 06 Nov 1994 08:49:37 GMT`, to the
+    /// end of the text. `separator` stands between day, month and year, and the year has
+    /// `year_digits` digits. Returns the year, the month, the day and the second of the day.
     fn day_first(&mut self, separator: &str, year_digits: usize) -> Option<(u64, u64, u64, u64)> {
         self.literal(", ")?;
         let day = self.digits(2)?;
@@ -136,7 +136,7 @@ fn unix_seconds(year: u64, month: u64, day: u64, second: u64) -> Option<u64> {
     if year < 1970 || !(1..=days_in_month).contains(&day) {
         return None;
     }
-    // A leap day is at the end of a year that begins in March.
+    // Here a year begins in March, so that a leap day is the last day of its year.
     let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
     let leap_days = year / 4 - year / 100 + year / 400;
     let day_of_year = (153 * month + 2) / 5 + day - 1;

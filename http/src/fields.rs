@@ -211,14 +211,14 @@ impl FieldBlock {
         self.bytes
     }
 
-    /// Removes all lines, and keeps the memory for others.
+    /// Removes all lines, but keeps their memory for new lines.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.lines.clear();
         self.seen = FieldSet::EMPTY;
     }
 
-    /// Frees memory of a block beyond this size.
+    /// Frees unused memory of the block beyond `bytes_max`.
     pub fn shrink_to(&mut self, bytes_max: usize) {
         self.bytes.shrink_to(bytes_max);
         self.lines.shrink_to(bytes_max / size_of::<FieldLine>());

@@ -85,8 +85,8 @@ impl<'a> FramingLines<'a> {
 }
 
 /// RFC 9112 §6.1, §7: accepts only `chunked`. The error is `UnknownCoding` if another coding
-/// precedes a single `chunked` at the end, and `InvalidCoding` for any other value, by which no
-/// recipient could find the end of the body.
+/// precedes a single `chunked` at the end, and `InvalidCoding` for any other value, because such a
+/// value does not tell a recipient where the body ends.
 fn check_coding(value: &[u8]) -> Result<(), FramingError> {
     const CHUNKED: &[u8] = b"chunked";
     if value.eq_ignore_ascii_case(CHUNKED) {

@@ -24,8 +24,8 @@ const DECODED_MAX: u8 = 2;
 pub struct PathReading<'a> {
     /// The path, without a query.
     pub path: &'a [u8],
-    /// Whether its percent-encoding is decoded. Otherwise it is as it was sent, or decoded only
-    /// where RFC 3986 §6.2.2.2 allows that.
+    /// Whether all its percent-encoding, or all but that of slashes, was decoded. Otherwise the
+    /// path is as it was sent, or decoded only where RFC 3986 §6.2.2.2 allows that.
     pub is_decoded: bool,
 }
 
@@ -46,8 +46,8 @@ pub fn is_plain(path: &[u8]) -> bool {
     found == 0
 }
 
-/// Sets the top bit of each byte of `word` that a plain path does not contain, and of each slash
-/// before a slash or a dot.
+/// Returns a word in which the top bit of a byte is set if and only if that byte of `word` is one
+/// that a plain path does not contain, or a slash before a slash or a dot.
 const fn special_flags(word: u64) -> u64 {
     // The codes of a dot and a slash differ in the lowest bit only.
     const DOT_OR_SLASH: u64 = ONES * (b'.' | b'/') as u64;
@@ -338,7 +338,8 @@ pub fn decode_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let is_encoded_as_needed = |code: &[u8]| match code {
         [high, low, ..] => {
             let is_upper = !high.is_ascii_lowercase() && !low.is_ascii_lowercase();
-            // Everything else in ASCII is allowed in a request, or ends a path at some origins.
+            // Codes of other ASCII characters are refused: a request may have such a character
+            // without encoding it, or some origins end a path there.
             is_upper && (code.starts_with(b"20") || *high >= b'8')
         }
         _ => false,

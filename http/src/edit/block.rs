@@ -129,7 +129,8 @@ impl ConstantLines {
         &self.lines
     }
 
-    /// Enters the line that is pushed next into the hash table, under the hash of its name.
+    /// Enters into the hash table, under the hash of its name, the line that the caller pushes
+    /// next.
     fn insert(&mut self, hash: u32) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;

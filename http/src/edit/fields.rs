@@ -231,7 +231,7 @@ impl<'b> FieldEdit<'b> {
         Ok(self.add_line(place, line.name(), start))
     }
 
-    /// Finds the lines of `lines` that set a name which the head already has, for
+    /// Stores in `conflicts` which lines of `lines` set a name that the head already has, for
     /// [`FieldEdit::apply_range`].
     pub fn find_conflicts(&mut self, lines: &ConstantLines, conflicts: &mut ConflictingLines) {
         lines.find_conflicts(self, conflicts);
@@ -239,9 +239,9 @@ impl<'b> FieldEdit<'b> {
 
     /// Sets or appends a range of constant lines; returns how many of them exceeded the limits.
     ///
-    /// If `conflicts` has none of these lines, the call costs only one copy. This is valid only if
-    /// no other call has added lines of names that `lines` set since `find_conflicts`, and if each
-    /// line is applied only once.
+    /// If `conflicts` has none of these lines, the call costs only one copy. The result is right
+    /// only if since `find_conflicts` no other call has added lines of names that `lines` set, and
+    /// if each line is applied only once.
     pub fn apply_range(
         &mut self,
         lines: &ConstantLines,

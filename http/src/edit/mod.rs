@@ -24,9 +24,8 @@
 //! ```
 //!
 //! Lines of the same name keep their order; lines of different names may change places. A value is
-//! parsed before it enters the head, so that no byte of it can end a line. A [`FieldHandle`] is a
-//! small number. It stays valid while other lines change, and finds nothing once its own line is
-//! removed.
+//! parsed before it enters the head, so that no byte of it can end a line. A [`FieldHandle`] stays
+//! valid while other lines change. Once its own line is removed, it refers to no line.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod block;

@@ -5,8 +5,9 @@ use super::FieldEdit;
 /// The lines of a buffer that rules have written, by the offsets of their first bytes; all other
 /// lines were received.
 ///
-/// A line counts as written once it is set as a whole, or added. A changed value of a received line
-/// does not count, because a part of it may still come from the client.
+/// A line counts as written by rules if rules have added it, or have set it as a whole. A received
+/// line does not count if rules have only changed its value, because a part of the value may still
+/// come from the client.
 #[derive(Clone, Debug, Default)]
 pub struct RuledLines {
     /// Offsets of single lines, in order.

@@ -77,7 +77,7 @@ pub struct EditTable {
     /// Ranges of the text that are removed when the edit ends.
     pub(super) holes: Vec<(u32, u32)>,
     pub(super) ruled: RuledLines,
-    /// Slots that were visited, for tests that count steps.
+    /// Number of slots that searches have visited, for tests that count steps.
     #[cfg(test)]
     pub(super) probe_count: std::cell::Cell<usize>,
 }
@@ -114,8 +114,8 @@ impl EditTable {
         self.holes.clear();
     }
 
-    /// The lines that rules have written in the request that is edited next, or was edited last;
-    /// see [`FieldEdit::of_request`](super::FieldEdit::of_request).
+    /// The lines that rules have written in a request: those before the next edit of the request,
+    /// or those after the last one. See [`FieldEdit::of_request`](super::FieldEdit::of_request).
     pub fn ruled_lines(&mut self) -> &mut RuledLines {
         &mut self.ruled
     }
