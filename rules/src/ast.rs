@@ -46,8 +46,8 @@ impl Hook {
 }
 
 /// The scope of a rule file. It decides which hooks the rules may use, and at which hook a rule
-/// without a hook runs. (In the original, a global plugin has the first scope and a remap plugin
-/// the second.)
+/// without a hook runs. (In Apache Traffic Server, a global plugin has the first scope and a remap
+/// plugin the second.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
     /// Rules for all sites: the default hook is [`Hook::ReadResponse`].
@@ -117,8 +117,8 @@ pub struct Condition {
 /// The value that a condition requires.
 #[derive(Clone, Debug)]
 pub enum Matcher {
-    /// There is no operand. The condition holds if the text is not empty, the flag is set, or the
-    /// number is not zero.
+    /// There is no operand, and the variable is a flag: the condition holds if the flag is set. (A
+    /// text without an operand is compared with the empty text.)
     Is,
     /// A comparison with a text, such as `=text`.
     Text {
@@ -262,7 +262,7 @@ pub enum UrlKind {
 /// A part of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPart {
-    /// The scheme, which is always `http`.
+    /// The scheme: `http` or `https`.
     Scheme,
     /// The host, without the port.
     Host,
@@ -302,11 +302,12 @@ pub enum TimePart {
 /// A kind of identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdKind {
-    /// The number of this request in this process.
+    /// The serial number of this request in this process.
     Request,
     /// A UUID of this process.
     Process,
-    /// The UUID of this process and the number of this request, which together are globally unique.
+    /// The UUID of this process and the serial number of this request: together they are globally
+    /// unique.
     Unique,
 }
 
@@ -439,7 +440,7 @@ pub enum Operator {
     SetReason(Template),
     /// `set-body`: replaces the body of a response that Forebay makes itself.
     SetBody(Template),
-    /// `counter`: adds 1 to the counter with this number in [`crate::ast::RuleList::counters`].
+    /// `counter`: adds 1 to the counter with this index in [`crate::ast::RuleList::counters`].
     Counter(u32),
     /// `no-op`: does nothing.
     NoOp,

@@ -193,7 +193,8 @@ impl Lexer {
         match character {
             _ if character.is_ascii_whitespace() || character == '=' => self.end(column),
             '"' => return Err(stray_quote(self.line, column)),
-            // This is refused, because the original drops the part of the word before the bracket.
+            // This is refused, because Apache Traffic Server drops the part of the word before the
+            // bracket.
             '(' | '{' if character == '(' || self.before != '%' => {
                 let at = RuleSpan { line: self.line, column, len: 1 };
                 let message = format!("`{character}` in the middle of a word");

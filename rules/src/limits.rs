@@ -4,7 +4,7 @@
 /// Largest size of a file in bytes, which is enough for four thousand rules of usual size.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Largest length of a line in bytes, which is enough for a set of some thousand addresses.
+/// Largest length of a line in bytes, which is enough for a set of a few thousand addresses.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Largest number of rules in a file. A request may evaluate all rules of each hook that it passes.
@@ -18,7 +18,7 @@ pub const CONDITIONS_PER_RULE_MAX: usize = 256;
 /// Largest depth of nested `if`s, and of nested `%{GROUP}`s. The language promises ten levels.
 pub const NESTING_MAX: usize = 10;
 
-/// Largest size of a compiled regex in bytes. A Unicode class takes some KiB; only nested counted
+/// Largest size of a compiled regex in bytes. A Unicode class takes a few KiB; only nested counted
 /// repetitions exceed the limit.
 pub const REGEX_BYTES_MAX: usize = 1 << 20;
 
@@ -28,7 +28,7 @@ pub const REGEX_BYTES_MAX: usize = 1 << 20;
 pub const REGEXES_BYTES_MAX: usize = 32 << 20;
 
 /// Size limits in bytes that are tried for a regex, in this order. The regex is charged the sum of
-/// the limits that were tried. Even the smallest regex takes some KiB.
+/// the limits that were tried. Even the smallest regex takes a few KiB.
 pub const REGEX_SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, REGEX_BYTES_MAX];
 
 /// Largest number of reported findings. One more finding says that the rest is omitted.

@@ -75,8 +75,9 @@ pub fn read_bytes(
 
 /// Decodes the bytes of a rule file as UTF-8.
 ///
-/// # Errors Returns a finding for the first byte that is not UTF-8, and the text with replacement
-/// characters for such bytes.
+/// # Errors
+/// Returns a finding for the first byte that is not UTF-8, and the text with replacement characters
+/// for such bytes.
 pub fn decode(bytes: Vec<u8>) -> Result<String, (String, Diagnostic)> {
     let error = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),

@@ -281,7 +281,7 @@ fn check(seed: u64) -> bool {
         let stepwise = run::<true>(&program, hook, &given);
         if given.limits.line_count_max == 6 {
             // The flat program may skip a line that a later line replaces. With a tight limit,
-            // other lines then fit that do not fit step by step.
+            // other lines then fit that do not fit if the rules run step by step.
             continue;
         }
         assert_eq!(flat, stepwise, "seed {seed}: {given:?}\n{shown}");

@@ -61,8 +61,9 @@ impl OwnAnswer {
     }
 }
 
-/// Returns the body of a response that Forebay makes itself: `ruled`, which its last rules have
-/// set, or else `body`. If the status allows no body, `ruled` is ignored (RFC 9110 §6.4.1).
+/// Returns the body of a response that Forebay makes itself: `ruled`, the body that rules have set
+/// for this response, or else `body`. If the status allows no body, `ruled` is ignored (RFC 9110
+/// §6.4.1).
 pub fn body_of<'a>(status: u16, body: &'a [u8], ruled: Option<&'a [u8]>) -> &'a [u8] {
     ruled.filter(|_| has_body(status)).unwrap_or(body)
 }

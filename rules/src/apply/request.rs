@@ -40,7 +40,8 @@ pub enum RuledRequest<'b> {
 impl RequestText {
     /// Parses a whole head, including the empty line.
     ///
-    /// # Errors Returns [`ApplyError::Request`] if `text` is not exactly one valid head.
+    /// # Errors
+    /// Returns [`ApplyError::Request`] if `text` is not exactly one valid head.
     pub fn parse(text: Vec<u8>, limits: &HeadLimits) -> Result<RequestText, ApplyError> {
         let mut request = RequestText { text, parts: RequestParts::default() };
         request.check(limits)?;

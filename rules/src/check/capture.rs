@@ -16,8 +16,8 @@ pub(crate) fn find_dollar_captures(rule: &[Branch], findings: &mut Findings) {
     }
 }
 
-/// Returns the largest group count of the regexes in these conditions and the nested ones, counting
-/// the whole match.
+/// Returns the largest group count of the regexes in these conditions and the nested ones. The
+/// whole match counts as a group.
 fn group_count(branches: &[Branch]) -> usize {
     let of_branch = |branch: &Branch| {
         let own = branch.condition.as_ref().map_or(0, of_tree);
@@ -82,7 +82,8 @@ fn group_in(value: &Template, group_count: usize) -> Option<usize> {
     })
 }
 
-/// Returns the first group that a text refers to as `$1`. `$10` and `$1.50` count as prices.
+/// Returns the first group below `group_count` to which a text refers by a notation such as `$1`.
+/// `$10` and `$1.50` count as prices.
 fn group_in_text(text: &[u8], group_count: usize) -> Option<usize> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     text.windows(2).enumerate().find_map(|(place, two)| {

@@ -43,7 +43,7 @@ pub(crate) fn matcher(
 }
 
 /// Returns the matcher of a condition without an operand. Such a condition holds if a flag is set,
-/// or if a text is empty: the original compares the text with the empty text, although its
+/// or if a text is empty: Apache Traffic Server compares the text with the empty text, although its
 /// documentation says otherwise.
 fn without_operand(
     name: &SourceWord,

@@ -59,8 +59,8 @@ fn push_text(parts: &mut Vec<TemplatePart>, text: &str) {
     }
 }
 
-/// Refuses notations such as `%<proto>`. The original filled them in before version 9.0; since then
-/// they are plain text, which the author probably does not intend.
+/// Refuses notations such as `%<proto>`. Apache Traffic Server filled them in before version 9.0;
+/// since then they are plain text, which the author probably does not intend.
 fn check_old_expansions(word: &SourceWord) -> Result<(), Diagnostic> {
     const OLD: &[(&str, &str)] = &[
         ("%<proto>", "%{CLIENT-URL:SCHEME}"),

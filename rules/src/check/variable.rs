@@ -122,7 +122,7 @@ fn plain(word: &SourceWord, name: &str, hook: Hook) -> CheckResult<Variable> {
         "CLIENT-URL" | "URL" | "FROM-URL" | "TO-URL" | "SERVER-URL" => {
             Variable::Url(url_of(word, name, hook)?, UrlPart::Whole)
         }
-        // These names are from older versions of the original.
+        // These names are from older versions of the language.
         "PATH" => Variable::Url(UrlKind::Client, UrlPart::Path),
         "QUERY" => Variable::Url(UrlKind::Client, UrlPart::Query),
         "CLIENT-IP" => Variable::Address(AddressKind::Client),

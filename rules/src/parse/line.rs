@@ -263,7 +263,7 @@ fn take_flags(words: &mut Vec<SourceWord>) -> Result<Option<SourceWord>, Diagnos
     }
     let (flags, before) = (text.starts_with('['), words.len() - 1);
     if flags && words.iter().take(before).any(SourceWord::is_comment) {
-        // The original reads flags even in a comment, which no author expects.
+        // Apache Traffic Server reads flags even in a comment, which no author expects.
         return Err(Diagnostic::error(last.at, "these flags are in a comment")
             .hint("put the comment on a line of its own"));
     }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::{HookProgram, Instruction, NONE, regex_sets::EvaluationSites};
 use crate::ast::{Matcher, Variable};
 
-/// Groups the conditions that `is_meant` selects by the text of their subject and by version.
+/// Returns the conditions that `is_meant` selects, each with its version, grouped by the text of
+/// their subject and by version.
 pub(super) fn by_subject<'p>(
     program: &'p HookProgram,
     sites: &'p EvaluationSites,

@@ -38,7 +38,7 @@ pub(super) fn compile_hook(lists: &[Vec<(u32, Rule)>], hook: Hook, captures: boo
 #[derive(Clone, Copy)]
 struct CodeLabel(u32);
 
-/// Numbers of operators that change the lines of one name.
+/// Counts of the operators that change the lines of one name.
 #[derive(Clone, Copy, Default)]
 struct UseCounts {
     /// Number of operators that add a constant line.
@@ -58,11 +58,11 @@ struct HookCompiler {
     lines: Vec<ConstantLine>,
     /// Number of `lines` that have been emitted.
     emitted_count: usize,
-    /// The numbers of operators that change the lines of each name.
+    /// The counts of the operators that change the lines of each name.
     uses: HashMap<DataItem, UseCounts>,
-    /// Numbers of the conditions, by their text keys.
+    /// The index of each condition in [`HookProgram::tests`], by the condition's text key.
     tests: HashMap<String, u32>,
-    /// The number of compiled operators that change each data item.
+    /// How many of the compiled operators change each data item.
     versions: HashMap<DataItem, u32>,
     sites: EvaluationSites,
 }

@@ -33,7 +33,7 @@ pub(crate) struct HookProgram {
 /// A rule, or several rules that run as one.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleGroup {
-    /// The numbers of these rules in the program.
+    /// The indexes of these rules in [`Program::rules`](super::Program::rules).
     pub(crate) rules: Range<u32>,
     /// The index of the first instruction.
     pub(crate) start: u32,
@@ -43,7 +43,7 @@ pub(crate) struct RuleGroup {
     pub(crate) last: bool,
 }
 
-/// The number that stands for no memo, no filter or no slot.
+/// The index that stands for no memo, no filter or no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A position beyond the end of every program. A jump to it ends the group.
@@ -55,9 +55,9 @@ pub(crate) enum Instruction {
     /// Jumps to `yes` if the condition holds, else to `no`.
     Test {
         test: u32,
-        /// The memo of the condition, or [`NONE`].
+        /// The index of the condition's memo, or [`NONE`].
         memo: u32,
-        /// The slot of the text of the condition's subject, or [`NONE`].
+        /// The index of the slot that caches the text of the condition's subject, or [`NONE`].
         subject_slot: u32,
         yes: u32,
         no: u32,
@@ -95,9 +95,9 @@ pub(crate) enum Instruction {
 #[derive(Clone, Debug)]
 pub(crate) struct RegexFilter {
     pub(crate) set: RegexSet,
-    /// The memos of the regexes.
+    /// The indexes of the regexes' memos.
     pub(crate) memos: Range<usize>,
-    /// The memo that records whether the set has been evaluated.
+    /// The index of the memo that records whether the set has been evaluated.
     pub(crate) asked: usize,
 }
 

@@ -31,7 +31,7 @@ pub struct Program {
     programs: [HookProgram; Hook::COUNT],
     infos: Arc<[RuleInfo]>,
     counters: Arc<[String]>,
-    /// The rules as they were written, with their numbers, by list. `explain` runs them.
+    /// The rules as they were written, with their indexes in `infos`, by list. `explain` runs them.
     lists: Arc<[Vec<(u32, Rule)>]>,
 }
 
@@ -44,10 +44,10 @@ pub struct RuleInfo {
     pub at: RuleSpan,
     /// The hook at which the rule runs.
     pub hook: Hook,
-    /// Number of the rule whose counters count this rule: the first of the rules that run as one
-    /// with this rule.
+    /// The index in [`Program::rules`] of the rule whose counters count this rule: the first of the
+    /// rules that run as one with this rule.
     pub counted_at: u32,
-    /// Number of rules that run as one with this rule, which is included; 1 if it runs alone.
+    /// How many rules run as one, including this rule; 1 if it runs alone.
     pub run_with: u32,
 }
 
@@ -90,12 +90,12 @@ impl Program {
         !self.at(hook).groups.is_empty()
     }
 
-    /// Information about the rules, indexed by number.
+    /// Information about each rule, at the rule's index.
     pub fn rules(&self) -> &[RuleInfo] {
         &self.infos
     }
 
-    /// Names of the counters, indexed by number.
+    /// The name of each counter, at the counter's index.
     pub fn counters(&self) -> &[String] {
         &self.counters
     }

@@ -93,8 +93,8 @@ impl HookResolver<'_> {
         };
     }
 
-    /// Returns the number of a counter in the program. Counters of the same name have the same
-    /// number.
+    /// Returns the index in the program of a file's counter. Adds the counter if the program has
+    /// none of this name.
     fn counter(&mut self, number: u32) -> u32 {
         let name = self.names.get(number as usize).map(String::as_str).unwrap_or_default();
         let known = self.counters.iter().position(|counter| counter == name);

@@ -18,7 +18,7 @@ pub trait RuleEnvironment {
     fn now(&self) -> u64;
     /// Returns a random number.
     fn random(&self) -> u64;
-    /// Returns the number of this request, which is unique in this process.
+    /// Returns the serial number of this request in this process.
     fn request_number(&self) -> u64;
     /// Returns a UUID of this process, as text.
     fn process_id(&self) -> &str;
@@ -44,7 +44,7 @@ pub trait RuleEnvironment {
     fn next_hop_host(&self) -> &str;
     /// Returns the port of the origin.
     fn next_hop_port(&self) -> u16;
-    /// Adds 1 to a counter, given by its number in the program.
+    /// Adds 1 to a counter, given by its index in the program.
     fn count(&self, counter: u32);
 }
 

@@ -217,7 +217,7 @@ fn parameter<'q>(query: &'q [u8], name: &[u8]) -> &'q [u8] {
     found.unwrap_or_default()
 }
 
-/// Writes `http://host:port/path?query`.
+/// Writes `scheme://host:port/path?query`.
 fn write_url(scheme: Scheme, url: Url<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(scheme.as_str().as_bytes());
     out.extend_from_slice(b"://");

@@ -17,7 +17,7 @@ pub(crate) struct World {
     pub(crate) now: u64,
     /// The next random number. Each number is one larger than the previous one.
     pub(crate) random: Cell<u64>,
-    /// The number of the counter that each call of `count` names, in order.
+    /// The index of the counter that each call of `count` names, in order.
     pub(crate) counted: RefCell<Vec<u32>>,
 }
 

@@ -38,10 +38,10 @@ pub(crate) const NAMES: &[&str] = &[
     "set-status-reason",
 ];
 
-/// Reads operators, and numbers the counters that they use.
+/// Reads operators, and gives each counter that they use an index.
 #[derive(Debug)]
 pub(crate) struct OperatorChecker<'f> {
-    /// The counters' names, indexed by number.
+    /// The names of the counters, each at the counter's index.
     pub(crate) counters: Vec<String>,
     /// The filters of this build.
     pub(crate) filters: &'f Filters,
