@@ -4,7 +4,8 @@
 //! Each glitch has a cost. A request that completes refunds [`REQUEST_REFUND`], and time refunds
 //! [`SECOND_REFUND`] for each second, up to the size of the budget. When the budget is spent, the
 //! connection ends with ENHANCE_YOUR_CALM. With the default of 10,000, a client may cancel 200
-//! streams at once and then two per second, and one more for each request that it lets complete.
+//! streams in one burst and then two per second, and one more for each request that it lets
+//! complete.
 
 use crate::error::ConnectionError;
 

@@ -8,8 +8,8 @@ use crate::field_list::ListLimits;
 /// be announced. Larger frames would only delay other streams.
 pub const FRAME_BYTES_MAX: u32 = 16_384;
 
-/// Largest number of streams that a connection has at a time. A word of 128 bits has a bit for each
-/// stream that is ready to send.
+/// Largest number of streams that a connection has at a time. The send schedule has one bit for
+/// each stream in words of 128 bits.
 pub const STREAMS_MAX: u16 = 128;
 
 /// Smallest receive window of a stream and of a connection: the value that RFC 9113 §6.9.2 lets a

@@ -8,7 +8,7 @@ use crate::frame::{FrameHead, HEAD_BYTES, flags, write};
 use crate::glitch::Glitch;
 use crate::streams::StreamKey;
 
-/// A DATA frame with less data is a glitch, unless it ends its stream.
+/// A DATA frame with fewer data bytes than this is a glitch, unless it ends its stream.
 const DATA_BYTES_MIN: u32 = 16;
 
 /// The stream was reset, or its work has ended: nothing more can be sent on it.
@@ -160,8 +160,9 @@ impl ServerConnection {
         }
     }
 
-    /// Notes that the server has taken bytes of a request's body, and can take as many more. Bytes
-    /// that are not released keep the client from sending more.
+    /// Notes that the server has taken `bytes` bytes of a request's body, and appends the
+    /// WINDOW_UPDATE frames that are then due. Bytes that are not released keep the client from
+    /// sending more.
     pub fn release_data(&mut self, stream: StreamKey, bytes: usize, out: &mut Vec<u8>) {
         let Some(state) = self.streams.state(stream) else {
             return;
@@ -193,7 +194,7 @@ impl ServerConnection {
         }
     }
 
-    /// Resets a stream whose client has sent a malformed message.
+    /// Charges a glitch, and resets a stream whose client has sent a malformed message.
     pub(super) fn reset_malformed(
         &mut self,
         key: StreamKey,
@@ -202,7 +203,7 @@ impl ServerConnection {
         self.reset_for_client(key, ErrorCode::ProtocolError, out)
     }
 
-    /// Resets a stream because of an error of the client.
+    /// Charges a glitch, and resets a stream because of an error of the client.
     pub(super) fn reset_for_client(
         &mut self,
         key: StreamKey,

@@ -60,10 +60,10 @@ impl ServerConnection {
     }
 
     /// Notes that `bytes` more bytes of the response are ready to be sent, and whether the response
-    /// ends after them. [`ServerConnection::next_data`] grants them in turn.
+    /// ends after them. [`ServerConnection::next_data`] grants them, frame by frame.
     ///
     /// # Errors
-    /// The stream is gone, or is not between its head and its end.
+    /// The stream is gone, its head was not sent yet, or its response has ended.
     pub fn offer_data(
         &mut self,
         stream: StreamKey,
@@ -85,7 +85,8 @@ impl ServerConnection {
     }
 
     /// Grants the next DATA frame of at most `bytes_max` bytes, in the order of the priorities;
-    /// `None` if no stream has something to send that its window and the connection's permit.
+    /// `None` if no stream has bytes to send that its own window and the connection's window
+    /// permit.
     ///
     /// # Errors
     /// The client keeps its windows so small that the connection ends; `out` has the GOAWAY.
@@ -133,7 +134,7 @@ impl ServerConnection {
     /// granted.
     ///
     /// # Errors
-    /// The stream is gone, or is not between its head and its end.
+    /// The stream is gone, its head was not sent yet, or its response has ended.
     ///
     /// # Panics
     /// Offered data was not granted: it would be lost.
@@ -189,7 +190,7 @@ impl ServerConnection {
         self.streams.state(stream).is_some_and(|state| state.send != SendStage::Done)
     }
 
-    /// Returns the offered bytes of a response that were not granted.
+    /// Returns how many offered bytes of a response were not granted yet.
     pub fn unsent_bytes(&mut self, stream: StreamKey) -> u64 {
         self.streams.state(stream).map_or(0, |state| state.unsent)
     }

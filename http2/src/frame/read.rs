@@ -10,7 +10,7 @@ use crate::error::{ConnectionError, ErrorCode};
 use crate::limits::{SETTINGS_ENTRIES_MAX, WINDOW_BYTES_MAX};
 use crate::priority::ResponsePriority;
 
-/// Returns the number in network byte order.
+/// Reads a number in network byte order.
 pub(super) fn word(bytes: [u8; 4]) -> u32 {
     bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
@@ -19,7 +19,7 @@ fn word_at(payload: &[u8], at: usize) -> Option<u32> {
     payload.get(at..)?.first_chunk::<4>().map(|bytes| word(*bytes))
 }
 
-/// Removes the length of the padding and the padding (RFC 9113 §6.1, §6.2).
+/// RFC 9113 §6.1, §6.2: returns the payload without its pad length field and its padding.
 pub fn unpadded(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError> {
     if !head.has(flags::PADDED) {
         return Ok(payload);

@@ -1,5 +1,5 @@
-//! The frames that a server sends. Each function appends whole frames to `out`; [`data_head`]
-//! appends only the head, and the caller sends the data behind it.
+//! The frames that a server sends. Each function appends whole frames to `out`, except
+//! [`data_head`]: it appends only the head, and the caller sends the data after it.
 
 use super::flags;
 use crate::error::ErrorCode;

@@ -53,7 +53,7 @@ impl Decoder {
         Decoder::default()
     }
 
-    /// Frees memory that only a block needs.
+    /// Frees memory that is needed only while a block is decoded.
     pub(crate) fn shrink(&mut self) {
         self.line = Vec::new();
     }

@@ -1,8 +1,8 @@
 //! The dynamic table of the decoder (RFC 7541 §2.3.2, §4).
 //!
-//! Texts lie one after another in a buffer of at most twice the table's size. When the buffer is
-//! full, the texts in use move to its start, so each byte moves at most once while a table's size
-//! of new text arrives. After the buffer has grown to its full size, no insertion allocates.
+//! Texts lie one after another in a buffer of at most twice [`TABLE_BYTES_MAX`]. When the buffer is
+//! full, the texts in use move to its start. At least [`TABLE_BYTES_MAX`] bytes of new text arrive
+//! between two such moves. After the buffer has grown to its full size, no insertion allocates.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 use std::collections::VecDeque;

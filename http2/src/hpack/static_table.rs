@@ -70,7 +70,7 @@ static STATIC: [(&[u8], &[u8]); 61] = [
     (b"www-authenticate", b""),
 ];
 
-/// Returns name and value of the line with this index, which begins at 1.
+/// Returns name and value of the line with this index; the first line has the index 1.
 pub(super) fn static_line(index: usize) -> Option<(&'static [u8], &'static [u8])> {
     STATIC.get(index.checked_sub(1)?).copied()
 }

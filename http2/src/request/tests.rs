@@ -50,7 +50,7 @@ fn check(list: &FieldList, is_last: bool) -> Result<RequestIndex, MalformedReque
 
 /// Requests whose HTTP/1.1 form would be a different message, or two messages.
 const SMUGGLING: &[(Lines, MalformedRequest)] = &[
-    // A line that becomes two, in each place.
+    // A line end, or another control character, in each part of a line.
     (&[("x", "a\r\nhost: b")], FieldValue),
     (&[("x", "a\nhost: b")], FieldValue),
     (&[("x", "a\rhost: b")], FieldValue),

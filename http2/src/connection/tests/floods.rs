@@ -74,7 +74,7 @@ fn every_flood_ends_the_connection() {
                 }
             }
             bench.out.clear();
-            // The server releases its streams at once, so only the budget ends the flood.
+            // The server releases each stream immediately, so only the budget ends the flood.
             let keeps = ["requests beyond the limit", "empty DATA", "tiny DATA", "padding"];
             let stream = bench.connection.streams.find(2 * round + 1);
             if let Some(key) = stream.filter(|_| !keeps.contains(name)) {
@@ -123,7 +123,7 @@ fn time_and_requests_refund_glitches() {
         let key = bench.key(stream);
         bench.connection.end_work(key, &mut bench.out);
         bench.out.clear();
-        // One PING for each request.
+        // Each request refunds the cost of one PING.
         bench.feed(&frame(6, 0, 0, &[0; 8])).expect("refunded by the request");
     }
     let mut bench = Bench::new(ConnectionLimits::default());
