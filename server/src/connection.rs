@@ -116,8 +116,8 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
             }
             Err(fault) => return refuse(client, slot, fault).await,
         };
-        // The settings are read after the wait, so that a reload applies to every request that
-        // arrives after it.
+        // The settings are read after the wait for a request, so that a reload applies to every
+        // request that arrives after the reload.
         let config = client.worker.config();
         let Some(buffers) = slot else {
             return End::Close;
@@ -152,8 +152,8 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
                 turn_count += 1;
                 if turn_count == REQUESTS_PER_TURN_MAX {
                     turn_count = 0;
-                    // Unsent output counts towards the budget of all connections only once a flush
-                    // waits.
+                    // The queue is flushed first, because unsent output counts towards the budget
+                    // of all connections only while a flush waits.
                     if let Err(fault) = client.flush(&mut buffers.queue).await {
                         client.worker.fault(fault, client.peer.ip());
                         return End::Reset;

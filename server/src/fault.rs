@@ -282,7 +282,8 @@ impl Fault {
 }
 
 impl Fault {
-    /// Returns the event that reports a fault of the origin's side; `None` for other faults.
+    /// Returns the event that reports a fault of the origin's side; `None` for other faults,
+    /// and for [`Fault::FetchesFailed`], because each failed fetch reports its own fault.
     pub(crate) fn event(self) -> Option<Event> {
         match self {
             Fault::OriginName | Fault::OriginConnect | Fault::OriginConnectTimeout => {

@@ -229,7 +229,7 @@ pub(crate) const EVENTS_FINISH_MS_MAX: u64 = 1_000;
 /// Interval at which an ending process checks whether the queued lines of events are written.
 pub(crate) const EVENTS_FINISH_POLL_MS: u64 = 2;
 
-/// Interval at which the control thread collects the counts of other threads.
+/// Interval of the control thread's housekeeping, such as the check for stuck workers.
 pub(crate) const HOUSEKEEPING_MS: u64 = 1_000;
 
 /// A worker whose event loop makes no turn for this many intervals of [`HOUSEKEEPING_MS`] counts as

@@ -167,7 +167,8 @@ impl Worker {
         Rc::clone(&self.config.borrow())
     }
 
-    /// Replaces the settings for every request that begins from now on.
+    /// Replaces the settings, if there are new ones, for every request that begins from now on.
+    /// Also replaces the access log.
     pub(crate) fn apply_settings(
         &self,
         config: Option<Box<Config>>,
@@ -202,12 +203,12 @@ impl Worker {
         self.request_number.get() + 1
     }
 
-    /// Returns the ID of the request with this number, which is unique.
+    /// Returns the unique ID of the request with this number.
     pub(crate) fn request_id(&self, number: u64) -> String {
         format!("{}-{number:x}", self.process_id)
     }
 
-    /// Returns a request number that is unique in this process.
+    /// Takes the next request number, which is unique in this process.
     pub(crate) fn request_number(&self) -> u64 {
         self.request_number.update(|number| number + 1);
         self.request_number.get()
@@ -232,7 +233,8 @@ impl Worker {
         }
     }
 
-    /// Runs one slice of the store's maintenance; returns whether there is more to do.
+    /// Runs one slice of the store's maintenance, which may end connections whose bytes the store
+    /// revokes, and logs damaged records. Returns whether there is more to do.
     pub(crate) fn turn_store(&self) -> bool {
         let goes_on =
             self.store.turn(clock::unix_seconds(), |connection| self.registry.cut(connection));
@@ -318,8 +320,8 @@ impl Worker {
     }
 
     /// Counts a fault of the client's side or of our own that ends a request, and logs a fault of
-    /// the client's side. Ignores a fault of the origin's side: [`Worker::origin_fault`] reports it
-    /// once, although many clients may share it.
+    /// the client's side unless the client is gone. Ignores a fault of the origin's side:
+    /// [`Worker::origin_fault`] reports it once, although many clients may share it.
     pub(crate) fn fault(&self, fault: Fault, client: IpAddr) {
         if fault.side() == Side::Origin {
             return;
@@ -345,7 +347,8 @@ impl Worker {
     }
 
     /// Begins the drain: each connection ends with its next response, or soon if it stays idle.
-    /// Connections in the accept queues are accepted too, unless another process accepts them.
+    /// Connections in the accept queues are accepted too, unless another process accepts them. Idle
+    /// connections to origins are closed, and tunnels get `tunnel_drain_ms_max` to end.
     pub(crate) fn drain(&self, queues_are_passed_on: bool) {
         self.queues_are_passed_on.set(queues_are_passed_on);
         self.draining_since_ms.set(Some(clock::monotonic_ms()));

@@ -1,4 +1,4 @@
-//! Switches the lock profile of this process.
+//! Shows and switches the lock profile of this process.
 
 use forebay_sync::profile::{Profile, StackPlan, installed};
 use http::StatusCode;

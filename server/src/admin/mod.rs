@@ -53,7 +53,8 @@ pub(crate) async fn serve(control: Rc<Control>, acceptor: AdminAcceptor) {
     }
 }
 
-/// Takes a place for a new connection; `None` if all places are taken by busy connections.
+/// Takes a place for a new connection; `None` if busy connections have all places. Counts and logs
+/// when no place is free.
 fn admit(
     control: &Control,
     open: &Rc<OpenConnections>,

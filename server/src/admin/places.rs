@@ -71,7 +71,8 @@ impl OpenConnections {
         })
     }
 
-    /// Takes a place for a new connection.
+    /// Takes a place for a new connection. If no place is free, closes the connection that has been
+    /// idle for longest.
     pub(super) fn admit(self: &Rc<Self>) -> Admission {
         self.admit_at(clock::monotonic_ms())
     }

@@ -157,7 +157,8 @@ impl TraceStream {
         }
     }
 
-    /// Tells the client how many records it has lost since it was last told.
+    /// Counts the records that this trace has lost since the last call, and tells the client their
+    /// number.
     async fn note_lost(&mut self, lines: &LineSender) -> Result<(), ClientGone> {
         let lost = self.reader.take_lost();
         if lost == 0 {

@@ -93,7 +93,7 @@ fn assert_whole(framing: BodyFraming, delivered: &Delivered) {
     }
 }
 
-/// Answers a request with a fault that ended its transaction.
+/// Queues the error response for a fault that ended the transaction of a request.
 pub(crate) fn deliver_fault(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -103,7 +103,7 @@ pub(crate) fn deliver_fault(
     queue_synthetic(&context, queue, &SyntheticResponse::Fault(fault))
 }
 
-/// Answers a request that is refused before it has a transaction.
+/// Counts and queues the error response to a request that is refused before it has a transaction.
 pub(crate) fn refuse(
     client: &Client,
     queue: &mut SendQueue,

@@ -42,8 +42,8 @@ fn is_kept(name: &[u8]) -> bool {
             .any(|kept| name.eq_ignore_ascii_case(kept))
 }
 
-/// Does the same as [`queue_origin_error`] for a response that is being stored. The fetch
-/// continues.
+/// Appends the page of the route in place of an error response that is being stored; the fetch
+/// continues. Returns the response itself if it is no error or the route has no page for it.
 pub(super) fn queue_growing_error(
     transaction: &Transaction<'_>,
     queue: &mut SendQueue,
@@ -61,7 +61,8 @@ pub(super) fn queue_growing_error(
     Err(response)
 }
 
-/// Does the same as [`queue_origin_error`] for a response that is not stored.
+/// Appends the page of the route in place of an error response that is not stored, and discards its
+/// body. Returns the response itself if it is no error or the route has no page for it.
 pub(super) fn queue_streamed_error<'t>(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,

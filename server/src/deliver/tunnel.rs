@@ -209,7 +209,8 @@ enum TunnelOutput<'b> {
 }
 
 impl TunnelDirection {
-    /// Passes bytes on until one of the sides has to wait. Returns whether any bytes moved.
+    /// Passes bytes on, and then the end of the stream, until one of the sides has to wait; at most
+    /// [`PIECES_PER_TURN`] pieces. Returns whether any bytes moved.
     fn pass(
         &mut self,
         cx: &mut Context<'_>,

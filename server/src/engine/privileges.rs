@@ -4,7 +4,7 @@ use std::sync::Once;
 
 use crate::events::Event;
 
-/// Whether this process has already logged the events about its privileges.
+/// Ensures that a process warns about root only once, even if it starts several servers.
 static LOGGED: Once = Once::new();
 
 /// Gives up the right to gain privileges by executing a program: set-user-ID bits and file

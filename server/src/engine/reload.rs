@@ -109,8 +109,8 @@ impl Control {
         acceptor(config, &self.ticket_keys.get().0)
     }
 
-    /// Replaces the ticket keys once they are old. If that fails, the current keys stay in use, and
-    /// the next attempt follows after a period.
+    /// Replaces the ticket keys once they are older than [`TICKET_KEY_MS`]. If that fails, the
+    /// current keys stay in use, and the next attempt follows after the same time.
     pub(super) fn rotate_ticket_keys(&self) {
         let (keys, made_ms) = self.ticket_keys.get();
         let now_ms = clock::monotonic_ms();

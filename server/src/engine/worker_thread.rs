@@ -249,7 +249,8 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener
     Ok((Rc::new(worker), listeners))
 }
 
-/// Starts the worker's own tasks, then executes commands of the control thread.
+/// Starts the worker's own tasks, then executes commands of the control thread until the drain has
+/// ended. Returns whether all connections ended in time.
 pub(crate) async fn work(
     worker: Rc<Worker>,
     mut listeners: Vec<Box<dyn Listener>>,
@@ -329,8 +330,8 @@ async fn drained(
     }
 }
 
-/// Enforces the deadlines of connections, and runs the maintenance of the store and of idle origin
-/// connections.
+/// Enforces the deadlines of connections, runs the maintenance of the store and of idle origin
+/// connections, and starts health checks that are due.
 async fn sweep_periodically(worker: Rc<Worker>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(SWEEP_MS));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -347,7 +348,8 @@ async fn sweep_periodically(worker: Rc<Worker>) {
     }
 }
 
-/// Interval of the sweep over idle origin connections, in ticks: one second.
+/// Interval of the sweep over idle origin connections and of the search for health checks that are
+/// due, in ticks: one second.
 const ORIGIN_SWEEP_TICKS: u64 = 1000 / SWEEP_MS;
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ pub(crate) struct Explanation {
     pub(crate) verdict: Verdict,
 }
 
-/// The results of the steps up to the verdict. A step that the request does not reach is `None`.
+/// The results of the steps up to the verdict. The result of a step that the request does not reach
+/// is `None` or empty.
 #[derive(Debug, Default)]
 pub(crate) struct StepFacts {
     pub(crate) rules: RuleFacts,
@@ -65,7 +66,7 @@ pub(crate) struct SiteFacts {
 #[derive(Debug)]
 pub(crate) struct KeyFacts {
     pub(crate) key: KeyText,
-    /// The differences between the URL of the request and that of the key.
+    /// The differences between the request and its normal form, from which the key is made.
     pub(crate) changes: Vec<&'static str>,
 }
 
@@ -116,7 +117,7 @@ pub(crate) struct ResponseFacts {
     pub(crate) body_bytes: u64,
     pub(crate) etag: Option<String>,
     pub(crate) tags: Vec<String>,
-    /// Whether a soft purge has made the response stale.
+    /// Whether a soft purge or a HEAD has made the response stale before its time.
     pub(crate) is_soft: bool,
     pub(crate) lifetime: LifetimeFacts,
     pub(crate) age_s: u32,
@@ -138,9 +139,9 @@ pub(crate) struct LifetimeFacts {
     pub(crate) present: FreshnessLifetime,
     /// The calculation of the current lifetime.
     pub(crate) sum: String,
-    /// Whether the stored lifetime equals the current one. Otherwise the settings have changed
-    /// since the response was stored, or the stored fields no longer show where the lifetime comes
-    /// from.
+    /// Whether the stored lifetime is the current one, less at most the permitted jitter. Otherwise
+    /// the settings have changed since the response was stored, or the stored fields no longer show
+    /// where the lifetime comes from.
     pub(crate) is_present: bool,
 }
 
