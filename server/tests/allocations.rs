@@ -44,8 +44,8 @@ const KINDS: &[(&str, &str)] = &[
 ];
 
 /// Returns at least a hundred rules, of all kinds that run on a hit: two `add-header` and two
-/// `set-header` rules that always run, values with variables, conditions that match or do not match,
-/// regular expressions, and rules that change the request before the lookup.
+/// `set-header` rules that always run, values with variables, conditions that match or do not
+/// match, regular expressions, and rules that change the request before the lookup.
 fn rules() -> String {
     let mut text = String::new();
     let mut rule = |hook: &str, lines: &str| {
