@@ -40,8 +40,8 @@ const VARIANT_PAUSE_MS: u64 = 20;
 /// The time that a purge may take.
 const PURGE_MS: u64 = 2_000;
 
-/// The first client fetches a page of one site, while each of the others invalidates a page of
-/// another site.
+/// Plays the client with this number. Client 0 fetches a page of one site, while each of the others
+/// invalidates a page of another site.
 pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if number == 0 {
         return fetch_quiet(run, end, STORED_BESIDE_PURGES).await;
@@ -54,8 +54,8 @@ pub(super) async fn purges(run: &Run, end: &WireEnd, number: u64) -> Option<()> 
     read_to_end(run, end).await
 }
 
-/// The first client fetches a page of one site, while each of the others requests a long page of
-/// another site, which the origin sends slowly.
+/// Plays the client with this number. Client 0 fetches a page of one site, while each of the others
+/// requests a long page of another site, which the origin sends slowly.
 pub(super) async fn drips(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     if number == 0 {
         return fetch_quiet(run, end, STORED_BESIDE_DRIPS).await;
@@ -133,8 +133,9 @@ pub(super) async fn failures(run: &Run, end: &WireEnd) -> Option<()> {
     read_to_end(run, end).await
 }
 
-/// Requests the client's own variant of a page. The first client requests its variant again and
-/// again; each of the other clients requests its variant once.
+/// Plays the client with this number, which requests its own variant of a page. Client 0 requests
+/// its variant again and again, and checks that it stays stored; each of the others requests its
+/// variant once.
 pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let request = get(QUIET_HOST, VARIED, &format!("X-Kind: {number}\r\n"));
     if number > 0 {

@@ -16,7 +16,8 @@ use super::world::LANGUAGES;
 /// try, because some of their requests do not lead to a fetch.
 const FIELD_PAUSE_MS: u64 = 40;
 
-/// Requests a spelling of a path that disguises the path's route.
+/// Requests a spelling of a path that disguises the path's route. Checks that the response is
+/// neither stored nor a hit.
 pub(super) async fn paths(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let spelling = CLOSED_SPELLINGS[number as usize % CLOSED_SPELLINGS.len()];
     let head = format!("GET {spelling}/{number} HTTP/1.1\r\nHost: a.test\r\n\r\n");

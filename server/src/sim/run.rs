@@ -208,8 +208,8 @@ impl Run {
         self.queues[worker].connect(from, Rng::of(&[self.scenario.seed, 1, number]))
     }
 
-    /// Returns the random numbers for the origin's next response, and the percentage of responses
-    /// that have a fault.
+    /// Returns the random numbers for the origin's next response, which differ with each call, and
+    /// the percentage of responses that have a fault.
     pub(super) fn origin_request(&self) -> (Rng, u64) {
         let number = self.origin_requests.get();
         self.origin_requests.set(number + 1);
