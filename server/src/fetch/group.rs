@@ -53,7 +53,7 @@ impl GroupState {
         }
     }
 
-    /// Returns the state of an origin of the group.
+    /// Returns the state of an origin of the group. Creates the state if there is none.
     pub(super) fn member(&self, origin: &OriginAddress) -> Rc<MemberState> {
         let mut members = self.members.borrow_mut();
         if let Some(known) = members.get(origin.authority.as_str()) {

@@ -72,8 +72,8 @@ impl Drop for TryAlone {
 }
 
 impl Origins {
-    /// Returns the pool of an origin. Creates a new pool if a setting that the pool depends on has
-    /// changed.
+    /// Returns the pool of an origin. Creates a new pool if there is none, or if a setting that the
+    /// pool depends on has changed; then the old pool is closed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
         let key = pool_key(origin);
@@ -88,7 +88,7 @@ impl Origins {
         pool
     }
 
-    /// Returns the state of a site's group of origins.
+    /// Returns the state of a site's group of origins. Creates the state if there is none.
     pub(super) fn group(&self, site: &Site) -> Rc<GroupState> {
         let mut groups = self.groups.borrow_mut();
         if let Some(group) = groups.get(site.name.as_str()) {

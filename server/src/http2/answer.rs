@@ -92,7 +92,8 @@ impl StreamAnswer {
         }
     }
 
-    /// Takes one piece of the response. Returns whether there may be another.
+    /// Passes one piece of the response to the connection, and sets `count` to the number of bytes
+    /// that it took from `text`. Returns whether there may be another piece.
     fn step(
         &mut self,
         text: &[u8],

@@ -190,7 +190,7 @@ impl StreamPipe {
         wake(&self.reader);
     }
 
-    /// Breaks the pipe.
+    /// Breaks the pipe: from now on, the stream's reads and writes fail.
     pub(super) fn reset(&self) {
         self.is_reset.set(true);
         wake(&self.reader);

@@ -164,7 +164,7 @@ impl<'c> Http2Connection<'c> {
     }
 
     /// Whether the idle connection has to end: its idle time is over, or another connection needs
-    /// its place.
+    /// its place. If so, counts the reason.
     fn is_unwanted(&self) -> bool {
         let ticket = self.client.ticket();
         if ticket.is_displaced() {

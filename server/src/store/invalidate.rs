@@ -74,7 +74,8 @@ impl UnsafeTarget {
     }
 
     /// Returns selections of stored responses: those that have the same origin as the target, and
-    /// are in a group that the response names (RFC 9875 §3).
+    /// are in a group that the response names (RFC 9875 §3). If the response names too many groups,
+    /// selects all stored responses of that origin.
     // RFC: 9875-3-2
     fn groups(&self, worker: &Worker, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Selection> {
         if !route.route.settings.tag_fields.set().contains(FieldId::CacheGroups) {

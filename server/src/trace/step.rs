@@ -172,7 +172,7 @@ fn detail(detail: Detail) -> Fact {
     ("detail", json!(detail.to_string()))
 }
 
-/// Returns the word for the outcome of a lookup: `hit`, or the value of `fwd`.
+/// Returns the word for the outcome of a lookup: `hit`, the value of `fwd`, or `unused`.
 fn outcome(status: &CacheStatus) -> &'static str {
     match status.outcome {
         CacheOutcome::Hit => "hit",

@@ -57,7 +57,8 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// Returns the addresses of an origin, in the order in which to try them.
+/// Returns the addresses of an origin, in the order in which to try them. Resolves its name, or
+/// waits for another connection that does so, if the table has no fresh addresses.
 ///
 /// # Errors
 /// [`Fault::OriginName`] if the name cannot be resolved; [`Fault::OriginConnectTimeout`] if it has
