@@ -77,8 +77,8 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
             "configure a `[[site]]` for each origin",
         ),
         "set-effective-address" => (
-            "the client's address is always the address of the connection",
-            "compare with %{HEADER:X-Forwarded-For}",
+            "rules cannot choose the client's address; the setting trusted_proxies does",
+            "use the setting trusted_proxies, or compare with %{HEADER:X-Forwarded-For}",
         ),
         "set-debug" => (
             "rules cannot trace single requests",

@@ -153,7 +153,7 @@ settings! {
             of them.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "handshakes" },
         reloads: true,
-        reason: "A handshake holds some kilobytes. 256 of them, each with two round trips of 100 \
+        reason: "A handshake holds a few kilobytes. 256 of them, each with two round trips of 100 \
             ms, are 1,280 handshakes a second.",
     }
     admin: AdminAddress = "auto" {
@@ -279,7 +279,7 @@ settings! {
         doc: "Longest time for which a client may lag behind `body_rate_min`.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
-        reason: "A mobile connection may stall for some seconds.",
+        reason: "A mobile connection may stall for several seconds.",
     }
     connections_per_worker_max: u32 = "8192" {
         doc: "Largest number of client connections of one worker; beyond it, each new connection \

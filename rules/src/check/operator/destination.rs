@@ -57,8 +57,8 @@ fn check_value(
     match part {
         UrlPart::Scheme if constant == Some(b"http") => Ok(()),
         UrlPart::Scheme => error(
-            "http is the only supported scheme for origins",
-            "TLS to origins is not supported yet; remove the line",
+            "http is the only scheme that a rule can set",
+            "remove the line; the setting `origin` of the site chooses http or https",
         ),
         UrlPart::Host if has(&|byte| b"/?@\\".contains(&byte)) => {
             error("a host name cannot contain /, ?, @ or \\", "HOST is only the name of the host")
@@ -78,9 +78,10 @@ fn check_value(
             arguments.findings.push(problem.hint("remove the first slash: Forebay adds it"));
             Ok(())
         }
-        UrlPart::Whole if constant.is_some_and(|url| !url.starts_with(b"http://")) => {
-            error("a whole URL begins with http://", "TLS to origins is not supported yet")
-        }
+        UrlPart::Whole if constant.is_some_and(|url| !url.starts_with(b"http://")) => error(
+            "a whole URL begins with http://",
+            "write http://; the setting `origin` of the site chooses http or https",
+        ),
         _ => Ok(()),
     }
 }

@@ -116,7 +116,7 @@ pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
         }
         ("INBOUND_IP_SOURCE", _) => Diagnostic::error(
             value.at,
-            "the client's address is always the address of the connection",
+            "rules cannot choose the client's address; the setting trusted_proxies does",
         )
         .hint("use INBOUND_IP_SOURCE PEER, or compare with %{HEADER:X-Forwarded-For}"),
         (other, _) => Diagnostic::error(name.at, format!("there is no plugin control {other}"))
