@@ -442,7 +442,8 @@ pub(crate) const CHUNKED_PAUSE_MS: u64 = 500;
 /// read of a body are not counted.
 pub(crate) const UPLOAD_ROOM_BYTES: u64 = 16 << 20;
 
-/// Bytes in [`STALL_MS`]: 128 kbit/s, slower than a weak mobile connection.
+/// The bytes per [`STALL_MS`] below which a client is slow: 128 kbit/s, less than a weak mobile
+/// connection carries.
 pub(crate) const STALL_BYTES: u64 = 16 << 10;
 
 /// Interval at which a request that waits for a permit asks a stalled exchange to break off:

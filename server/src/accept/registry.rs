@@ -121,8 +121,8 @@ impl Ticket {
         }
     }
 
-    /// Whether the store has revoked some of the bytes that are still to be sent. Then the
-    /// connection need not send the rest either.
+    /// Whether the store has revoked some of the bytes that are still to be sent. If so, the
+    /// response cannot be completed, and the connection ends.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.get()
     }

@@ -37,7 +37,8 @@ pub enum Balance {
     /// The origins take turns; each gets a share of the requests in proportion to its weight.
     #[default]
     RoundRobin,
-    /// Of two origins, the one with fewer requests in progress in relation to its weight.
+    /// Two origins are drawn by weight; the one with fewer requests in progress, in relation to its
+    /// weight, is chosen.
     Least,
     /// The origin that the URL determines. If an origin fails or joins, only its own share of the
     /// URLs moves.

@@ -341,7 +341,7 @@ impl SettingKind {
         }
     }
 
-    /// Whether a value written with its unit needs quotes in TOML.
+    /// Whether TOML needs quotes around values of this kind: words, text, and numbers with a unit.
     pub(crate) fn is_quoted(&self) -> bool {
         !matches!(self, SettingKind::Count { .. } | SettingKind::Bool | SettingKind::Texts { .. })
     }

@@ -147,8 +147,9 @@ fn queue_parts(
     }
 }
 
-/// Returns the stored field lines that a response with this status has. A 416 is not a copy of the
-/// stored response, so a cache between this server and the client must not store it.
+/// Returns the field lines of a response with this status: the stored ones, except for a 416. That
+/// is not a copy of the stored response, so a cache between this server and the client must not
+/// store it.
 pub(super) fn block_for(status: u16, block: &[u8]) -> &[u8] {
     if status == 416 { b"cache-control: no-store\r\n" } else { block }
 }
