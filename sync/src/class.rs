@@ -1,6 +1,6 @@
 //! The table of lock classes. Every lock of Forebay belongs to a class.
 //!
-//! `docs/locks.md` is made from this table. A tidy test fails if no lock belongs to a class.
+//! `docs/locks.md` is made from this table. A tidy test fails for a class without locks.
 
 /// Defines the classes, one line each: name, text form, what the lock protects.
 macro_rules! lock_classes {

@@ -149,7 +149,7 @@ impl<T> ModelValue<T> {
 
     /// Returns the value.
     pub fn into_inner(mut self) -> T {
-        // SAFETY: `self` is forgotten at once, so the value is not used again.
+        // SAFETY: `self` is forgotten in the next statement, so the value is not used again.
         let value = unsafe { std::mem::ManuallyDrop::take(&mut self.0) };
         std::mem::forget(self);
         value

@@ -1,8 +1,8 @@
 //! A table of words in which each row has one writer: the layout of pins and leases.
 //!
 //! Invariants:
-//! - Every row begins on a line of its own, so that a store into one row slows down no access to
-//!   another row.
+//! - Every row begins on a line of its own (see [`LINE_WORDS`]), so that a store into one row slows
+//!   down no access to another row.
 //! - The table begins at the first of the words that it is given, and nothing else uses the words
 //!   of the table.
 
@@ -36,7 +36,7 @@ impl std::error::Error for TableError {}
 /// A row that pins a column, as reported to tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PinHolder {
-    /// The number of the row.
+    /// The index of the row.
     pub row: usize,
     /// The number of pins that the row has on the column.
     pub count: u64,

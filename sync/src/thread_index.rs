@@ -1,7 +1,7 @@
 //! A small number for each living thread, so that a table can have a row for each thread.
 //!
 //! A thread takes the lowest free number when it first asks for its number, and gives the number
-//! back when it ends. A thread that finds no free number then never gets one.
+//! back when it ends. A thread that finds no free number the first time never gets one.
 //!
 //! Invariants:
 //! - No two threads hold the same number at the same time.
@@ -16,7 +16,7 @@ mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// The number of threads that can have a number at the same time; other threads have none.
+/// At most this many threads have a number at the same time; other threads have none.
 pub const THREAD_INDEX_COUNT: usize = 64 * WORD_COUNT;
 
 const WORD_COUNT: usize = if cfg!(loom) { 1 } else { 64 };

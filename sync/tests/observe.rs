@@ -96,7 +96,7 @@ impl Observer for Recorder {
     }
 }
 
-/// Waits for a test's turn with the switch. The switch is off at first, no events are recorded yet,
+/// Waits for a test's turn with the switch. Initially the switch is off, no events are recorded,
 /// and each wait for a lock sends a message to the receiver.
 fn turn() -> (PlainGuard<'static, ()>, Receiver<()>) {
     let turn = locked(&TURN);

@@ -207,7 +207,7 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
     let (mut read_count, mut site_count) = (0, 0);
     for round in 0..4000_u64 {
         let mut words = whole.clone();
-        // The changed words lie in the header, behind the header, or anywhere.
+        // The changed words lie in the header, after the header, or anywhere.
         let (from, to) = match round % 3 {
             0 => (2, HEADER),
             1 => (HEADER, words.len()),
@@ -235,7 +235,7 @@ fn no_change_of_its_words_makes_a_reader_panic_or_take_much() {
         read_count += usize::from(reading.is_some());
         site_count += reading.map_or(0, |reading| reading.sites.len());
     }
-    // Many of the changed profiles can still be read, so the code behind the header is tested too.
+    // Many of the changed profiles can still be read, so the code after the header is tested too.
     assert!(read_count > 1000 && site_count > 8000, "{read_count} read, {site_count} sites");
 }
 

@@ -74,8 +74,8 @@ fn raw_fence(order: Ordering) {
     loom::sync::atomic::fence(order);
 }
 
-/// Changes one shared word instead of executing a fence: ThreadSanitizer follows accesses to atomic
-/// words, but not fences.
+/// Executes a read-modify-write of one shared word instead of a fence: ThreadSanitizer follows
+/// accesses to atomic words, but not fences.
 #[cfg(tsan)]
 fn raw_fence(_order: Ordering) {
     static FENCE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);

@@ -30,7 +30,8 @@ pub(super) fn now_ns() -> u64 {
 }
 
 /// Whether this call should read the clock. The answer is random, and true in one of [`TURN_READS`]
-/// calls: a plain counter could always skip a lock that a thread reads in turn with other locks.
+/// calls. If a thread read several locks in a fixed rotation, a plain counter could choose the same
+/// of these locks each time.
 pub(super) fn is_turn() -> bool {
     thread_local! {
         static CHANCE: Cell<u32> = const { Cell::new(0) };

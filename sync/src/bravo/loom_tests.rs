@@ -239,8 +239,8 @@ fn threads_that_share_a_row_keep_apart() {
     holds_within(Some(3), "bravo: two threads, one row", shared_row);
 }
 
-/// Models a thread that gives its number back while it still reads. Another thread takes the number
-/// and reads another lock, beside a writer of the first lock.
+/// Models a thread that gives its thread number back while it still reads. Another thread takes
+/// this number and reads another lock, beside a writer of the first lock.
 fn number_with_a_late_guard() {
     let numbers = Arc::new(IndexPool::new());
     let table = Arc::new(OwnTable::<ByStore, 1>::new());

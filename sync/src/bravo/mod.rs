@@ -105,7 +105,8 @@ impl<R, S> Bravo<R, S> {
     /// duration of the revocation.
     ///
     /// So writers spend at most one part in `factor + 1` of the time on revocations: 10 % with the
-    /// default of 9. With a factor of zero, the next reader switches the bias on again at once.
+    /// default of 9. With a factor of zero, the first reader after a revocation switches the bias
+    /// on again.
     #[must_use]
     pub const fn with_inhibit_factor(mut self, factor: u32) -> Bravo<R, S> {
         self.inhibit_factor = factor;

@@ -26,7 +26,7 @@ pub const SHARED_ROW_COUNT: usize = 256;
 
 /// The slots of one thread, or of the few threads that share the row.
 ///
-/// Processors fetch cache lines in pairs, so a row occupies two lines.
+/// Processors fetch cache lines in pairs, so a row occupies two cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct SlotRow([AtomicU64; SLOT_COUNT]);
@@ -51,7 +51,7 @@ pub trait Claim: sealed::Sealed + 'static {
     #[doc(hidden)]
     fn barrier() -> Barrier;
 
-    /// The row of the thread with this index, if it has one.
+    /// The index of the row for the thread with this index; `None` if the thread has no row.
     #[doc(hidden)]
     fn row(thread_index: Option<u32>, row_count: usize) -> Option<usize>;
 
@@ -123,7 +123,7 @@ impl Claim for ByStore {
     #[inline(always)]
     fn claim(slot: &AtomicU64, word: u64) -> bool {
         // ORDER: pairs with the release in `leave` of a thread that had this row before us and
-        // dropped its guard only after it had given its number back.
+        // dropped its guard only after it had given its thread number back.
         if slot.load(acquire("bravo.empty")) != 0 {
             return false;
         }
@@ -226,7 +226,7 @@ pub(super) fn slot<S: SlotTable>(table: &S, index: u32) -> &AtomicU64 {
 /// Every slot that a thread can have claimed. A writer calls this after its barrier.
 pub(super) fn slots<S: SlotTable>(table: &S) -> impl Iterator<Item = &AtomicU64> {
     let rows = table.rows();
-    // Threads without a number share the first row.
+    // Threads without a thread number share the first row.
     let count = high_water().clamp(1, rows.len());
     rows[..count].iter().flat_map(|row| &row.0)
 }

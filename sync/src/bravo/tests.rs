@@ -160,7 +160,8 @@ fn a_writer_that_waits_uses_up_no_wake_up_of_its_thread() {
         let writer = scope.spawn(|| {
             until(|| is_reading.load(Relaxed));
             drop(lock.write());
-            // Returns at once if the wake-up is still there, and otherwise waits for another one.
+            // Returns immediately if the wake-up is still there, and otherwise waits for another
+            // one.
             thread::park();
             sender.send(()).expect("the test waits");
         });
@@ -271,7 +272,7 @@ impl<S: SlotTable> Drop for Late<S> {
         let had_number = crate::thread_index().is_some();
         let held = self.2.is_locked();
         self.0 = None;
-        // A read in a destructor works also without a number.
+        // A read in a destructor works even after the thread number was given back.
         assert_eq!(*self.2.read(), 0);
         let sender = self.1.take().expect("a destructor runs once");
         sender.send((had_number, held)).expect("the test waits");
@@ -289,7 +290,8 @@ fn a_guard_may_outlive_its_threads_number() {
             let lock: &'static Lock<$table> = Box::leak(Box::new(biased::<$table>()));
             let (sender, receiver) = mpsc::channel();
             let leaver = thread::spawn(move || {
-                // Destructors run in reverse order of registration: the number's runs first.
+                // Destructors run in reverse order of registration, so the thread number is given
+                // back first.
                 LATE.with(|_| ());
                 let late = Late(Some(lock.read()), Some(sender), lock);
                 LATE.with_borrow_mut(|place| *place = Some(late));

@@ -42,7 +42,8 @@ pub(super) enum WaitStep {
     Nap(Duration),
 }
 
-/// The step of a round: spins at first, then yields, then naps that grow up to [`NAP_MAX`].
+/// The step of a round: the first rounds spin, later ones yield, and then naps grow up to
+/// [`NAP_MAX`].
 pub(super) fn step(round: u32) -> WaitStep {
     let Some(nap_round) = round.checked_sub(SPIN_ROUNDS + YIELD_ROUNDS) else {
         return if round < SPIN_ROUNDS { WaitStep::Spin(1 << round) } else { WaitStep::Yield };

@@ -61,8 +61,8 @@ impl LeaseId {
         u64::from(self.serial) << 32 | u64::from(self.slot)
     }
 
-    /// The id of a number from [`to_raw`](LeaseId::to_raw). Any number is safe:
-    /// [`LeaseRow::release`] refuses unknown numbers.
+    /// Restores an id from a number that [`to_raw`](LeaseId::to_raw) returned. Any other number is
+    /// safe too: [`LeaseRow::release`] refuses unknown numbers.
     #[must_use]
     pub fn from_raw(raw: u64) -> LeaseId {
         LeaseId { slot: raw as u32, serial: (raw >> 32) as u32 }
@@ -98,7 +98,7 @@ impl<W: Words> LeaseRow<W> {
         LeaseRow { leases, row, serials, serial_last: Cell::new(0), slot_next: Cell::new(0) }
     }
 
-    /// The number of this row.
+    /// The index of this row.
     pub fn row(&self) -> usize {
         self.row
     }
@@ -162,7 +162,7 @@ impl<W: Words> LeaseRow<W> {
 }
 
 impl<W: Words> Lease<'_, W> {
-    /// The place that is held.
+    /// The place of the leased value.
     #[must_use]
     pub fn place(&self) -> u64 {
         self.word.load(Relaxed)

@@ -17,7 +17,8 @@ pub struct Leases<W> {
 
 impl<W: Words> Leases<W> {
     /// The number of words that a table of this size needs; `None` if the number overflows. The
-    /// words must begin on a line, and be zero at first.
+    /// words must begin on a line (see [`LINE_WORDS`](crate::LINE_WORDS)), and all be zero
+    /// initially.
     #[must_use]
     pub const fn words_needed(rows: usize, slots: usize) -> Option<usize> {
         words_needed(rows, slots)
@@ -33,17 +34,17 @@ impl<W: Words> Leases<W> {
         slots: usize,
         barrier: Barrier,
     ) -> Result<Leases<W>, TableError> {
-        // A `LeaseId` has 32 bits for the number of the slot.
+        // A `LeaseId` has 32 bits for the index of the slot.
         if u32::try_from(slots).is_err() {
             return Err(TableError::TooFewWords);
         }
         Ok(Leases { rows: Rows::new(words, rows, slots)?, barrier })
     }
 
-    /// The row with this number, for its only owner; `None` if the table has no such row.
+    /// The row with this index, for its only owner; `None` if the table has no such row.
     ///
     /// # Safety
-    /// - As long as the returned row lives, there is no other [`LeaseRow`] of this number, in any
+    /// - As long as the returned row lives, there is no other [`LeaseRow`] with this index, in any
     ///   process.
     /// - All tables over these words have the same rows, slots and barrier, and nothing else
     ///   writes the words.

@@ -66,9 +66,10 @@ impl Watch {
         is_told.then_some(WatchedAttempt { told: AttemptInfo { watch: self, site, mode }, watcher })
     }
 
-    /// Acquires the lock while the watcher is on: calls `take` to try, and calls it again to wait
-    /// if the try failed. An attempt that is not reported waits at once. `take` returns whether it
-    /// acquired the lock, and stores the guard itself, so that this function returns only the hold.
+    /// Acquires the lock while the watcher is on. For an attempt that is reported, calls `take` to
+    /// try, and calls it again to wait if the try failed; otherwise calls `take` only once, to
+    /// wait. `take` returns whether it acquired the lock, and stores the guard itself, so that this
+    /// function returns only the hold.
     #[inline(never)]
     pub(super) fn acquire(
         &self,

@@ -160,7 +160,7 @@ fn dead_reader() {
     finder.join().unwrap();
 }
 
-/// Models a worker that joins and immediately reads. The reclaimer looks at the rows always or,
+/// Models a worker that joins and immediately reads. The reclaimer always looks at the rows or,
 /// with `by_list`, only if it saw before its barrier that a worker had joined.
 fn joining(by_list: bool) {
     let store = store();

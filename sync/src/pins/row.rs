@@ -68,7 +68,7 @@ impl<W: Words> PinRow<W> {
         PinRow { pins, row, one_owner: PhantomData }
     }
 
-    /// The number of this row.
+    /// The index of this row.
     pub fn row(&self) -> usize {
         self.row
     }

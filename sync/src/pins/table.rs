@@ -17,7 +17,8 @@ pub struct Pins<W> {
 
 impl<W: Words> Pins<W> {
     /// The number of words that a table of this size needs; `None` if the number overflows. The
-    /// words must begin on a line, and be zero at first.
+    /// words must begin on a line (see [`LINE_WORDS`](crate::LINE_WORDS)), and all be zero
+    /// initially.
     #[must_use]
     pub const fn words_needed(rows: usize, columns: usize) -> Option<usize> {
         words_needed(rows, columns)
@@ -35,10 +36,10 @@ impl<W: Words> Pins<W> {
         Ok(Pins { rows: Rows::new(words, rows, columns)?, barrier })
     }
 
-    /// The row with this number, for its only owner; `None` if the table has no such row.
+    /// The row with this index, for its only owner; `None` if the table has no such row.
     ///
     /// # Safety
-    /// - As long as the returned row lives, there is no other [`PinRow`] of this number, in any
+    /// - As long as the returned row lives, there is no other [`PinRow`] with this index, in any
     ///   process.
     /// - All tables over these words have the same rows, columns and barrier, and nothing else
     ///   writes the words.
@@ -111,7 +112,8 @@ impl<W: Words> Pins<W> {
         counts.filter(|(_, count)| count.load(Relaxed) != 0).map(|(column, _)| column)
     }
 
-    /// The rows that pin a column, with their numbers of pins; a snapshot for tools.
+    /// The indexes of the rows that pin a column, each with its number of pins; a snapshot for
+    /// tools.
     pub fn holders(&self, column: usize) -> impl Iterator<Item = PinHolder> {
         let counts = self.rows.column(column).map(|count| count.load(Relaxed)).enumerate();
         counts.filter(|&(_, count)| count != 0).map(|(row, count)| PinHolder { row, count })

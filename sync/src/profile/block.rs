@@ -151,7 +151,7 @@ impl ThreadBlock {
             match (word(index, pair::HOLDER), word(index, pair::WAITER)) {
                 (_, 0) => 0,
                 found if found == (holder, waiter) => key,
-                // Neither 0 nor the key.
+                // Any value that is neither 0 nor `key`.
                 _ => !key | 1 << 63,
             }
         });

@@ -15,7 +15,8 @@ pub(super) const PROGRAM_BYTES: usize = 256;
 
 /// The indexes of the words of the header.
 pub(super) mod header {
-    /// The word after the magic number. Low half: layout version; high half: bytes of the header.
+    /// The word after the magic number. Low half: layout version; high half: size of the header in
+    /// bytes.
     pub(in crate::profile) const VERSION: usize = 1;
     /// Low half: process id; high half: kind of sites.
     pub(in crate::profile) const PID: usize = 2;
@@ -24,14 +25,15 @@ pub(super) mod header {
     pub(in crate::profile) const CREATED_UNIX_NS: usize = 6;
     pub(in crate::profile) const CLOCK_HZ: usize = 7;
     pub(in crate::profile) const FILE_BYTES: usize = 8;
-    /// Low half: rows of the site table; high half: return addresses in a row.
+    /// Low half: number of rows of the site table; high half: return addresses that fit into a row.
     pub(in crate::profile) const SITES: usize = 9;
-    /// Low half: rows of the module table; high half: blocks of threads.
+    /// Low half: number of rows of the module table; high half: number of blocks of threads.
     pub(in crate::profile) const MODULES: usize = 10;
     pub(in crate::profile) const TEXT_BYTES: usize = 11;
-    /// Low half: rows with a key in a block; high half: pairs in a block.
+    /// Low half: number of rows with a key in a block; high half: number of pairs in a block.
     pub(in crate::profile) const ROWS: usize = 12;
-    /// Low half: rows of the stack table; high half: return addresses in a row.
+    /// Low half: number of rows of the stack table; high half: return addresses that fit into a
+    /// row.
     pub(in crate::profile) const STACKS: usize = 13;
     /// The number of samples in a block.
     pub(in crate::profile) const SAMPLES: usize = 14;
@@ -253,7 +255,8 @@ pub fn bucket_end_ns(bucket: usize) -> Option<u64> {
     (bucket + 1 < BUCKET_COUNT).then(|| 1 << (bucket as u32 + FIRST_BUCKET_BITS))
 }
 
-/// The number of words in a line. Each part of a profile begins on a line of its own.
+/// The number of words in a line (two cache lines). Each part of a profile begins on a line of its
+/// own.
 const LINE_WORDS: usize = 16;
 
 /// The offset of the keys in a block.

@@ -157,9 +157,9 @@ impl Recorder {
         Some(block)
     }
 
-    /// Records an acquisition; other threads see the hold at once. If the block has no free row for
-    /// the hold, the oldest hold of the thread is forgotten and counts as lost. Returns `None` if
-    /// the thread has no block.
+    /// Records an acquisition; other threads see the hold immediately. If the block has no free row
+    /// for the hold, the oldest hold of the thread is forgotten and counts as lost. Returns `None`
+    /// if the thread has no block.
     #[inline(always)]
     pub fn acquired(
         &mut self,
@@ -217,8 +217,8 @@ impl Recorder {
     }
 
     /// Forgets this thread's holds of a lock that was destroyed, or replaced by another lock at its
-    /// address. The lengths of these holds are unknown, and are not counted. Returns the number of
-    /// the holds.
+    /// address. The lengths of these holds are unknown, and are not counted. Returns how many holds
+    /// it has forgotten.
     #[inline]
     pub fn forget_holds(&mut self, lock: usize) -> u64 {
         let Some(block) = &self.block else {

@@ -100,7 +100,7 @@ impl ThreadBlock {
             match (word(index, sample::HOLDER), word(index, sample::STACK)) {
                 (_, 0) => 0,
                 found if found == (holder, stack) => key,
-                // Neither 0 nor the key.
+                // Any value that is neither 0 nor `key`.
                 _ => !key | 1 << 63,
             }
         });

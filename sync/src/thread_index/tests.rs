@@ -64,7 +64,7 @@ impl Drop for AsksLate {
 fn a_thread_that_gave_its_number_back_has_none() {
     static ANSWER: Mutex<Option<u32>> = Mutex::new(LockClass::Test, Some(u32::MAX));
     thread::spawn(|| {
-        // Destructors run in reverse order of registration: the number's runs first.
+        // Destructors run in reverse order of registration, so the number is given back first.
         OUTLIVES.with(|outlives| outlives.0.set(Some(&ANSWER)));
         thread_index().unwrap();
     })

@@ -2,10 +2,11 @@
 
 use super::{ProfileBytes, ProfileError};
 
-/// The number of words that are read at once.
+/// The number of words that one call reads.
 const PIECE_WORDS: usize = 1 << 13;
 
-/// Reads all words of a part of the profile: a small part, or one that is decoded as a whole.
+/// Reads all words of a part of the profile. The caller uses this for a small part, or for one that
+/// it decodes as a whole.
 pub(super) fn words(
     bytes: &(impl ProfileBytes + ?Sized),
     start: usize,

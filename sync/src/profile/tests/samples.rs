@@ -124,7 +124,7 @@ fn one_stack_in_n_is_taken_and_none_if_n_is_zero() {
         let taken = by_way_of(&reading, 5, FIRST.callers).wait_count;
         assert_eq!(taken, expected, "one of {every}");
         assert_eq!(total(&reading, 5).contended_count, 12);
-        // A thread obeys a new rate at once.
+        // A thread obeys a new rate immediately.
         profile.set_stack_sample(1);
         wait(profile, &mut recorder, &FIRST, 9);
         assert_eq!(by_way_of(&read(profile), 5, FIRST.callers).wait_count, expected + 1);
