@@ -5,9 +5,9 @@
 //! bucket drops a word for a new one. Keys that were chosen to collide cost no more than a descent
 //! of the tree and a few comparisons.
 //!
-//! Invariant: *a word in a bucket names the entry that the tree has for its key now*. A change
-//! therefore [removes](HintBucket::take_out) the word of the old entry before it is published, and
-//! [adds](HintBucket::put) the word of the new entry afterwards. A reader that loads a word sees
+//! Invariant: *a word in a bucket names the entry that the tree has for its key now*. So before a
+//! change is published, it [removes](HintBucket::take_out) the word of the old entry, and
+//! afterwards it [adds](HintBucket::put) the word of the new entry. A reader that loads a word sees
 //! the entry that was current at that moment, if the generation is unchanged once it has read the
 //! entry. If a process dies between these steps, only a hint is missing.
 //!

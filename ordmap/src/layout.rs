@@ -54,7 +54,7 @@ const REGION_FIXED_BYTES: u64 = 64 * 1024;
 pub(crate) struct RegionPlan {
     pub(crate) shard_words: usize,
     pub(crate) chunk_count: usize,
-    /// Kind and bytes of each area.
+    /// The kind of each area, and its size in bytes.
     pub(crate) areas: Vec<(u32, u64)>,
 }
 
@@ -92,7 +92,7 @@ impl RegionPlan {
             let minimum_bytes = (fixed_bytes + least * chunk_bytes).next_multiple_of(4096);
             return Err(OrdConfigError::TooSmall { minimum_bytes });
         }
-        // A reference has 36 bits for a unit.
+        // A reference has 36 bits for the number of a unit.
         if chunk_count >= (1 << 36) / CHUNK_UNITS as u64 {
             return Err(OrdConfigError::TooLarge);
         }

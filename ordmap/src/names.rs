@@ -5,9 +5,9 @@
 //! | 0 | 1: the map exists; words 1–12 no longer change |
 //! | 1 | bytes of the name |
 //! | 2–9 | the name, padded with zeros |
-//! | 10 | the region's number of the map's first shard |
+//! | 10 | the number, in the whole region, of the map's first shard |
 //! | 11 | the largest number of shards that the map may have |
-//! | 12 | the region's number of the map's second shard; the shards from there on are consecutive |
+//! | 12 | the number, in the whole region, of the map's second shard; later ones are consecutive |
 //! | 13 | the route word, which tells the shard of a key: see [`route`](crate::route) |
 //! | 14 | the lock for moving entries from one shard to another |
 
@@ -86,12 +86,12 @@ impl MapShards {
         (is_right && further.is_some_and(|left| found.count - 1 <= left)).then_some(found)
     }
 
-    /// The region's number of the map's shard in this slot.
+    /// The number, in the whole region, of the map's shard in this slot.
     pub(crate) fn number(self, slot: usize) -> usize {
         if slot == 0 { self.first } else { self.further + slot - 1 }
     }
 
-    /// The region's numbers of all shards of the map.
+    /// The numbers, in the whole region, of all shards of the map.
     pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
         (0..self.count).map(move |slot| self.number(slot))
     }

@@ -9,7 +9,7 @@
 //! | bits of the word | meaning |
 //! |---|---|
 //! | 0–7 | number of rows |
-//! | 8–63 | version; the second copy is valid if it is odd |
+//! | 8–63 | version; the second copy is valid if the version is odd |
 //!
 //! | word of a row | meaning |
 //! |---|---|
@@ -59,7 +59,7 @@ const DAMAGED: ObjectReadError = ObjectReadError::Damaged("the bounds of the sha
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteTable<'a> {
     word: &'a AtomicU64,
-    /// The words of both copies, each of the largest number of rows.
+    /// The words of both copies; each copy has room for the largest number of rows.
     rows: &'a [AtomicU64],
 }
 

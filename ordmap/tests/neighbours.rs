@@ -18,7 +18,7 @@ use forebay_testkit::StopFlag;
 /// Keys that come and go.
 const KEYS: usize = 12;
 
-/// Keys so long that no more than two of them move into another shard at once.
+/// Keys so long that no more than two of them move into another shard in one batch.
 const LONG: usize = 20 << 10;
 const SHORT: usize = 8;
 
@@ -81,8 +81,8 @@ struct Way {
 }
 
 impl History {
-    /// At first all keys exist. Later one or two keys exist: one key is inserted and another one is
-    /// removed, every other time across a bound.
+    /// Initially all keys exist. Later one or two keys exist: one key is inserted and another one
+    /// is removed, every other time across a bound.
     fn new(count: usize, value_bytes: usize, random: &mut Rng) -> History {
         let (mut changes, mut states) = (Vec::new(), vec![(1 << KEYS) - 1]);
         for state in 0..count {

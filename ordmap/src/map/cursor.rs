@@ -17,7 +17,7 @@ pub struct Cursor<'m> {
     position: Option<CursorPosition>,
 }
 
-/// Takes each entry that a walk reaches by holding it in place.
+/// Holds in place each entry that a walk reaches.
 #[derive(Debug, Default)]
 struct EntryHolder<'m>(Option<Entry<'m>>);
 

@@ -5,7 +5,7 @@
 //! of all changes, and the shard has many entries, the shard is split: each writer moves some
 //! entries up into another shard after its own change, until both shards have equally many. One
 //! writer moves entries at a time. No writer waits to move entries: a writer that does not get the
-//! locks at once leaves the move to a later writer.
+//! locks immediately leaves the move to a later writer.
 //!
 //! Lock order: the lock for moves is taken by `try_lock` only, and so are the locks of the two
 //! shards of a split. Otherwise the lock of the lower shard is taken before that of the upper
@@ -31,7 +31,7 @@ const SPLIT_LEN_MIN: u64 = 4096;
 const WINDOW: u64 = 4096;
 const WAITS_MIN: u64 = WINDOW / 8;
 
-/// The most changes that one wait is counted as: one long sleep alone must not cause a split.
+/// The most changes that one wait may count as: one long sleep alone must not cause a split.
 const WAIT_MAX: u64 = WAITS_MIN / 16;
 
 /// A split is complete when the numbers of entries in both shards differ by at most this.

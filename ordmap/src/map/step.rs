@@ -115,9 +115,9 @@ fn beyond<'m, T: EntryTaker<'m>>(
     Ok(taken)
 }
 
-/// Whether the next entry lies within the bounds of the shard or, if the shard has no next entry,
-/// the shard is the last one. Otherwise the next entry has to be searched for, possibly in another
-/// shard.
+/// Whether `next`, the next key in the shard, is the next key in the map: it lies within the bounds
+/// of the shard or, if it is `None`, the shard is the last one in this direction. Otherwise the
+/// next entry has to be searched for, possibly in another shard.
 #[inline]
 fn is_of_map(
     reader: &MapReader<'_>,

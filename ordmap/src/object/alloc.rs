@@ -2,11 +2,11 @@
 //!
 //! Two things are authoritative: the word of a chunk, which tells its owner and its division, and
 //! one bit for each object, which is set while the object is taken. Lists and counts are derived
-//! from these and rebuilt after a death.
+//! from these, and rebuilt after an owner of the lock has died.
 //!
 //! | word of a chunk's marks | meaning |
 //! |---|---|
-//! | 0 | links in the list of chunks with free objects: next + 1 (low), previous + 1 (high half) |
+//! | 0 | links in a list of chunks with free objects: low half: next + 1, high half: previous + 1 |
 //! | 1 | the number of free objects |
 //! | 2–9 | a bit for each object, set while it is taken |
 
@@ -52,7 +52,7 @@ pub(super) const LIST_DAMAGED: ObjectReadError =
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allocator<'a> {
     pub(crate) view: ShardView<'a>,
-    /// [`MARK_WORDS`] for each chunk.
+    /// [`MARK_WORDS`] words for each chunk.
     pub(crate) marks: &'a [AtomicU64],
     /// [`LIST_WORDS`] words.
     pub(crate) lists: &'a [AtomicU64],
@@ -160,8 +160,8 @@ impl<'a> Allocator<'a> {
         Ok(())
     }
 
-    /// Whether a neighbour of the chunk in its list has enough free objects: one, or the reserve of
-    /// nodes.
+    /// Whether a neighbour of the chunk in its list has enough free objects: at least one or, for
+    /// nodes, as many as the reserve.
     fn is_surplus(&self, chunk: usize, class: ChunkClass) -> bool {
         let (next, previous) = self.links(chunk);
         let least = if class == ChunkClass::Size(NODE_CLASS) { RESERVE_NODES } else { 1 };
@@ -246,7 +246,7 @@ impl<'a> Allocator<'a> {
         Ok(Some((chunk, object)))
     }
 
-    /// Chunk, number and words of an object of this shard.
+    /// The chunk of an object of this shard, the object's index in the chunk, and its words.
     fn place_of(&self, reference: ObjectRef) -> Option<(usize, usize, &'a [AtomicU64])> {
         let unit = reference.unit()?;
         let chunk = unit / CHUNK_UNITS;

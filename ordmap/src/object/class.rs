@@ -60,7 +60,7 @@ const DIVISIONS: [ChunkDivision; CLASS_COUNT] = {
 pub(crate) enum ChunkClass {
     /// The chunk is not divided.
     None,
-    /// Objects of one size, by its number from 1.
+    /// Objects of one size, given by the number of the size, from 1 on.
     Size(u8),
     /// The first chunk of one long object.
     Span,
@@ -161,8 +161,8 @@ impl ChunkWord {
         self.owner() == 0
     }
 
-    /// Number and units of the object that begins at this unit of the chunk; `None` if none begins
-    /// there.
+    /// The index in the chunk, and the units, of the object that begins at this unit of the chunk;
+    /// `None` if none begins there.
     #[inline]
     pub(crate) fn object_at(self, unit: usize) -> Option<(usize, usize)> {
         let number = (self.0 >> CLASS_SHIFT) as u8;

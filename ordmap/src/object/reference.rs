@@ -58,7 +58,7 @@ impl ObjectRef {
         self.0 & UNIT_MASK == 0
     }
 
-    /// The unit at which the object begins, unchecked.
+    /// The unit at which the object begins, which may lie outside of the region.
     #[inline]
     pub(crate) fn unit(self) -> Option<usize> {
         (self.0 & UNIT_MASK).checked_sub(1).map(|unit| unit as usize)

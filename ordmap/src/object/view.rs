@@ -82,7 +82,7 @@ impl<'a> ShardView<'a> {
         self.data.get(index)
     }
 
-    /// Prefetches the first lines of an object that is about to be read.
+    /// Prefetches the first cache lines of an object that is about to be read.
     #[inline]
     pub(crate) fn prefetch(self, reference: ObjectRef, lines: usize) {
         let first = reference.unit().map_or(usize::MAX, |unit| unit * UNIT_WORDS);
@@ -194,7 +194,7 @@ impl<'a> ObjectView<'a> {
     }
 }
 
-/// Prefetches the line of a word: a reader of several lines then waits once for all of them.
+/// Prefetches the cache line of a word: a reader of several lines then waits once for all of them.
 #[inline]
 pub(crate) fn prefetch(word: &AtomicU64) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]

@@ -67,8 +67,8 @@ pub(crate) struct SharedRegion {
     routes: Option<Area>,
     pub(crate) leases: Leases<Area>,
     pub(crate) directory_lock: RobustLock<Area, SystemFutex>,
-    /// One lock for each possible shard. All waiters of this process share it, so that its lock
-    /// profile can tell them the holder.
+    /// One lock for each possible shard. All threads of this process use the same lock values, so
+    /// that each lock's profile can tell a waiter the holder.
     shard_locks: Box<[RobustLock<Area, SystemFutex>]>,
     /// The locks for moving entries between the shards of a map.
     move_locks: Box<[RobustLock<Area, SystemFutex>]>,
@@ -331,7 +331,7 @@ impl SharedRegion {
 
     pub(crate) fn sweep(&self) -> io::Result<u32> {
         if self.is_embedded {
-            // The host's sweep takes back more than the leases and locks here.
+            // Only the host may sweep: it takes back more than these leases and locks.
             return Ok(0);
         }
         self.region.sweep(|dead| self.take_back(dead))

@@ -1,4 +1,4 @@
-//! An entry moves to another shard and is changed there, beside a reader of the hint table.
+//! An entry moves to another shard and is changed there, while a reader uses the hint table.
 //!
 //! A shard is one slot, as in the other models of this folder. A word names an entry of the only
 //! key; one bit of the word tells in which shard the entry lies. The mover dies after the bound has

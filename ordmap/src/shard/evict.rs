@@ -79,8 +79,8 @@ impl ShardWriter<'_> {
         Ok(None)
     }
 
-    /// Removes the entry and returns true, unless the entry was used or the tree no longer names
-    /// it.
+    /// Removes the entry and returns true. If the entry is marked as used, only removes the mark
+    /// and returns false. Also returns false if the tree no longer names the entry.
     fn is_evicted(&self, entry: ObjectRef) -> Result<bool, ChangeError> {
         let object = self.tree.view.begin(entry)?;
         if object.header().is_used() {

@@ -57,7 +57,7 @@ impl From<ObjectReadError> for ChangeError {
 pub(crate) enum SlotLocation {
     /// The root's slot.
     Root,
-    /// A slot of a node: its number among the words of all objects.
+    /// A slot of a node, given by its index among the words of all objects.
     Word(usize),
 }
 
@@ -263,8 +263,8 @@ fn finish(
     Ok(())
 }
 
-/// Counts a change that frees memory. Every so many changes raise the epoch, so that readers notice
-/// when very much was freed.
+/// Counts a change that frees memory. Every [`EPOCH_CHANGES`] changes it raises the epoch, so that
+/// readers notice when very much was freed.
 fn count_change(shard: ShardWords<'_>) {
     let sequence = shard.load(SEQUENCE).wrapping_add(1);
     shard.store(SEQUENCE, sequence);

@@ -185,7 +185,8 @@ fn turned() {
     writer.join().unwrap();
 }
 
-/// A shard that a reader passes, empty at first, and the slot of the first entry in the next shard.
+/// A shard that a reader passes, initially empty, and the slot of the first entry in the next
+/// shard.
 struct Passed {
     words: Box<[AtomicU64]>,
     first: AtomicU64,

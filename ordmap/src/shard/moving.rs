@@ -95,7 +95,7 @@ impl NeighbourShards<'_> {
 }
 
 impl ShardWriter<'_> {
-    /// This writer, for changes of entries outside of the shard's bounds.
+    /// A copy of this writer that changes entries outside of the shard's bounds.
     fn hidden(&self) -> Self {
         ShardWriter { is_hidden: true, ..*self }
     }

@@ -220,7 +220,7 @@ impl<'a> MapTree<'a> {
     }
 
     /// Prefetches the next leaf of the same parent when few entries of the current leaf are left,
-    /// and entries of that leaf when fewer are left. The choice is only a guess.
+    /// and entries of the next leaf when fewer are left. The choice is only a guess.
     fn prefetch_beyond(self, path: &TreePath, direction: Direction, left: usize) {
         let is_next = left == PREFETCHED / 2;
         let Some(above) = path.depth.checked_sub(2) else { return };

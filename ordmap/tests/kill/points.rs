@@ -1,4 +1,4 @@
-//! A process dies at each crash point, at once or after it has passed the point several times;
+//! A process dies at each crash point, when it reaches the point the first time or a later time;
 //! other processes continue.
 
 use std::collections::BTreeSet;

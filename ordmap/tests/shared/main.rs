@@ -20,8 +20,8 @@ use forebay_ordmap::{Map, MapError, MapOptions, MapParticipant, OrdConfig, OrdRe
 
 /// The region of all these tests.
 pub(crate) fn region() -> OrdRegion {
-    // Ten processes may store their largest values at once, each in one piece, between the remains
-    // of maps that were split.
+    // Ten processes may store their largest values at the same time, each in one piece, between the
+    // remains of maps that were split.
     let config = OrdConfig { splits_max: 60, ..OrdConfig::with_bytes(64 << 20) };
     match std::env::var_os("FOREBAY_ORDMAP_REGION") {
         Some(path) => OrdRegion::open_or_create(Path::new(&path), &config).unwrap(),

@@ -53,7 +53,7 @@ impl ShardAudit<'_> {
         waiting.into_iter().for_each(|entry| _ = self.name(entry));
     }
 
-    /// Checks the objects of a chunk, and returns how many units of them are taken.
+    /// Checks the objects of a chunk, and returns the units of those that are taken.
     fn sized(&mut self, chunk: usize, word: ChunkWord, listed: &HashMap<usize, ChunkClass>) -> u64 {
         let class = word.class().unwrap_or(ChunkClass::None);
         let size = match class {
