@@ -13,8 +13,8 @@
 //! | folder | holds |
 //! |---|---|
 //! | `store/` | the public interface: lookups, fills, purges, reclaiming |
-//! | `index/` | the words that name records, and the rules for swapping them |
-//! | `segment/` | the memory of records: appended to, sealed, reclaimed whole |
+//! | `index/` | a hash table of 64-bit words that name records, and the rules for swapping them |
+//! | `segment/` | the memory of records: segments are appended to, sealed, and reclaimed whole |
 //! | `key_index/` | primary keys and tags, in order |
 //! | `tags/` | tags of records, and expressions over them |
 //! | `purge/` | the ring of purges, which fills check |

@@ -231,8 +231,8 @@ mod tests {
         let (promised, other) = (budget.open(60, None).unwrap(), budget.open(0, None).unwrap());
         assert!(budget.open(41, None).is_none());
         let others = other.charge(40).unwrap();
-        // Each case: the bytes charged at once, whether there is room, the bytes taken while they
-        // are held.
+        // Each case: the bytes of one charge, whether there is room for it, the bytes taken while
+        // it is held.
         for (bytes, fits, taken) in [(30, true, 100), (60, true, 100), (61, false, 100)] {
             let charge = promised.charge(bytes);
             assert_eq!((charge.is_some(), budget.taken_bytes()), (fits, taken), "{bytes}");

@@ -15,7 +15,7 @@ use super::shard::Shard;
 use super::shared::Flight;
 use super::stats::{Events, FlightStats};
 
-/// A shard's number is taken from the bits of the hash that begin with this bit.
+/// The index of a shard is taken from the bits of the hash from this bit upward.
 const SHARD_SHIFT: u32 = 40;
 
 /// The largest number of shards. More shards would only cost memory.
@@ -58,7 +58,7 @@ pub(crate) struct FlightKey<'a> {
     pub(crate) hash: u64,
     /// The primary key.
     pub(crate) primary: &'a [u8],
-    /// The values that select a variant, if the names are known.
+    /// The list of the request's selectors, if the field names for this key are known.
     pub(crate) variant: Option<&'a [u8]>,
     /// Whether a part of the response is fetched, and not the whole response.
     pub(crate) is_part: bool,
@@ -67,7 +67,8 @@ pub(crate) struct FlightKey<'a> {
 /// The flights that a caller follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinPolicy {
-    /// The caller follows any flight of the key. If the caller leads, others follow it at once.
+    /// The caller follows any flight of the key. If the caller leads, others follow it even before
+    /// its response has arrived.
     Any,
     /// The caller follows only a flight whose response has arrived, since the caller's own response
     /// may be for the caller alone. If the caller leads, others follow it once its response is
@@ -85,13 +86,13 @@ pub struct JoinTerms {
     /// The time, in milliseconds, for which requests for the key are not collapsed if the caller
     /// leads and its response is not storable.
     pub declined_ms: u64,
-    /// If a flight whose response arrives has not moved for this many milliseconds, the caller does
-    /// not follow it.
+    /// If a flight has an unfinished body of which no bytes have arrived for this many
+    /// milliseconds, the caller does not follow the flight.
     pub stalled_ms: u64,
     /// The source of the response: responses of one source take at most half of the room for
     /// arriving responses. `None` if there is only one source.
     pub share: Option<u16>,
-    /// Whether the caller may ask the origin at once. Then the caller does not follow a leader that
+    /// Whether the caller may ask the origin without waiting. Then it does not follow a leader that
     /// still waits for a turn, and leads a fetch itself.
     pub has_turn: bool,
     /// Whether the caller needs a part of the response only. Such a caller follows a flight of the
@@ -140,8 +141,8 @@ pub(crate) trait Gate {
     /// that the caller found, or still has none if the caller found none.
     fn is_current(&self) -> bool;
 
-    /// Whether the caller may follow a leader that noted this number. It is not allowed to if a
-    /// purge with a higher number may match the leader's response.
+    /// Whether the caller may follow a leader that noted the purge number `purge_noted`. It is not
+    /// allowed to if a purge with a higher number may match the leader's response.
     fn may_follow(&self, purge_noted: u64) -> bool;
 }
 

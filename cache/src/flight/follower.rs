@@ -93,7 +93,7 @@ impl BodyReader {
         &self.opening.head
     }
 
-    /// The names and the values that select the response, if it has variants.
+    /// The field names and the selector of the response, if it has variants.
     pub fn base(&self) -> Option<&VariantKey> {
         self.opening.base.as_ref()
     }

@@ -31,14 +31,14 @@ use crate::store::LongBody;
 /// for each byte.
 pub(super) const JOINED_BYTES_MAX: u64 = 8 * 1024;
 
-/// The names and the selector of a variant of a resource. This module does not interpret their
-/// bytes. Both are empty for a response that does not vary.
+/// The field names and the selector of a variant of a resource. This module does not interpret
+/// their bytes. Both are empty for a response that does not vary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariantKey {
-    /// The names that select a variant: one of the resource's sets of names.
+    /// The field names on which the choice of this variant depends.
     pub names: Vec<u8>,
-    /// The selector of this variant: the values of the request under the names. Other names have
-    /// other selectors.
+    /// The selector of this variant: the values that a request has in these fields. Selectors for
+    /// different field names are different.
     pub variant: Vec<u8>,
 }
 

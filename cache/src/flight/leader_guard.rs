@@ -29,14 +29,14 @@ pub enum FillRefused {
     NoRoom,
 }
 
-/// The head that followers get after a stored record was validated, or after the head was stored of
-/// a response of which only a part arrives.
+/// The head that followers get after a stored record was validated, or after the leader has stored
+/// the head of a response of which only a part is arriving.
 #[derive(Clone, Debug)]
 pub struct RenewedHead {
     /// The new head.
     pub head: Bytes,
-    /// The names and the values that select the response, if it has variants and the request of a
-    /// follower may select another variant.
+    /// The field names and the selector of the response, if it has variants and a follower's
+    /// request may select another variant.
     pub base: Option<VariantKey>,
     /// The sequence of the stored record with this head; `None` if no stored record has it.
     pub sequence: Option<u64>,
@@ -77,7 +77,7 @@ impl LeaderGuard {
         self.flight.key()
     }
 
-    /// Watches the followers of this flight.
+    /// Returns a watch on the followers of this flight.
     pub(crate) fn watch_followers(&self) -> FollowerWatch {
         FollowerWatch::new(&self.flights, &self.flight)
     }
@@ -88,15 +88,15 @@ impl LeaderGuard {
     }
 
     /// Sets whether the leader waits for its turn to ask the origin. While it does, callers that
-    /// may ask the origin at once do not follow it.
+    /// may ask the origin without waiting do not follow it.
     pub(crate) fn set_waits(&self, waits: bool) {
         self.flight.set_waits(waits);
     }
 
-    /// Ends the flight of a response that is not storable. Followers fetch for themselves, and from
-    /// `now_ms` fetches of the key are not collapsed for the time `declined_ms` of the leader's
-    /// terms. The response to a leader with [`JoinPolicy::Arrived`] says nothing about other
-    /// callers, so for such a leader this does the same as [`LeaderGuard::decline_once`].
+    /// Ends the flight of a response that is not storable. Followers fetch for themselves. Fetches
+    /// of the key are not collapsed from `now_ms` on, for the `declined_ms` of the leader's terms.
+    /// The response to a leader with [`JoinPolicy::Arrived`] says nothing about other callers, so
+    /// for such a leader this does the same as [`LeaderGuard::decline_once`].
     pub(crate) fn decline(self, now_ms: u64, reason: DeclineReason) {
         if self.policy == JoinPolicy::Arrived {
             return self.decline_once(reason);
@@ -154,7 +154,8 @@ impl LeaderGuard {
     }
 
     /// Begins a body that is to be stored. `base` is given if the response has variants, and
-    /// `body_bytes` if the length of its body is known. Then room for the whole body is reserved.
+    /// `body_bytes` if the length of its body is known. In the latter case, room for the body is
+    /// reserved, but at most `promise_bytes_max`.
     ///
     /// # Errors
     /// Returns the reason if the body cannot be stored, and the guard, whose followers still wait.

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-/// The number of a reader within its flight.
+/// The id of a reader within its flight: the index of its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReaderId(usize);
 
@@ -56,12 +56,12 @@ impl Readers {
         attached
     }
 
-    /// The reader with this number, unless it was cut off.
+    /// The reader with this id, unless it was cut off.
     pub(super) fn find(&mut self, ReaderId(index): ReaderId) -> Option<&mut ReaderState> {
         self.slots.get_mut(index)?.as_mut().filter(|attached| !attached.cut)
     }
 
-    /// Cuts a reader off. Returns its waker, which the caller wakes.
+    /// Cuts a reader off. Returns its waker, which the caller has to wake outside of the lock.
     pub(super) fn cut(&mut self, id: ReaderId) -> Option<Waker> {
         let attached = self.find(id)?;
         attached.cut = true;

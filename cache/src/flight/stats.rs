@@ -35,7 +35,8 @@ pub(crate) struct FlightStats {
 }
 
 impl Events {
-    /// A snapshot of these counters. The numbers from the table and the budget are zero.
+    /// A snapshot of these counters. The fields that [`Flights`](super::flights::Flights) counts
+    /// elsewhere, `flight_count` and `growing_bytes`, are zero.
     pub(super) fn stats(&self) -> FlightStats {
         FlightStats {
             refused_large: self.refused_large.load(Relaxed),

@@ -35,8 +35,8 @@ impl FollowerWatch {
         self.flight.poll_unfollowed(cx)
     }
 
-    /// Lets no caller join the fetch any more, if it has no followers. Returns whether it had none.
-    /// Then the caller drops the leader.
+    /// If the fetch has no followers, removes it from the table, so that no caller can join it any
+    /// more. Returns whether it had none; if it had none, the caller has to drop the leader.
     pub fn withdraw(&self) -> bool {
         self.flights.unregister_unfollowed(&self.flight)
     }

@@ -357,7 +357,7 @@ fn a_follower_of_another_variant_sees_whose_response_it_is() {
     let other = reader(other);
     assert_eq!(other.base(), base("encoding", "gzip").as_ref());
     assert_eq!(writer.opening().base, base("encoding", "gzip"));
-    // The follower knows the names now, so its own variant has a flight of its own.
+    // The follower knows the field names now, so its own variant has a flight of its own.
     let (lead, _) = take_lead(&flights, b"a", Some(b"br"));
     assert_eq!(lead.key(), key(b"a", Some(b"br")));
     assert_eq!(flights.stats().flight_count, 2);

@@ -40,8 +40,8 @@ impl Gate for Scripted {
 
 #[test]
 fn a_gate_decides_whether_a_caller_looks_again_follows_or_leads() {
-    // (there is a flight, its key is declined, the caller's record is current, purges since the
-    // flight's leader noted 3, the result, the gate's questions)
+    // (there is a flight, its key is declined, the caller's record is current, the number of
+    // purges after purge 3, which the flight's leader noted, the result, the gate's questions)
     let cases = [
         (false, false, true, 0, "Lead", "note current "),
         (false, false, false, 0, "Changed", "note current "),
@@ -83,8 +83,7 @@ fn a_leader_after_a_purge_elsewhere_detaches_the_flight_before_it() {
     let mut first = begin(first, b"", None);
     let JoinResult::Lead(second, _) = join(2) else { panic!("the first is followed") };
     assert!(!first.is_storing() && matches!(join(2), JoinResult::Follow(_)));
-    // The gate ignores a purge that does not match the key: a caller may follow a leader that noted
-    // fewer purges.
+    // If no purge matches the key, the gate lets the caller follow any leader.
     assert!(matches!(join(0), JoinResult::Follow(_)));
     first.append(b"abc").unwrap();
     first.finish(None);

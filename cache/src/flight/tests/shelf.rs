@@ -1,6 +1,6 @@
 //! An obvious store for tests: a map of records, and a list of all purges.
 //!
-//! It keeps those promises of the real store on which flights build. A purge has a number from its
+//! It keeps the promises of the real store on which flights rely. A purge has a number from its
 //! beginning, removes the records that it matches some time later, and is then over. A fetched
 //! record is stored only if no purge after its noted number matches.
 

@@ -1,5 +1,5 @@
-//! Many threads at once on a few keys. No request sees a mixed, cut or purged response, and all
-//! threads end.
+//! Many threads fetch, read and purge a few keys at the same time. No request sees a mixed, cut or
+//! purged response, and all threads end.
 
 use std::future::poll_fn;
 use std::sync::Barrier;
