@@ -110,8 +110,8 @@ impl<W: Words, R: Records> Index<W, R> {
     }
 
     /// Makes the word of a live record name a copy of the record, with another use count. Returns
-    /// false if the word was removed or replaced before; then no word names the copy. The segment
-    /// of the copy stays open until this has returned.
+    /// false if the word was removed or replaced before; then no word names the copy. The caller
+    /// keeps the segment of the copy open until this call has returned.
     ///
     /// The copy has the same sequence and size as the record, so no search for other records of the
     /// key is needed.

@@ -70,9 +70,9 @@ impl InsertRequest {
 }
 
 impl<W: Words, R: Records> Index<W, R> {
-    /// Publishes a record so that lookups do not find it yet. Its word is written into the slot of
-    /// a record of the key with a lower sequence, else into an empty slot, else into the slot of a
-    /// record with few uses.
+    /// Publishes the word of a record as unchecked, so that lookups do not find the record yet. The
+    /// word is written into the slot of a record of the key with a lower sequence, else into an
+    /// empty slot, else into the slot of a record with few uses.
     ///
     /// The caller then checks for purges that began after the record's fetch, and calls
     /// [`make_live`](Index::make_live) or [`withdraw`](Index::withdraw).
@@ -121,8 +121,8 @@ impl<W: Words, R: Records> Index<W, R> {
     /// same body). If the word of the old record was removed or changed before, the new record is
     /// not published. Returns whether the new record is in the index now.
     ///
-    /// The new record has a higher sequence and the same key, and it takes over the use count. Its
-    /// segment stays open until this call has returned.
+    /// The new record takes over the use count. The caller has given it the same key and a higher
+    /// sequence, and keeps its segment open until this call has returned.
     pub fn replace<P: Words>(
         &self,
         row: &PinRow<P>,

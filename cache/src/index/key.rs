@@ -25,8 +25,8 @@ impl KeyHash {
         self.0
     }
 
-    /// The two buckets of the key: two different numbers below `bucket_count`, which is at least
-    /// two.
+    /// The indexes of the key's two buckets: they are different, and below `bucket_count`, which is
+    /// at least two.
     #[inline]
     pub(crate) fn buckets(self, bucket_count: usize) -> [usize; 2] {
         let first = scale(self.0, bucket_count);

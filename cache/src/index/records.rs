@@ -35,8 +35,8 @@ pub enum RemovalReason {
 
 /// The records that words name.
 pub trait Records {
-    /// Returns the column of pins that protects a location. For a location in no segment, returns a
-    /// number that is not a column.
+    /// Returns the index of the column of pins that protects a location. For a location in no
+    /// segment, returns an index that no column has.
     fn segment_of(&self, location: u32) -> usize;
 
     /// The sequence of the record at a location.

@@ -60,8 +60,8 @@ pub struct Index<W, R> {
     records: R,
 }
 
-/// The number of words that `bucket_count` buckets need; `None` on overflow. All words must be zero
-/// at first.
+/// The number of words that `bucket_count` buckets need; `None` on overflow. All words must
+/// initially be zero.
 #[must_use]
 pub const fn words_needed(bucket_count: usize) -> Option<usize> {
     bucket_count.checked_mul(BUCKET_WORDS)

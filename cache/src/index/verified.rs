@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | `end` | the thread that verifies | lookups |
 //!
-//! Words keep their slots, so the progress is one number: the records below it are verified.
+//! Words keep their slots, so one slot describes the progress: the records of all slots below it
+//! are verified.
 
 use forebay_sync::atomic::{AtomicU64, acquire, release};
 
@@ -15,12 +16,12 @@ pub(crate) struct VerifiedSlots {
 }
 
 impl VerifiedSlots {
-    /// No slot is verified.
+    /// Returns the progress before the check: no slot is verified.
     pub(crate) fn none() -> VerifiedSlots {
         VerifiedSlots { end: AtomicU64::new(0) }
     }
 
-    /// No slot needs to be verified.
+    /// Returns the progress after the check: no slot needs to be verified any more.
     pub(crate) fn all() -> VerifiedSlots {
         VerifiedSlots { end: AtomicU64::new(u64::MAX) }
     }

@@ -19,7 +19,7 @@ use crate::store::Stats;
 /// The kind of the first area of the maps.
 const FIRST_KIND: u32 = 32;
 
-/// The expected bytes of an entry: about 64 beside the key, and keys of about 64.
+/// The expected memory of an entry, in bytes: about 64 for the key, and about 64 for all else.
 const ENTRY_BYTES_EXPECTED: u64 = 128;
 
 /// The number of leases of a participant. One is enough: walks copy entries, so no thread holds a

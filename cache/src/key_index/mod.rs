@@ -7,8 +7,8 @@
 //!
 //! | map | key of an entry | records |
 //! |---|---|---|
-//! | `keys` | primary key, NUL, sequence | whole records, long heads, bases |
-//! | `tags` | tag, NUL, primary key, NUL, sequence | each tag of a record, variants too |
+//! | `keys` | primary key, NUL, sequence | whole responses, heads of long bodies, base records |
+//! | `tags` | tag, NUL, primary key, NUL, sequence | all records with tags, including variants |
 //!
 //! The sequence has six bytes, the highest first. Values are empty. No primary key is another
 //! primary key followed by NUL and more bytes: otherwise the entries of the two keys would overlap.

@@ -27,7 +27,7 @@ impl<W: Words> PendingInserts<W> {
         self.rows.word(row as usize * self.row_words + self.word).store(sequence, order);
     }
 
-    /// Ends the announcement: the word is published, or never will be.
+    /// Ends the announcement: the record's index word is published, or never will be.
     pub(crate) fn end(&self, row: u32) {
         // ORDER: pairs with `order.rows`: a sweep that sees the row cleared sees the word in the
         // index.

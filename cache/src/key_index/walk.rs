@@ -10,8 +10,8 @@ use forebay_ordmap::key::end_of_prefix;
 use super::entry::{split_key_entry, tag_head, write_end_of};
 use super::maps::{KeyIndexHandle, KeyMap};
 
-/// The number of entries that are copied from a map at once. It is small, so that the copies are
-/// not outdated.
+/// The number of entries that one batch copies from a map. It is small, so that the copies are not
+/// outdated.
 const BATCH: usize = 64;
 
 /// A walk over primary keys. It returns the keys in order, each once. A key that stays in the maps
@@ -22,7 +22,7 @@ pub(crate) struct KeyWalk {
     sources: Vec<WalkSource>,
 }
 
-/// The part of a walk over the entries of one tag, or over the map of keys.
+/// The part of a walk that covers the entries of one tag, or the map of keys.
 #[derive(Debug)]
 struct WalkSource {
     which: KeyMap,

@@ -6,7 +6,7 @@ use forebay_sync::model::{breaks, fails, fails_within, holds};
 
 /// The state of purges.
 struct Purges {
-    /// The number of purges.
+    /// The number of the last purge; 0 before the only purge.
     sequence: AtomicU64,
     /// Set once the purge is complete.
     is_done: AtomicU64,

@@ -1,5 +1,5 @@
-//! Models of rules 3, 4 and 6: of several records of a key the highest stays, and a reader never
-//! sees a torn record.
+//! Models of rules 3, 4 and 6: of several records of a key, the record with the highest sequence
+//! stays, and a reader never sees a torn record.
 
 use super::*;
 use forebay_sync::atomic::Ordering;
@@ -36,8 +36,8 @@ fn an_inserter_dies() {
     assert_eq!(store.live_locations(), [1], "exactly the higher stays");
 }
 
-/// Models a thread that replaces a record as soon as one of two inserters has made it live: the
-/// inserter with the lower sequence.
+/// Models two inserters of a key, and a thread that replaces the live record of the key, if there
+/// is one, by a record with the highest sequence.
 fn inserters_and_a_replacement(replaces: fn(&Store, &Row, u32) -> bool) {
     let store = store();
     let lower = run(&store, 0, |store, row| store.insert(row, KEY, 0));

@@ -70,8 +70,9 @@ fn two_readers() {
     second.join().unwrap();
 }
 
-/// Models two full buckets with other fingerprints. The word with the fewest uses is evicted, and
-/// its segment is reused while another thread reads the record.
+/// Models an insert into two full buckets, whose words have other fingerprints than the new word.
+/// The word with the fewest uses is evicted, and its segment is reused while another thread reads
+/// the record.
 fn a_full_pair() {
     let store = store();
     let row = store.row(0);
