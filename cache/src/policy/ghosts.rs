@@ -5,7 +5,7 @@
 //! Time is counted in segments that were drained from the small queue. A ghost lasts until as many
 //! more segments were drained as the main queue holds. Without this limit, the size of the table
 //! would decide how long ghosts last. That suits small records. With large records the table would
-//! remember far too many keys, and main would fill with records that are not requested.
+//! remember far too many keys, and the main queue would fill with records that are not requested.
 //!
 //! ```text
 //!  63      48 47      32 31      16 15       0

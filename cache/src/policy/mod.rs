@@ -14,11 +14,11 @@
 //!
 //! Invariants:
 //! - Draining gains memory after a bounded number of drains, so a thread that needs a free segment
-//!   gets one, as long as the unused ends of segments are smaller than the gain. Of a segment of
-//!   main at most [`EvictionRules::keep_percent`] percent stays, and of a segment that is drained
-//!   early less than 100 − [`EvictionRules::dead_percent`] percent of its filled bytes. A segment
-//!   of small may move to main as a whole; but then the small queue is shorter, and soon main is
-//!   due.
+//!   gets one, as long as the unused ends of segments are smaller than the gain. At most
+//!   [`EvictionRules::keep_percent`] percent of a segment of the main queue stays, and less than
+//!   100 − [`EvictionRules::dead_percent`] percent of the filled bytes of a segment that is drained
+//!   early. A segment of the small queue may move to the main queue as a whole; but then the small
+//!   queue is shorter, and soon a segment of the main queue is drained.
 //! - A drain copies at most as many bytes as the segment held, so one free segment in reserve is
 //!   enough for each draining thread.
 //! - No record that is evicted from main was used more often than one that stays, by the use counts
@@ -60,8 +60,8 @@ pub enum KeyHistory {
     Replacement,
 }
 
-/// The queue of a new record: main if its key is known to be requested more than once. A record
-/// that is replaced was requested just now, so replacement counts as a use.
+/// The queue of a new record: the main queue if its key is known to be requested more than once. A
+/// record that is replaced was requested just now, so replacement counts as a use.
 pub fn queue_for(known: KeyHistory) -> Queue {
     match known {
         KeyHistory::Unknown => Queue::Small,
@@ -75,10 +75,12 @@ pub struct EvictionRules {
     /// The share of all segments that the small queue may have, in percent. Beyond it, the small
     /// queue is drained first.
     pub small_percent: u32,
-    /// The use count from which a record moves from small to main when its segment is drained.
+    /// The least use count with which a record moves from the small queue to the main queue when
+    /// its segment is drained.
     pub promote_uses: u8,
-    /// At most this share of a segment of main stays when the segment is drained, in percent. So at
-    /// most `keep / (100 - keep)` bytes are copied within main for each byte that is gained.
+    /// At most this share of a segment of the main queue stays when the segment is drained, in
+    /// percent. So at most `keep / (100 - keep)` bytes are copied within the main queue for each
+    /// byte that is gained.
     pub keep_percent: u32,
     /// A segment is drained early if more than this share of its filled bytes is dead, in percent.
     /// With 100 no segment is drained early.

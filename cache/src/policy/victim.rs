@@ -5,7 +5,7 @@ use super::{EvictionRules, Queue};
 /// A sealed segment that may be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedSegment {
-    /// The number of the segment.
+    /// The index of the segment.
     pub segment: u32,
     /// The queue of the segment.
     pub queue: Queue,
@@ -47,7 +47,7 @@ pub enum DrainCause {
 /// The segment to be drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// The number of the segment.
+    /// The index of the segment.
     pub segment: u32,
     /// The queue of the segment.
     pub queue: Queue,
@@ -88,7 +88,8 @@ impl BestVictim {
 /// - the oldest segment whose records are all stale;
 /// - among the segments of which too much is dead, the one with the fewest live bytes, because it
 ///   is the cheapest to move;
-/// - the oldest segment of the queue that is due: small if it has more than its share, else main;
+/// - the oldest segment of the small queue if that queue has more than its share of the segments,
+///   else of the main queue;
 /// - the oldest segment of the other queue.
 pub fn choose_victim(
     offered: impl Iterator<Item = SealedSegment>,

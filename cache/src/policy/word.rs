@@ -20,7 +20,7 @@ const END_SHIFT: u32 = 62;
 const BYTES_MAX: u64 = (1 << (END_SHIFT - SPARE_SHIFT)) - 1;
 
 impl Victim {
-    /// Encodes the victim, except for the number of its segment.
+    /// Encodes the victim, except for the index of its segment.
     pub fn encode(self) -> u64 {
         self.queue.bit() | (self.cause as u64) << 1
     }

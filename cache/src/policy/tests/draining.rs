@@ -4,7 +4,7 @@ use super::*;
 
 const SEGMENT_BYTES: u64 = 1000;
 
-/// The fate of a record that stays in main, with this use count.
+/// The fate of a record that stays in the main queue, with this use count.
 const fn stays(uses: u8) -> RecordFate {
     RecordFate::Move(Queue::Main, uses)
 }

@@ -56,8 +56,8 @@ struct Habit {
     short_lived: usize,
 }
 
-/// A small store. A sealed segment is at the index that equals its number, and open segments are
-/// kept apart. All other segments are free.
+/// A small store. A segment's index is its position in `sealed`. Open segments are in `open`, and
+/// all other segments are free.
 struct Store {
     sealed: Vec<Option<Segment>>,
     open: [Option<Segment>; 2],

@@ -3,7 +3,7 @@
 use super::ghosts::{GHOSTS_PER_WORD, GhostSlot, GhostTime};
 use forebay_testkit::Rng;
 
-/// The time for which every ghost lasts.
+/// The time for which ghosts last in tests in which none expires, in drained segments.
 const ALWAYS: u64 = 1000;
 
 /// A slot with this tag, in the only word of a table.
