@@ -152,9 +152,9 @@ fn models_of_wrong_purges_and_fills_fail() {
     });
 }
 
-/// A purger dies after its announcement, and another participant takes the purge lock. In the model
-/// one thread plays both, since the lock orders the second participant after all steps of the first
-/// one.
+/// Models a purger that dies after its announcement, and a participant that takes the purge lock
+/// after it. One thread plays both, since the lock orders the second participant after all steps of
+/// the first one.
 fn die_and_repeat(world: &World, store: &Store, row: &Row) {
     world.origin.store(u64::from(NEW), Relaxed);
     world.purges.raise(world.purges.write(Predicate::Key(&OURS)));
@@ -302,7 +302,8 @@ fn a_slot_that_is_overwritten_while_it_is_read_counts_as_a_match() {
     }
 }
 
-/// A key of another site, whose number is in another word than that of our keys.
+/// A key of another site. The last purge of that site is in another word than the last purge of the
+/// site of our keys.
 const OTHER_SITE: [u8; PREDICATE_BYTES_MAX] = {
     let mut key = bytes(KEY);
     key[1] = 0;

@@ -1,4 +1,4 @@
-//! The purge ring: a record of the recent purges. Each fill checks the ring before it makes a
+//! The purge ring, which holds the recent purges. Each fill checks the ring before it makes a
 //! response live, so that it stores no purged response.
 //!
 //! A purge walks over the stored records. It cannot find a response that was fetched before the
@@ -27,9 +27,8 @@
 //! reads the slot while it is overwritten may read any mixture of the two purges. So the fill loads
 //! `purge_seq` again afterwards, which is raised before the slot is overwritten the next time. If
 //! at least as many purges are newer than the noted one as the ring has slots, the fill cannot
-//! check them all. Then its record counts as purged, unless the last purge of its site is not
-//! newer than the noted one. So the purges of one site do not keep the responses of others from
-//! being stored.
+//! check them all. Then its record counts as purged if the last purge of its site is newer than
+//! the noted one. So the purges of one site do not keep the responses of others from being stored.
 //!
 //! A purger may die at any instruction; then it has not acknowledged its purge. If it held the
 //! purge lock, the next owner reads the [last](PurgeRing::last) purge before it announces its own.

@@ -25,7 +25,7 @@ pub(crate) enum Predicate<'a> {
     All,
 }
 
-/// The numbers of the kinds of predicates.
+/// The codes of the kinds of predicates in a slot.
 pub(super) mod kind {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const PREFIX: u64 = 2;

@@ -25,8 +25,8 @@ pub(super) const SLOTS_MIN: usize = 64;
 /// about 70 µs.
 pub(super) const SLOTS_MAX: usize = 1024;
 
-/// The ring takes at most the size of the region divided by this number, unless this is less than
-/// [`SLOTS_MIN`] slots.
+/// The ring takes at most the size of the region divided by this number, but has at least
+/// [`SLOTS_MIN`] slots in any case.
 pub(super) const REGION_SHARE: u64 = 256;
 
 /// The number of slots for a region of `region_bytes`.
@@ -84,7 +84,7 @@ pub(crate) struct PurgeRing<W> {
 }
 
 /// The number of words that `slot_count` slots and the last purges of sites take; `None` on
-/// overflow. All of these words are zero at first.
+/// overflow. All of these words must initially be zero.
 pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
     match slot_count.checked_mul(SLOT_WORDS) {
         Some(slots) => slots.checked_add(SITE_WORDS),
@@ -95,7 +95,7 @@ pub(crate) const fn words_needed(slot_count: usize) -> Option<usize> {
 impl<W: Words> PurgeRing<W> {
     /// Makes a view of the ring. The word `sequence_word` of `store` is `purge_seq`; the slots
     /// begin with the first word of `ring`, and the last purges of sites follow them. All views of
-    /// these words are made with the same number of slots.
+    /// these words must be made with the same number of slots.
     ///
     /// # Errors
     /// The words cannot hold such a ring: see [`RingError`].
@@ -115,8 +115,8 @@ impl<W: Words> PurgeRing<W> {
         Ok(PurgeRing { store, sequence_word, ring, slot_count: slot_count as u64 })
     }
 
-    /// The number of purges so far. A fill notes this number before it asks the origin, so the
-    /// origin's answer is newer than the records that these purges remove.
+    /// The number of purges so far. A fill notes this number before it asks the origin. So these
+    /// purges do not concern the response that the fill gets.
     pub(crate) fn noted(&self) -> u64 {
         // ORDER: pairs with the release in `raise`: the origin is asked after the purge was
         // announced, not before.
@@ -166,9 +166,9 @@ impl<W: Words> PurgeRing<W> {
         primary: &[u8],
         mut matches: impl FnMut(&Predicate<'_>) -> bool,
     ) -> PurgeVerdict {
-        // ORDER: pairs with the release in `raise`: the predicates up to this one are there. The
-        // two fences alone would do for one check, but not for `checked`, on which another check
-        // relies.
+        // ORDER: pairs with the release in `raise`: the predicates of all purges up to `newest` are
+        // there. The two fences alone would do for one check, but not for `checked`, on which
+        // another check relies.
         let newest = self.sequence().load(acquire("purge.check"));
         if self.is_too_old(noted, newest) {
             return self.check_site(noted, newest, primary);
@@ -177,8 +177,8 @@ impl<W: Words> PurgeRing<W> {
         if (noted..newest).any(|before| matches(&self.read(before + 1, &mut buffer))) {
             return PurgeVerdict::Purged;
         }
-        // ORDER: pairs with the release fence in `write`: if we have read a word of a purge one
-        // ring later, we now see the number that precedes it.
+        // ORDER: pairs with the release fence in `write`: if we have read a word of a later purge
+        // that reuses the slot, we now see at least the number before that purge's.
         acquire_fence("purge.read");
         if self.is_too_old(noted, self.sequence().load(Relaxed)) {
             return self.check_site(noted, newest, primary);
@@ -296,8 +296,8 @@ impl<W: Words> PurgeRing<W> {
 /// For a number that was noted 2^32 or more purges ago the result is too high, by a multiple of
 /// 2^32, so a check with it misses the purges in between. For records in memory this does no harm,
 /// because a live record was checked for these purges. A store that keeps records longer, on disk,
-/// must also keep the whole number at the time of the write, and pass it as `present`. A low half
-/// that is higher than all numbers up to `present` is damage. Then the result is zero, so that
+/// must also keep all bits of `purge_seq` at the time of the write, and pass them as `present`. If
+/// no number up to `present` has this low half, it is damaged. Then the result is zero, so that
 /// every purge counts as newer.
 pub(crate) fn widened(noted_low: u32, present: u64) -> u64 {
     const LOW: u64 = u32::MAX as u64;

@@ -6,10 +6,11 @@
 
 use super::predicate::Predicate;
 
-/// The number of words that hold the number of a last purge. In models there are few.
+/// The count of words, each of which holds the number of the last purge of its sites. Models have
+/// few such words.
 pub(super) const SITE_WORDS: usize = if cfg!(loom) { 2 } else { 256 };
 
-/// The word of the site of a key. All keys without a zero byte share one site.
+/// The index of the word of a key's site. All keys without a zero byte share one site.
 pub(super) fn site_of(key: &[u8]) -> usize {
     let name = name_of(key).unwrap_or_default();
     // FNV-1a. Processes with different versions of a hasher would not agree on the words.
@@ -19,8 +20,8 @@ pub(super) fn site_of(key: &[u8]) -> usize {
     (hash ^ hash >> 32) as usize % SITE_WORDS
 }
 
-/// The word of the site whose records a predicate may match; `None` if these are the records of
-/// several sites.
+/// The index of the word of the site whose records a predicate may match; `None` if the predicate
+/// may match records of several sites.
 pub(super) fn site_of_matches(predicate: &Predicate<'_>) -> Option<usize> {
     match predicate {
         Predicate::Key(key) => Some(site_of(key)),

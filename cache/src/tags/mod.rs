@@ -23,6 +23,6 @@ pub const TAG_BYTES_MAX: usize = 250;
 /// The most tags of a response. Each tag is an entry of its own in the key index.
 pub const TAGS_MAX: usize = 64;
 
-/// The most tags in an expression, since the operand stack of an evaluation is the bits of one
+/// The most tags in an expression: an evaluation keeps its operand stack in the 64 bits of one
 /// word.
 pub(crate) const TERMS_MAX: usize = 64;

@@ -27,8 +27,8 @@ enum ExprToken {
     Close,
 }
 
-/// An operator or an opening parenthesis whose right operand is not parsed yet. The order is that
-/// of binding strength.
+/// An operator or an opening parenthesis whose right operand is not parsed yet. The values are in
+/// the order of their binding strength, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PendingToken {
     Open,

@@ -1,19 +1,19 @@
-//! Models of purges while variants are named: a purge reaches only the variants that the base
-//! names, and a variant may lose its name and get one again. Index, base and variants are a word
-//! each.
+//! Models of purges while a base record names a variant, stops naming it, and names it again: a
+//! purge reaches only variants that the base record names. In these models, the base record is one
+//! word, and so is each record of the variant.
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `base`: the number under which it names the variant | namers | all |
+//! | `base`: the number under which the base record names the variant | namers | all |
 //! | `world.word`: the record of the first number | fills; purger | all |
 //! | `world.second_word`: the record of the second number | fills; purger | all |
 //!
-//! The first number is given before the model begins. A thread that takes it away may die before it
-//! removes the record.
+//! Initially, the base record names the variant under the first number. A thread that makes it stop
+//! naming the variant may die before it removes the variant's record.
 
 use super::*;
 
-/// The base names other variants.
+/// The value of `base` while the base record does not name the variant.
 const NOT_NAMED: u64 = 0;
 const FIRST: u64 = 1;
 const SECOND: u64 = 2;
@@ -30,18 +30,18 @@ impl Naming {
         Arc::new(Naming { world: world(2), base: AtomicU64::new(FIRST), next_number })
     }
 
-    /// The record that has the key of this number.
+    /// The word of the record that is stored under this number.
     fn record(&self, number: u64) -> &AtomicU64 {
         if number == FIRST { &self.world.word } else { &self.world.second_word }
     }
 
-    /// Swaps the base for one that does not name the variant any more.
+    /// Replaces the base record by one that does not name the variant any more.
     fn take_name(&self) {
         // ORDER: `AcqRel`, as a swap of an index word after the look at its record.
         let _ = self.base.compare_exchange(FIRST, NOT_NAMED, Ordering::AcqRel, Relaxed);
     }
 
-    /// Names the variant if it has no name, and returns its number.
+    /// Makes the base record name the variant if it does not. Returns the variant's number.
     fn name(&self) -> u64 {
         let next = self.next_number;
         // ORDER: as in `take_name`.
@@ -99,8 +99,8 @@ fn purge_beside(naming: &Arc<Naming>, work: fn(&Naming), other: fn(&Naming)) {
     naming.assert_purged();
 }
 
-/// Models a stored record whose variant loses its name, after which another fill names the variant
-/// again.
+/// Models a stored record whose variant the base record stops naming, and a fill that makes the
+/// base record name the variant again.
 fn named_again(next_number: u64, take_name: fn(&Naming)) {
     let naming = Naming::new(next_number);
     naming.world.word.store(live(STALE), Relaxed);
@@ -129,8 +129,8 @@ fn a_variant_that_is_named_again_was_purged() {
     });
 }
 
-/// Models a fill that has named its variant and stores the record late: the variant has lost that
-/// name, and another thread has named it again and died.
+/// Models a fill whose variant the base record names, and that stores the record late: the base
+/// record has stopped naming the variant, and another thread has named it again and died.
 fn stored_late(next_number: u64) {
     purge_beside(
         &Naming::new(next_number),
