@@ -85,7 +85,7 @@ impl<W: Words> OpenSegment<W> {
         OpenSegment { filled_bytes, expires, ..self }
     }
 
-    /// The number of the segment, which is also the column of its pins.
+    /// The index of the segment, which is also the index of its column of pins.
     pub(crate) fn segment(&self) -> u32 {
         self.segment
     }
@@ -226,9 +226,9 @@ impl<W: Words> OpenSegment<W> {
         header: &RecordHeader,
         parts: impl Iterator<Item = &'a [u8]>,
     ) {
-        // SAFETY: the segment is ours. Borrowers of its old bytes were done before it was freed,
-        // and we claimed it after that. Borrowers of records that we have appended stay before
-        // these bytes.
+        // SAFETY: the segment is ours. Borrows of its old bytes had ended before it was freed, and
+        // we claimed it after that. Borrows of records that we have appended end before these bytes
+        // begin.
         let writer = unsafe { self.segments.data().writer(location, byte_count) };
         let mut writer = writer.expect("the record fits into its segment");
         writer.bytes(&marks.word().to_le_bytes());

@@ -23,7 +23,7 @@ pub(crate) struct DrainProgress<W> {
 }
 
 impl<W: Words> DrainProgress<W> {
-    /// Makes a view of the three words with these indexes. The three words are zero at first.
+    /// Makes a view of the three words with these indexes. The three words must initially be zero.
     pub(crate) fn new(words: W, [segment, offset, plan]: [usize; 3]) -> DrainProgress<W> {
         DrainProgress { words, segment, offset, plan }
     }
@@ -90,8 +90,8 @@ impl<W: Words> DrainProgress<W> {
 
     /// Ends the drain: no word names a record of the segment any more.
     pub(crate) fn end(&self) {
-        // ORDER: pairs with the acquire in `segment`: the participant that frees it sees that all
-        // words are gone.
+        // ORDER: pairs with the acquire in `segment`: the participant that frees the segment sees
+        // that all words are gone.
         self.word(self.segment).store(0, release("drain.end"));
     }
 }

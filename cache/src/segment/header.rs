@@ -12,10 +12,10 @@ use std::fmt;
 
 use super::size::UNIT_BYTES;
 
-/// The bytes of marks and header.
+/// The size of marks and header, in bytes.
 pub(crate) const HEADER_BYTES: u32 = 40;
 
-/// The words of marks and header.
+/// The size of marks and header, in words.
 pub(super) const HEADER_WORDS: usize = 5;
 
 /// The highest sequence: 48 bits.
@@ -30,7 +30,7 @@ pub(crate) enum HeaderKind {
     LongHead = 2,
     /// One fragment of a long body.
     Fragment = 3,
-    /// The names of the fields that select a variant.
+    /// A base record: the field names that select variants, and the ids of the variants.
     Base = 4,
     /// No record: the rest of the segment is empty.
     Filler = 5,

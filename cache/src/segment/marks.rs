@@ -16,7 +16,7 @@ const FROZEN: u64 = 1 << 41;
 ///
 /// | bits | |
 /// |---|---|
-/// | 0–39 | the Unix second from which it is stale |
+/// | 0–39 | the Unix second from which the record is stale |
 /// | 40 | softly purged: to be validated before use |
 /// | 41 | frozen: being copied |
 /// | 42–63 | zero |

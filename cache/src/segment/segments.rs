@@ -29,8 +29,8 @@ impl<W: Words> Segments<W> {
     /// There are too few words.
     ///
     /// # Safety
-    /// The words are zero at first, nothing else writes them, and all `Segments` over them have the
-    /// same geometry and rows.
+    /// The words are initially zero, nothing else writes them, and all `Segments` over them have
+    /// the same geometry and rows.
     pub(crate) unsafe fn new(
         table: W,
         data: W,

@@ -13,8 +13,8 @@ pub(super) mod word {
     pub(crate) const RECORDS_BYTES: usize = 5;
 }
 
-/// The largest number of rows: the state word has 16 bits for the owner's row, and one value means
-/// that there is no owner.
+/// The largest number of rows for participants: the state word has 16 bits for the owner's row, and
+/// one value means that there is no owner.
 pub(crate) const ROWS_MAX: u32 = u16::MAX as u32;
 
 /// The phase of a segment's life.

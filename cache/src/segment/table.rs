@@ -59,7 +59,7 @@ impl<W: Words> LoadWords for SegmentTable<W> {
 }
 
 impl<W: Words> SegmentTable<W> {
-    /// The number of words that a table needs. All words are zero at first.
+    /// The number of words that a table needs. All words must initially be zero.
     pub(crate) fn words_needed(geometry: Geometry) -> usize {
         geometry.segment_count() as usize * SEGMENT_WORDS
     }

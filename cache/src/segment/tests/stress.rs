@@ -22,7 +22,7 @@ const SEGMENTS: u32 = 12;
 /// the owners are done.
 const STEPS_MAX: u64 = 1_000 * APPENDS;
 
-/// The largest number of yields while a thread waits for another one: some 50 s.
+/// The largest number of yields while a thread waits for another one: about 50 s.
 const YIELDS_MAX: u64 = 50_000_000;
 
 struct Store {
