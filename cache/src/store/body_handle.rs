@@ -66,7 +66,7 @@ struct Slot {
 
 #[derive(Debug)]
 enum HandleState {
-    /// The slot is in the free list. This is the next slot of the list.
+    /// The slot is in the free list. The value is the next slot of the list.
     Free(Option<u32>),
     /// The bytes lie in the record at this location. The slot has a pin on its segment.
     Pinned {
@@ -110,7 +110,7 @@ const COPY_BYTES_MAX: usize = 256 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RevokeProgress {
     All,
-    /// As many handles were revoked as one turn is allowed to copy; some are left.
+    /// As many bytes were copied as one turn is allowed to copy; some handles are left.
     Some,
     /// No handle was revoked, because a send guard exists.
     Nothing,
@@ -305,8 +305,9 @@ impl BodyHandles {
         progress != RevokeProgress::Nothing
     }
 
-    /// Revokes the handles that keep drained segments pinned. The unsent rest of each is copied, or
-    /// lost if there is no room for a copy.
+    /// Revokes the handles that keep drained segments pinned. Copies the unsent rest of each. If
+    /// there is no room for a copy, the rest is lost, and the connection is noted for
+    /// [`report_revoked`](Self::report_revoked).
     pub(crate) fn revoke_drained(&self, pins: &PinRow<Area>) -> RevokeProgress {
         if self.guard_count.get() > 0 {
             return RevokeProgress::Nothing;

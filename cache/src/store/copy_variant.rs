@@ -20,7 +20,7 @@ pub struct ConfirmedVariant<'a> {
     pub selector: &'a [u8],
     /// The version of the variant.
     pub known: RecordVersion,
-    /// The names of the variant, and the selector of the request for them.
+    /// The field names of the variant, and the request's selector for them.
     pub copy: &'a VariantKey,
 }
 

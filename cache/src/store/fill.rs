@@ -77,11 +77,12 @@ struct LongFill {
 
 impl StoreWorker {
     /// Collapses a fetch with other fetches of the same key: `primary`, and `variant`, which is the
-    /// list of the request's selectors if the names are known. `known` is the stored record that
-    /// the caller found and wants to validate, or `None` if it found no record. The fetch is
-    /// collapsed only if the store has not changed since: after a record is purged, no later caller
-    /// may get its contents. With [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller
-    /// leads beside other leaders of the key.
+    /// list of the request's selectors if the resource's sets of field names are known. `known` is
+    /// the stored record that the caller found and wants to validate, or `None` if it found no
+    /// record. The fetch is collapsed only if the store has not changed since: after a record is
+    /// purged, no later caller may get its contents. With
+    /// [`JoinPolicy::Arrived`](crate::JoinPolicy::Arrived) the caller follows only a fetch whose
+    /// response has arrived; otherwise it leads beside other leaders of the key.
     pub fn collapse(
         &self,
         primary: &[u8],
@@ -137,18 +138,18 @@ impl StoreWorker {
 
 impl Leader {
     /// Sets whether the leader waits for its turn to ask the origin. While it does, callers that
-    /// may ask the origin at once do not follow it: see [`JoinTerms::has_turn`].
+    /// may ask the origin without waiting do not follow it: see [`JoinTerms::has_turn`].
     pub fn set_waits(&self, waits: bool) {
         self.guard.set_waits(waits);
     }
 
-    /// Watches the followers of this fetch.
+    /// Returns a watch on the followers of this fetch.
     pub fn watch_followers(&self) -> FollowerWatch {
         self.guard.watch_followers()
     }
 
-    /// Removes the known record, if it is still stored: the origin's response shows that it is
-    /// outdated.
+    /// Removes the record that was `known` in [`StoreWorker::collapse`], if it is still stored. For
+    /// a leader to which the origin's response shows that this record is outdated.
     pub fn forget_known(&self) {
         let Some(known) = self.known else { return };
         let FlightKey { primary, variant, .. } = self.guard.key();
@@ -337,7 +338,7 @@ impl Fill {
         let is_long = self.long.is_some()
             || known_bytes.max(self.writer.bytes()) > u64::from(division.whole_bytes_max);
         if !self.writer.is_storing() {
-            // A caller that may not follow this fetch can detach its flight at any time, and then
+            // A caller that must not follow this fetch can detach its flight at any time, and then
             // no more fragments are stored. A body that lacks fragments must not get a head.
             return if is_end { Err(NotStored::Outdated) } else { Ok(()) };
         }

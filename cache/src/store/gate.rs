@@ -27,7 +27,7 @@ impl Gate for StoreGate<'_> {
                 Some(pinned.record().header.sequence)
             }
             Some(base) => match self.variant {
-                // The caller does not know the names yet. Another lookup returns them.
+                // The caller does not know the field names yet. Another lookup returns them.
                 None => return false,
                 Some(list) => {
                     let known = (list, self.known);

@@ -62,7 +62,8 @@ pub(crate) const ROW_WORDS: usize = 16;
 
 /// The words of a participant's row that are used.
 pub(crate) mod row {
-    /// The reclaimer's request to revoke body handles: the number of a drained segment, plus one.
+    /// The reclaimer's request to revoke body handles: the index of a drained segment, plus one; 0
+    /// if there is no request.
     pub(crate) const REVOKE: usize = 2;
     /// The number of body handles that pin a segment. When the reclaimer chooses a victim, it does
     /// not read the pins of a row in which this is 0.

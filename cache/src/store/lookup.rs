@@ -20,7 +20,8 @@ pub enum Lookup<'w> {
     Miss,
     /// One record that answers all requests for the key.
     Record(StoredRecord<'w>),
-    /// A base record: its sets of names select variants, which [`BaseRecord::variant`] looks up.
+    /// A base record: its sets of field names select variants, which [`BaseRecord::variant`] looks
+    /// up.
     Base(BaseRecord<'w>),
 }
 
@@ -36,7 +37,7 @@ pub struct StoredRecord<'w> {
     body: StoredBody,
 }
 
-/// A base record and a pin: the names that select variants of the resource.
+/// A base record, which holds the field names that select variants of the resource, and a pin.
 pub struct BaseRecord<'w> {
     worker: &'w StoreWorker,
     /// Whether lookups of variants count as uses.
@@ -182,8 +183,8 @@ impl<'w> StoredRecord<'w> {
 }
 
 impl<'w> BaseRecord<'w> {
-    /// The sets of names that select variants, as they were stored. The empty set belongs to the
-    /// response that does not vary; its selector is empty.
+    /// The sets of field names that select variants, as they were stored. The empty set belongs to
+    /// the response that does not vary; its selector is empty.
     pub fn name_sets(&self) -> impl Iterator<Item = &[u8]> {
         NameSets::of(self.pinned.record().head()).iter()
     }

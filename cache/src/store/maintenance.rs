@@ -32,7 +32,7 @@ impl StoreWorker {
         self.inner.records.damaged.report(report);
     }
 
-    /// Whether [`turn`](StoreWorker::turn) should be called at once, because it has work.
+    /// Whether [`turn`](StoreWorker::turn) should be called without delay, because it has work.
     pub fn is_due(&self) -> bool {
         self.inner.reclaimer.is_due() || self.inner.records.access().has_orphans()
     }

@@ -58,21 +58,21 @@ impl StoreWorker {
         is_short.then(|| LongBody::new(self.inner.shared.next_sequence(), bytes, fragment_bytes))
     }
 
-    /// Returns the first missing fragment among `numbers`. If these are very many, only the first
-    /// of them are looked up.
+    /// Returns the first missing fragment among the first 1024 of `numbers`. The others are not
+    /// looked up.
     pub fn first_missing(&self, long: &LongBody, mut numbers: Range<u32>) -> Option<u32> {
         let sought = numbers.by_ref().take(SOUGHT_MAX);
         sought.into_iter().find(|number| !self.has_fragment(long, *number))
     }
 
-    /// Returns the first run of missing fragments among `numbers`.
+    /// Returns the first run of missing fragments among `numbers`, if it begins in the first 1024.
     pub fn missing_run(&self, long: &LongBody, numbers: Range<u32>) -> Option<Range<u32>> {
         let first = self.first_missing(long, numbers.clone())?;
         let next = (first + 1..numbers.end).find(|number| self.has_fragment(long, *number));
         Some(first..next.unwrap_or(numbers.end))
     }
 
-    /// Whether a fragment is stored. It is checked only before it is sent.
+    /// Whether a fragment is stored. This does not check the fragment's content.
     fn has_fragment(&self, long: &LongBody, number: u32) -> bool {
         let records = &self.inner.records;
         let key = fragment_key(long.id(), number);
@@ -80,7 +80,8 @@ impl StoreWorker {
     }
 
     /// Declines a key, so that its requests are not collapsed, whether for the whole response or
-    /// for a part: the origin has answered for a missing part with another version.
+    /// for a part. For a caller to which the origin sent a part of another version of the response
+    /// than the stored one.
     pub fn decline_all(&self, primary: &[u8], variant: Option<&[u8]>, declined: DeclinedUntil) {
         let hash = self.inner.shared.hash(primary).value();
         let key = FlightKey { hash, primary, variant, is_part: true };
@@ -170,7 +171,7 @@ pub struct FragmentReader {
 
 impl FragmentReader {
     /// Makes a reader from the reader of a flight that [`StoreWorker::collapse_fragments`] has
-    /// joined.
+    /// joined; `None` if the flight is of another kind.
     pub fn new(reader: BodyReader) -> Option<FragmentReader> {
         let start = u64::from_le_bytes(reader.head().try_into().ok()?);
         let end = start.checked_add(reader.body_bytes()?)?;

@@ -209,7 +209,8 @@ impl WorkerInner {
         Ok((number, begin(self)))
     }
 
-    /// Repeats the last purge, since its process died and may not have finished the purge.
+    /// Repeats the last purge if it was a purge of a single key. The process that made it has died,
+    /// and may not have finished it. Other purges are not repeated.
     fn repeat_last_purge(&self) {
         let Some((_, predicate)) = self.shared.purges.last() else {
             return;

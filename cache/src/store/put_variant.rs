@@ -22,9 +22,9 @@ const NEVER: u64 = u64::MAX;
 enum BaseState {
     /// There is no record, or a record that is to be replaced.
     None,
-    /// A base that may name the variant.
+    /// A base that names the variant, or can take it.
     Takes,
-    /// A base that has too many sets of names to take another set.
+    /// A base that has too many sets of field names to take another set.
     Full,
     /// A response that does not vary, and that can become a variant.
     Plain,
@@ -79,7 +79,7 @@ impl WorkerInner {
         Err(NotStored::Outdated)
     }
 
-    /// The state of the record under a primary key, for a variant with these names.
+    /// The state of the record under a primary key, for a variant with these field names.
     fn base_of(&self, primary: &[u8], names: &[u8]) -> BaseState {
         let Some(pinned) = self.records.look(primary) else { return BaseState::None };
         let record = pinned.record();
@@ -91,15 +91,15 @@ impl WorkerInner {
         }
     }
 
-    /// Stores a response that does not vary again as a variant, and replaces it by a base that
-    /// names this variant and another one. Returns the id of the other variant; `None` if no base
-    /// was stored.
+    /// Stores a copy of the stored response, which does not vary, as a variant. Then replaces the
+    /// original by a base that names this variant and the variant that `response` becomes. Returns
+    /// the id of the latter; `None` if no base was stored.
     ///
-    /// The copy is published like a fill that noted the purges that its record had noted. So each
-    /// purge since then that matches, soft or not, keeps it from being stored. The base is
-    /// published only if no matching purge came since the response was requested, and if the record
-    /// is not marked as stale. No other thread names the copy before the base does, so a later
-    /// response has a higher sequence.
+    /// The copy is checked against all purges after the purge number that its original had noted.
+    /// So each purge since then that matches, soft or not, keeps the copy from being stored. The
+    /// base is published only if no matching purge came since `response` was requested, and if the
+    /// original is not marked as stale. No other thread names the copy before the base does, so a
+    /// later response has a higher sequence.
     fn adopt_plain(
         &self,
         response: &Response<'_>,
@@ -164,9 +164,10 @@ impl WorkerInner {
         self.put(&put, response.queue).map(|_| id)
     }
 
-    /// Makes the base name a variant with these names. Returns the variant's id, which has a new
-    /// number unless the base named the variant before; `None` if no base that takes the names is
-    /// stored, or if a newer purge matches the variant.
+    /// Makes the base name the variant with these field names and this hash of the selector.
+    /// Removes variants that the base drops for it. Returns the variant's id, which has a new
+    /// number unless the base named the variant before. Returns `None` if there is no base that can
+    /// take the field names, if a newer purge matches, or if the base cannot be replaced.
     pub(super) fn name_variant(
         &self,
         response: &Response<'_>,
@@ -236,14 +237,14 @@ impl RecordIndex {
         })
     }
 
-    /// Whether a base is stored.
+    /// Whether a base record is stored under a primary key.
     pub(super) fn has_base(&self, primary: &[u8]) -> bool {
         self.look(primary).is_some_and(|pinned| pinned.record().header.kind == HeaderKind::Base)
     }
 }
 
-/// The sets of names and the body of a record, if it is a base that may name a variant with these
-/// names.
+/// The sets of field names and the body of a record, if it is a base that has, or can take, the set
+/// `names`.
 pub(super) fn base_for<'a>(
     record: &'a Record<'_>,
     names: &[u8],

@@ -15,7 +15,7 @@ use super::variants::{BaseBody, NamedVariants};
 use crate::index::{IndexHit, PinnedLocation, Records, RemovalReason};
 use crate::segment::{HeaderKind, Location, MarksWord, Record, Segments};
 
-/// A number that no segment has.
+/// An index that no segment has.
 const NO_SEGMENT: usize = usize::MAX;
 
 /// Gives the index of a store access to the store's records.
@@ -77,9 +77,8 @@ impl RecordAccess {
     /// The record at a pinned location; `None` if it is damaged.
     #[inline]
     pub(crate) fn record<'pin>(&'pin self, at: PinnedLocation<'pin>) -> Option<Record<'pin>> {
-        // SAFETY: a `PinnedLocation` is a place whose segment is pinned, and which a word named
-        // that was loaded with acquire under the pin; the record is borrowed no longer than the
-        // pin.
+        // SAFETY: the segment of a `PinnedLocation` is pinned, and a word that names the location
+        // was loaded with acquire under the pin. The record is borrowed no longer than the pin.
         unsafe { self.segments().record(Location(at.location())) }.ok()
     }
 
@@ -115,8 +114,8 @@ impl RecordAccess {
         orphans.extend(Orphans::of_keys(record));
     }
 
-    /// Drops the noted orphans that a record names, since the record that replaced it names them
-    /// too.
+    /// Drops the noted orphans that a replaced record named, since the record that replaced it
+    /// names them too.
     pub(crate) fn keep_orphans_of(&self, record: &Record<'_>) {
         if let Some(kept) = Orphans::of(record) {
             self.orphans.borrow_mut().retain(|orphans| !orphans.are_of(&kept));
@@ -133,8 +132,8 @@ impl RecordAccess {
         self.orphans.borrow_mut().push(orphans);
     }
 
-    /// Takes entries of the key index from the end of the list, as long as no other orphans come
-    /// next. Returns them behind `first`: the entries of at most `count` records in all.
+    /// Takes entries of the key index from the end of the list, and stops at orphans of another
+    /// kind. Returns `first` and the taken entries, which belong to at most `count` records in all.
     pub(crate) fn with_next_keys(
         &self,
         first: OwnedRecordKeys,

@@ -143,8 +143,9 @@ impl RecordIndex {
         is_removed
     }
 
-    /// Looks up the record of a primary key, or, if that is a base, of the given variant. Returns
-    /// the record and the offset in its head at which the response's head begins.
+    /// Looks up the record of a primary key, or, if that is a base record, a variant that one of
+    /// the selectors in `list` selects. The record must have the version `known`. Returns the
+    /// record and the offset in its head at which the response's head begins.
     pub(super) fn find(
         &self,
         (primary, list): (&[u8], Option<&[u8]>),
@@ -162,8 +163,9 @@ impl RecordIndex {
         })
     }
 
-    /// Whether a base and its variants are as a caller has found them: the caller knows a selector
-    /// for each set of names, and these select the known record, or none if it knows none.
+    /// Whether a base and its variants are as a caller has found them: the caller has a selector
+    /// for each set of field names, and one of these selects the known record, or none selects any
+    /// record if the caller knows none.
     pub(super) fn is_current(
         &self,
         primary: &[u8],
@@ -182,7 +184,8 @@ impl RecordIndex {
 
     /// Looks up the record of a variant that the base names. A variant that the base no longer
     /// names is being removed, or remained after a death. Purges do not reach such a variant, so no
-    /// lookup may find it. If the base names the same values again, the variant has another number.
+    /// lookup may find it. If the base names the same selector again, the variant has another
+    /// number. `values` is the selector; the caller compares it with the record's.
     pub(crate) fn find_variant(
         &self,
         primary: &[u8],

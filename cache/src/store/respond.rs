@@ -89,10 +89,10 @@ impl WorkerInner {
         self.clean_up_orphans();
     }
 
-    /// RFC 9111 §4.3.3: removes the older variants that a request selects, after a response to this
-    /// request was stored that varies by other names. Otherwise these variants might be chosen
-    /// again, and each such request would go to the origin. A response that does not vary stays,
-    /// since it also answers requests with other values.
+    /// RFC 9111 §4.3.3: removes the older variants that a request selects. Call this after a new
+    /// response to this request was stored, whose `Vary` may have other field names. Otherwise the
+    /// older variants might be chosen again, and each such request would go to the origin. A stored
+    /// response that does not vary stays, since it also answers requests with other values.
     pub(crate) fn supersede(
         &self,
         (primary, list): (&[u8], Option<&[u8]>),
@@ -272,7 +272,8 @@ impl WorkerInner {
         let inserted = self.insert_keys(&put).ok()?;
         let appended = self.append(&put, inserted.sequence(), SegmentQueue::Main).ok()?;
         let verdict = purges.freeze_and_check(marks, new.purge_noted, new.primary, matches);
-        // A base is followed by a copy of the record, which has no mark.
+        // A base record replaces the record of a response that was copied to a variant, and the
+        // copy has no mark.
         let is_marked_copy = new.kind != record.header.kind && marks.load().is_soft();
         if verdict == PurgeVerdict::Purged || is_marked_copy {
             appended.give_up(&self.shared);
@@ -306,8 +307,8 @@ impl RecordIndex {
         self.find_variant(primary, &pinned, selector).is_some()
     }
 
-    /// The hash of a variant's ghost. It does not depend on the number, since the variant gets
-    /// another number when the base names it again.
+    /// The hash of a variant's ghost. It does not depend on the variant's number, since the variant
+    /// gets another number when the base names it again.
     fn variant_ghost(&self, primary: &[u8], hash: &[u8; 16]) -> KeyHash {
         let mut key = Vec::new();
         variants::write_key_of(&mut key, primary, &VariantId::new(0, hash));

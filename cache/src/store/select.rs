@@ -16,7 +16,7 @@ use crate::purge::Predicate;
 use crate::segment::{HeaderKind, Record};
 use crate::tags::{TagCandidates, TagExpr, tags_of};
 
-/// The number of resources between two reports of progress: some 200 µs.
+/// The number of resources between two reports of progress, which takes some 200 µs.
 const REPORT_EVERY: u64 = 64;
 
 /// The number of resources whose entries are removed from the key index together.
@@ -253,7 +253,8 @@ impl RecordIndex {
         }
     }
 
-    /// Removes a base whose variants are all removed, unless another record has replaced the base.
+    /// Removes the base record with this sequence, unless another record has replaced it. For a
+    /// base record without stored variants.
     fn drop_empty_base(&self, primary: &[u8], sequence: u64) {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
             let record = self.access().record(hit.at());
@@ -263,7 +264,8 @@ impl RecordIndex {
         });
     }
 
-    /// Removes or marks the record of a key if it is selected. This includes records that are not
+    /// Removes or marks the record of a key if it is selected, and counts it in `walked`. Notes a
+    /// base record in `base`, with the keys of its variants. All this includes records that are not
     /// live yet, since their publisher may have checked for purges before this purge was announced.
     fn purge_record(
         &self,

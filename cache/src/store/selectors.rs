@@ -1,7 +1,9 @@
-//! Lists of selectors. A selector is a byte string that a caller makes from a request and one set
-//! of names of a base; it selects one variant. A request has a selector for each set of names.
+//! Lists of selectors. A selector is a byte string that a caller makes from a request and one of
+//! the sets of field names in a base record; it selects one variant. A request has a selector for
+//! each set.
 //!
-//! The module does not interpret selectors. Selectors for different sets of names have to differ.
+//! The module does not interpret selectors. Selectors for different sets of field names have to
+//! differ.
 
 /// The number of bytes of the little-endian length that comes before each selector.
 const LENGTH_BYTES: usize = 4;

@@ -182,8 +182,8 @@ impl Shared {
     /// Returns the next sequence. Of two records of a key, the record with the higher sequence is
     /// valid.
     ///
-    /// Every insert writes this word. The 48 bits of a sequence last for 9 years at a million
-    /// inserts per second.
+    /// Every insert writes the word of the last sequence. The 48 bits of a sequence last for 9
+    /// years at a million inserts per second.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.store.word(word::SEQUENCE).fetch_add(1, Relaxed) + 1
     }

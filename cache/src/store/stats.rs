@@ -60,8 +60,8 @@ impl Events {
 pub struct Stats {
     /// The limit for all memory of the store.
     pub budget_bytes: u64,
-    /// Bytes of free segments, unfilled ends of other segments, and unused rests of the shares
-    /// below.
+    /// Bytes of free segments, unfilled ends of other segments, and the unused parts of the shares
+    /// for growing records and for copies.
     pub free_bytes: u64,
     /// Bytes of records that lookups can find.
     pub live_bytes: u64,

@@ -1,20 +1,21 @@
 //! Resources with variants. A base is stored under the primary key, and a record for each variant.
 //!
 //! ```text
-//! primary key ──► base: head = sets of names, each behind its length (2),
-//!                       body = the ids of its variants (24 each)
-//! primary key, NUL, id ──► variant: head = length of the selector (2), the selector,
+//! primary key ──► base: head = sets of field names, each behind its length (2 bytes),
+//!                       body = the ids of its variants (24 bytes each)
+//! primary key, NUL, id ──► variant: head = length of the selector (2 bytes), the selector,
 //!                                   the response's head
-//! id: number (8), hash of the selector (16)
+//! id: number (8 bytes), hash of the selector (16 bytes)
 //! ```
 //!
-//! Responses that vary by different names stand side by side: the base has a set of names for each
-//! kind. The empty set, whose selector is empty, belongs to the response that does not vary.
+//! Responses with different field names in `Vary` are stored side by side: the base has each of
+//! these sets of field names. The empty set, whose selector is empty, belongs to the response that
+//! does not vary. In the code, `names` is such a set, and `values` is a selector.
 //!
 //! A variant gets a new number each time that a base names it and did not name it before. So after
-//! a base has dropped a variant, no lookup ever finds its record: if the base names the same values
-//! again, they have another key. Purges rely on this, because they reach only the variants that a
-//! base names. A purge of a whole resource has to remove only the base.
+//! a base has dropped a variant, no lookup ever finds its record: if the base names the same
+//! selector again, the variant has another key. Purges rely on this, because they reach only the
+//! variants that a base names. A purge of a whole resource has to remove only the base.
 
 use crate::segment::SEQUENCE_MAX;
 
@@ -23,18 +24,18 @@ const HASH_BYTES: usize = 16;
 const ID_BYTES: usize = NUMBER_BYTES + HASH_BYTES;
 const LENGTH_BYTES: usize = 2;
 
-/// The most sets of names of a base. A lookup makes a selector for each. A response with a further
-/// set replaces the base and its variants.
+/// The most sets of field names of a base. A lookup makes a selector for each. A response with a
+/// further set replaces the base and its variants.
 const NAME_SETS_MAX: usize = 8;
 
-/// The most bytes of a base with several sets of names.
+/// The most bytes of the head of a base with several sets of field names.
 const NAME_SETS_BYTES_MAX: usize = 8 * 1024;
 
-/// The sets of names of a base, as its head holds them.
+/// The sets of field names of a base, as its head holds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameSets<'a>(&'a [u8]);
 
-/// A variant as its base names it: its number, and the hash of its values.
+/// A variant as its base names it: its number, and the hash of its selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VariantId([u8; ID_BYTES]);
 
@@ -45,7 +46,7 @@ pub(crate) struct BaseBody<'a> {
     ids: &'a [[u8; ID_BYTES]],
 }
 
-/// An owned copy of the names of a base's variants, for use after the base is removed.
+/// An owned copy of the ids of a base's variants, for use after the base is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedVariants {
     primary: Vec<u8>,
@@ -53,7 +54,7 @@ pub(crate) struct NamedVariants {
 }
 
 impl VariantId {
-    /// Makes an id. `number` is a sequence of the store that nothing else has.
+    /// Makes an id. `number` is a sequence of the store that is used for nothing else.
     pub(crate) fn new(number: u64, hash: &[u8; HASH_BYTES]) -> VariantId {
         let mut id = [0; ID_BYTES];
         id[..NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
@@ -84,13 +85,13 @@ impl<'a> NameSets<'a> {
         self.iter().any(|own| own == names)
     }
 
-    /// Whether a base with these sets may have a variant with these names.
+    /// Whether a base with these sets has the set `names`, or can take it as a further set.
     pub(crate) fn takes(self, names: &[u8]) -> bool {
         let bytes = self.0.len() + LENGTH_BYTES + names.len();
         self.has(names) || self.iter().count() < NAME_SETS_MAX && bytes <= NAME_SETS_BYTES_MAX
     }
 
-    /// Returns the head of a base that has these names too; `None` if they are too long.
+    /// Returns the head of a base that has the set `names` too; `None` if `names` is too long.
     pub(crate) fn with(self, names: &[u8]) -> Option<Vec<u8>> {
         let mut head = self.0.to_vec();
         if !self.has(names) {
@@ -123,7 +124,7 @@ impl<'a> BaseBody<'a> {
         NamedVariants { primary: primary.to_vec(), ids: self.ids.to_vec() }
     }
 
-    /// The id of the variant whose values have this hash, if the base names it.
+    /// The id of the variant whose selector has this hash, if the base names it.
     pub(crate) fn id_of(&self, hash: &[u8; HASH_BYTES]) -> Option<VariantId> {
         self.ids.iter().find(|id| id.ends_with(hash)).map(|id| VariantId(*id))
     }
@@ -188,8 +189,8 @@ pub(crate) fn split_variant_key(key: &[u8]) -> Option<(&[u8], u64, &[u8; HASH_BY
     (number != 0 && number <= SEQUENCE_MAX).then_some((primary, number, hash))
 }
 
-/// The bytes that a variant's record has before the response's head; `None` if the values are too
-/// long for a record.
+/// The bytes that a variant's record has before the response's head; `None` if the selector
+/// `values` is too long for a record. Also encodes a set of field names in the head of a base.
 pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(values.len()).ok()?;
     let mut prefix = length.to_le_bytes().to_vec();
@@ -197,13 +198,14 @@ pub(crate) fn values_prefix(values: &[u8]) -> Option<Vec<u8>> {
     Some(prefix)
 }
 
-/// The offset of the response's head in a variant's head; `None` if the variant has other values.
+/// The offset of the response's head in a variant's head; `None` if the variant has another
+/// selector than `values`.
 pub(crate) fn head_start(head: &[u8], values: &[u8]) -> Option<usize> {
     let found = values_of(head)?;
     (found == values).then_some(LENGTH_BYTES + found.len())
 }
 
-/// The values at the start of a variant's head; `None` if the head is too short for them.
+/// The selector at the start of a variant's head; `None` if the head is too short.
 pub(crate) fn values_of(head: &[u8]) -> Option<&[u8]> {
     let (length, rest) = head.split_first_chunk::<LENGTH_BYTES>()?;
     rest.get(..usize::from(u16::from_le_bytes(*length)))

@@ -58,8 +58,8 @@ impl Verifier {
         Verifier { shared: Arc::clone(shared), next: Cell::new(None) }
     }
 
-    /// Begins to verify, if there are records to verify and no other thread of this process does or
-    /// has done so.
+    /// Makes this thread verify from now on, if there are records to verify and no other thread of
+    /// this process verifies or has verified them.
     pub(crate) fn begin(&self) {
         if self.next.get().is_some() || self.shared.is_verifying.load(Relaxed) {
             return;

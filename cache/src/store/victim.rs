@@ -53,9 +53,9 @@ impl Reclaimer {
         drained.filter(|segment| self.draining() != Some(*segment)).count() as u32
     }
 
-    /// For each segment, whether a thread with body handles pins it. The result may be outdated at
-    /// once. Only rows with body handles are read: other rows have only the short pins of lookups,
-    /// and reading the pins of many workers on many segments takes long.
+    /// For each segment, whether a thread with body handles pins it. The result may be outdated as
+    /// soon as it is returned. Only rows with body handles are read: other rows have only the short
+    /// pins of lookups, and reading the pins of many workers on many segments takes long.
     fn pinned_for_long(&self) -> Vec<bool> {
         let mut pinned = vec![false; self.shared.segments.table().segment_count() as usize];
         let has_handles =
@@ -66,8 +66,8 @@ impl Reclaimer {
         pinned
     }
 
-    /// Whether too many segments are pinned to be passed over: a quarter of all segments, counting
-    /// only pinned segments that could otherwise be drained or freed.
+    /// Whether so many segments are pinned that they are no longer passed over: at least a quarter
+    /// of all segments. Only pinned segments that could otherwise be drained or freed count.
     fn is_too_much(&self, pinned: &[bool]) -> bool {
         let table = self.shared.segments.table();
         let which = table

@@ -69,7 +69,7 @@ impl OwnRow {
         OwnRow { row: participant.id().row, of_thread: PhantomData }
     }
 
-    /// The number of the row.
+    /// The index of the row.
     pub(crate) fn number(self) -> u32 {
         self.row
     }

@@ -1,5 +1,5 @@
-//! The promise of a purge in rare cases: a variant that lost its name, and a walk that outlasts the
-//! ring.
+//! The promise of a purge in rare cases: a variant that its base no longer names, and a walk during
+//! which the ring overwrites the purge.
 
 use super::super::put::Put;
 use super::super::respond::Response;
@@ -12,7 +12,7 @@ const KEY: &[u8] = b"key";
 /// More purges than any ring of these tests has slots.
 const MANY: usize = 1100;
 
-/// More resources than a walk copies from the key index at once.
+/// More resources than a walk copies from the key index in one batch.
 const RESOURCES: usize = 200;
 
 type Purge = fn(&StoreWorker);
@@ -32,9 +32,9 @@ fn is_found(worker: &StoreWorker, value: &[u8]) -> bool {
     }
 }
 
-/// A thread that has named its variant is slow. Other threads take the name away, so a purge does
-/// not reach the record that the slow thread then stores. The slow thread dies before it notices.
-/// Then the variant is named again.
+/// A thread has made the base name its variant, and is slow. Other threads make the base drop the
+/// variant, so a purge does not reach the record that the slow thread then stores. The slow thread
+/// dies before it notices. Then the base names the variant again.
 #[test]
 fn a_variant_stored_after_it_lost_its_name_is_not_found_when_it_is_named_again() {
     let purges: [(&str, Purge); 3] = [

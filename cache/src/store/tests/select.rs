@@ -218,7 +218,7 @@ fn a_fetched_response_is_not_stored_if_its_tags_were_purged() {
     }
 }
 
-/// At its end, a fill asks whether it still stores. Just after that, a caller that may not follow
+/// At its end, a fill asks whether it still stores. Just after that, a caller that must not follow
 /// the fetch detaches its flight.
 #[test]
 fn a_fill_that_is_detached_at_its_end_stores_no_head_without_its_last_fragment() {

@@ -1,11 +1,11 @@
-//! Tests of responses that vary by different names, or not at all, side by side under one key.
+//! Tests of responses under one key that vary by different field names, or do not vary.
 
 use super::*;
 use crate::{RecordTags, Selection, selectors};
 
 const KEY: &[u8] = b"key";
 
-/// A response: its names, its selector and its head.
+/// A response: its field names, its selector and its head.
 type Case<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 
 const PLAIN: Case<'_> = (b"", b"", b"plain");
@@ -198,7 +198,7 @@ fn variants_max_counts_all_responses_of_a_key() {
     }
 }
 
-/// A caller that does not know all sets of names has to look up again.
+/// A caller that does not know all sets of field names has to look up again.
 #[test]
 fn a_caller_that_lacks_a_selector_looks_up_again() {
     let (_store, worker) = open(32 << 20);

@@ -141,7 +141,7 @@ fn response_of<'a>(base: &'a VariantKey, head: &'a [u8]) -> Response<'a> {
     }
 }
 
-/// A variant whose record cannot be stored shows that the base names it first.
+/// If the record of a variant cannot be stored, the base names the variant nevertheless.
 #[test]
 fn a_variant_is_named_before_it_is_stored() {
     let (store, worker) = open(32 << 20);
