@@ -62,7 +62,7 @@ pub enum FindingKind {
     LongHead,
     /// The state of a segment is invalid.
     SegmentState {
-        /// The word of the state.
+        /// The segment's state word.
         found: u64,
     },
     /// The words of a free segment are not zero.
@@ -258,7 +258,7 @@ pub struct Finding {
     pub slot: Option<u64>,
     /// The location, in units of 64 bytes.
     pub location: Option<u32>,
-    /// The number of the segment.
+    /// The index of the segment.
     pub segment: Option<u32>,
     /// The row of the participant.
     pub row: Option<u32>,

@@ -67,8 +67,8 @@ pub struct RegionStats {
     pub segments: SegmentCounts,
     /// The number of words in the index.
     pub index_word_count: u64,
-    /// The last sequence that was assigned. Each record, long body and base that is begun gets a
-    /// sequence.
+    /// The last sequence that was assigned. Each record, each long body and each id of a variant
+    /// gets a sequence.
     pub sequence: u64,
     /// The number of purges since the store was created.
     pub purge_count: u64,

@@ -14,7 +14,7 @@ pub enum RecordKind {
     LongHead,
     /// One fragment of a long body.
     Fragment,
-    /// The field names that choose among variants.
+    /// A base record: the field names that select variants, and the ids of the variants.
     Base,
 }
 
@@ -68,10 +68,10 @@ pub enum KeyParts<'a> {
     Variant {
         /// The key of the resource.
         primary: &'a [u8],
-        /// The number of the variant. A base names the variant only if it has this number together
-        /// with this hash.
+        /// The number of the variant. A base names the variant only if the base holds this number
+        /// together with this hash.
         number: u64,
-        /// The hash of the field values of the variant.
+        /// The hash of the variant's selector.
         hash: &'a [u8; 16],
     },
     /// A fragment of a long body.
@@ -149,7 +149,7 @@ impl CopiedRecord {
     }
 
     /// The head of the record: for a response, the response's head; for a variant, the variant's
-    /// values and then the response's head; for a base, the field names.
+    /// selector and then the response's head; for a base record, the field names.
     pub fn head(&self) -> &[u8] {
         self.copied.record().head()
     }

@@ -151,7 +151,7 @@ impl<R: RegionAccess> RegionView<R> {
         IndexWord::from_bits(self.index.load(slot))
     }
 
-    /// Loads the word with this number from the area `store`, with relaxed ordering.
+    /// Loads the word with this index from the area `store`, with relaxed ordering.
     pub(super) fn shared(&self, number: usize) -> u64 {
         self.store.load(number)
     }
@@ -161,7 +161,7 @@ impl<R: RegionAccess> RegionView<R> {
         self.segments.load(segment as usize * SEGMENT_WORDS)
     }
 
-    /// The pins of a row on a segment.
+    /// The number of pins of a row on a segment.
     pub(super) fn pin_count(&self, row: u32, segment: u32) -> u64 {
         self.pins.load(row as usize * self.pin_row_words + segment as usize)
     }

@@ -27,7 +27,7 @@ use super::report::{CheckProgress, StoreReport};
 use super::view::{RegionAccess, RegionView};
 use crate::index::BUCKET_WORDS;
 
-/// The buckets that are checked between two reports of progress.
+/// The number of buckets that are checked between two reports of progress.
 const BUCKETS_AT_ONCE: usize = 256;
 
 /// The depth of a check.
