@@ -21,7 +21,7 @@ const START: u64 = 1_000_000;
 /// The largest number of body handles that an actor holds at a time.
 const LENT_MAX: usize = 12;
 
-/// The state that all actors share.
+/// The settings that all actors share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cast {
     pub(crate) actors: u32,

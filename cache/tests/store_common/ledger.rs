@@ -28,7 +28,7 @@ impl<W: Words> Ledger<W> {
         (keys * VALUES) as usize * 2
     }
 
-    /// Makes a ledger in words that were zero at first, beginning at the word with index `first`.
+    /// Makes a ledger in words that are initially zero, beginning at the word with index `first`.
     pub(crate) fn new(words: W, first: usize) -> Ledger<W> {
         Ledger { words, first }
     }

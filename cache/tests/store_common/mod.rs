@@ -170,19 +170,21 @@ pub(crate) fn key_bytes(key: u32) -> Vec<u8> {
     format!("site\0http\0host\0/{}{key}", "x".repeat(long)).into_bytes()
 }
 
-/// The field names that select a variant, as its base stores them. Each `number` has other names.
+/// One of the sets of field names that select variants, as a base stores it. `number` chooses the
+/// set.
 pub(crate) fn names(number: u32) -> Vec<u8> {
     format!("names {number}").into_bytes()
 }
 
-/// The selector of the variant with these names and this value. If `names` is `None`, the selector
-/// of a response that does not vary.
+/// The selector of the variant with this value in the set of field names that `names` chooses. If
+/// `names` is `None`, the selector of a response that does not vary.
 pub(crate) fn selector(names: Option<u32>, value: u32) -> Vec<u8> {
     names.map_or(Vec::new(), |names| format!("names {names} value {value}").into_bytes())
 }
 
 /// A result of a lookup: the selectors of the request if the key has variants, and the records that
-/// they select, each with the number of its names. The record that is used comes last.
+/// they select, each with the argument of [`names`] for its field names (`None` if it does not
+/// vary). The record that is used comes last.
 pub(crate) struct Looked {
     pub(crate) list: Option<Vec<u8>>,
     pub(crate) found: Vec<(Option<u32>, Seen)>,

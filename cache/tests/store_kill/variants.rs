@@ -2,7 +2,7 @@
 //! then another process names the purged variant and dies at each step, too. No lookup finds a
 //! purged record.
 //!
-//! Bases name two variants, and there are three: a new one takes the name of another away.
+//! A base names at most two variants, and there are three: if it names a new one, it drops another.
 
 use std::path::Path;
 
@@ -24,8 +24,8 @@ const FIRST: (&str, &str) = ("first", "red");
 const SECOND: (&str, &str) = ("second", "blue");
 const THIRD: (&str, &str) = ("third", "green");
 
-/// The steps of storing a variant under a base that names two others: first the base is stored with
-/// the name of the new variant, then the variant.
+/// The steps of storing a variant under a base that names two others: first a base that names the
+/// new variant is stored, then the variant.
 const STEPS: &[&str] = &[
     "store.entered",
     "store.appended",
@@ -138,8 +138,9 @@ fn assert_purged(worker: &StoreWorker, case: &str) {
     }
 }
 
-/// The third variant takes the name of the first one, and the process dies at `first_step`; then
-/// comes a purge; then another process stores the first variant again and dies at `second_step`.
+/// A process stores the third variant, for which the base drops the first one, and dies at
+/// `first_step`. Then comes a purge. Then another process stores the first variant again and dies
+/// at `second_step`.
 fn die_twice(first_step: &str, (name, purge): (&str, Purge), second_step: &str, sweeps: bool) {
     let case = format!("death at {first_step}, purge {name}, death at {second_step}");
     let dir = tempfile::tempdir().expect("a directory");
@@ -205,7 +206,7 @@ fn workers_killed_while_they_name_variants_serve_nothing_that_was_purged() {
         workers.remove(VICTIM).kill();
         for step in WORKER_STEPS.iter().cycle().take(WORKER_STEPS.len() * ROUNDS) {
             let times = 1 + random.below(6);
-            // The second death leaves a variant that has a name and not yet a record.
+            // The second death leaves a variant that the base names and that has no record yet.
             for (step, times) in [(*step, times), ("store.variant", 1)] {
                 let crash_at = format!("{step}:{times}");
                 start(dir.path(), VICTIM, &mut random, Some(&crash_at)).end_killed();

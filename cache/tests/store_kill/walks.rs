@@ -12,7 +12,7 @@ use forebay_testkit::process::Actor;
 use crate::points::HAS_CRASH_POINTS;
 use crate::scene::config;
 
-/// More resources than a walk copies from the key index at once.
+/// More resources than a walk copies from the key index in one batch.
 const RESOURCES: usize = 150;
 
 /// The resources that the purge has reached when the process dies.

@@ -9,8 +9,8 @@ use crate::store_common::{Label, Seen};
 /// The versions that may be found under a key; a miss is always right.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Possible {
-    /// The last stored response of each selector: the number of its names, `None` if it does not
-    /// vary, and its value.
+    /// The last stored response of each selector. A selector is the argument of `names` for the
+    /// field names, or `None` if the response does not vary, and a value.
     stored: BTreeMap<(Option<u32>, u32), Label>,
     /// The number of purges of the key, including soft purges.
     pub(crate) purge_count: u32,

@@ -35,7 +35,8 @@ struct OpenFill {
     purge_count: u32,
 }
 
-/// The record that a lookup uses, the number of its names, and the selectors of the request.
+/// The record that a lookup uses, the argument of `names` for its field names, and the selectors of
+/// the request.
 struct Choice {
     names: Option<u32>,
     seen: Seen,
