@@ -232,13 +232,13 @@ impl CounterSlot {
         self.add(first + histogram_words(bounds.len()) - 1, amount);
     }
 
-    /// The value of this word in this slot.
+    /// The value of the word with this index in this slot.
     #[inline]
     pub fn get(&self, index: usize) -> u64 {
         load(self.word(index))
     }
 
-    /// The number of this slot.
+    /// The index of this slot in the file.
     pub fn index(&self) -> usize {
         self.slot
     }

@@ -101,8 +101,8 @@ impl DirGuard {
         Ok(guard)
     }
 
-    /// Takes over a directory from the process that handed over `descriptor`. The file names that
-    /// process until [`DirGuard::sign`].
+    /// Takes over a directory from the process that handed over `descriptor`. The file holds the
+    /// number of that process until [`DirGuard::sign`] is called.
     ///
     /// # Errors
     /// See [`GuardError`].

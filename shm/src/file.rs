@@ -19,7 +19,7 @@ use crate::error::{CounterError, CounterErrorKind};
 use crate::map::Words;
 
 /// Makes the last directory of `path` with mode 0700 if it does not exist, and checks that it
-/// belongs to this user and that other users may not enter it.
+/// belongs to this user and that no other user is allowed to enter it.
 ///
 /// # Errors
 /// The directory cannot be made, is a link, belongs to another user, or may be entered by other

@@ -18,14 +18,14 @@ use forebay_sync::atomic::{Relaxed, acquire_fence, release, release_fence};
 
 use crate::crash_point;
 
-/// The words of a row: one cache line, though rows are hardly ever written.
+/// The number of words in a row: one cache line, though rows are hardly ever written.
 pub(crate) const ROW_WORDS: usize = 8;
 pub(crate) const STATE_WORD: usize = 0;
 pub(crate) const PID_WORD: usize = 1;
 pub(crate) const START_WORD: usize = 2;
 pub(crate) const JOINED_WORD: usize = 3;
 
-/// The low half of a row's first word; the high half is the generation.
+/// The states of a row, in the low half of its first word; the high half is the generation.
 pub(crate) const FREE: u32 = 0;
 pub(crate) const TAKEN: u32 = 1;
 pub(crate) const SWEPT: u32 = 2;

@@ -199,8 +199,8 @@ impl Region {
         self.shared.layout.region_bytes
     }
 
-    /// The number of participants that there can be at one time. The numbers of their rows are
-    /// below this number.
+    /// The largest number of participants at one time, which is the number of rows. The indexes of
+    /// the rows are lower.
     pub fn participants_max(&self) -> u32 {
         self.shared.layout.participants_max
     }

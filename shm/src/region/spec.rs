@@ -27,7 +27,7 @@ pub enum BarrierWish {
     Fence,
 }
 
-/// One area of a region; all its words are zero at first.
+/// One area of a region; all its words are initially zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AreaSpec {
     /// The kind of the area's content: a number from 16 on, which no other area of the region has.

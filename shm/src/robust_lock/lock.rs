@@ -87,9 +87,9 @@ enum Attempt {
 
 #[cfg(not(loom))]
 impl RobustLock<Area, SystemFutex> {
-    /// Makes a view of the lock in a word, for the participants of the area's region. The word is
-    /// zero at first, and only such locks write it. If several `RobustLock`s use one word, the
-    /// profiler learns from each only about the holds that were acquired through it.
+    /// Makes a view of the lock in a word, for the participants of the area's region. The word must
+    /// initially be zero, and only such locks may write it. If several `RobustLock`s use one word,
+    /// the profiler learns from each only about the holds that were acquired through it.
     ///
     /// # Panics
     /// If there is no such word.

@@ -60,10 +60,11 @@ const TOLD: usize = 3;
 const STOP: usize = 4;
 /// The number of times that the segment was rewritten. Guarded by the lock.
 const GENERATION: usize = 5;
-/// Names the segment by its generation; zero while it may not be read. Stored by the lock's owner.
+/// Names the segment by its generation; zero while the segment must not be read. Stored by the
+/// lock's owner.
 const NAMED: usize = 6;
-/// The number of times that each process has held the lock, by its number in the test. Not guarded
-/// by the lock.
+/// The number of times that each process has held the lock, in the order of the processes' numbers
+/// in the test. Not guarded by the lock.
 pub(crate) const PROGRESS: usize = 8;
 /// The segment: each of its words is its generation.
 const SEGMENT: std::ops::Range<usize> = 64..96;
