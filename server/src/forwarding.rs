@@ -48,8 +48,8 @@ pub(crate) struct MalformedHops;
 
 /// Returns the addresses of `X-Forwarded-For` from the client to the last proxy before the peer,
 /// the last one first. The client is the last address that is not trusted, because only trusted
-/// proxies have written the addresses after it. If all addresses are trusted, the first one is the
-/// client.
+/// proxies have written the addresses after it. If all addresses are trusted, the client is the
+/// first address of the field.
 pub(crate) fn trusted_hops(
     fields: Fields<'_>,
     trusted: &AddressList,

@@ -30,7 +30,8 @@ struct TraceQuery {
 /// An open trace.
 struct TraceStream {
     control: Rc<Control>,
-    /// This trace among the open traces. It is dropped before the gauge of open traces is updated.
+    /// The place of this trace among the open traces. It is freed before the gauge of open traces
+    /// is updated.
     place: Option<TracePlace>,
     reader: TraceReader,
     is_json: bool,

@@ -74,7 +74,8 @@ fn the_longest_idle_connection_is_found_although_the_order_is_out_of_date() {
         assert_eq!(longest_idle(&registry, pressure), Some(clients[1].tag()), "{pressure:?}");
     }
     assert_eq!(longest_idle(&registry, Pressure::Network(network(1))), None);
-    // All connections become idle again, later than before and number 7 first; number 0 is busy.
+    // All connections become idle again, later than before and connection 7 first; then connection
+    // 0 becomes busy.
     for (client, since_ms) in clients.iter().zip(100..) {
         idle_since(client, far_ms + since_ms);
     }

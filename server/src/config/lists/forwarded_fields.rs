@@ -14,7 +14,7 @@ pub(crate) enum ForwardedField {
     RequestId,
 }
 
-/// A field from which many origins read the client's address. This server adds none to a request.
+/// A field from which many origins read the client's address. This server does not add it.
 pub(crate) const REAL_IP: &str = "x-real-ip";
 
 impl ForwardedField {
