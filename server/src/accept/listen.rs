@@ -55,8 +55,8 @@ pub(crate) async fn accept_connections(
                 worker.count(Counter::AcceptErrors);
                 worker.event(Event::AcceptFailed, &error);
                 if is_exhaustion(&error) {
-                    // The kernel reports this error even if no connection waits. Then the
-                    // descriptor that is freed serves the next connection.
+                    // The kernel may report this error although no connection waits. In that
+                    // case, the freed descriptor serves the next connection that arrives.
                     let has_displaced = displace(&worker, Pressure::Descriptors).await;
                     // If closing one connection did not help, closing many at once would not help
                     // either.

@@ -108,8 +108,8 @@ fn health(control: &Control) -> AdminResponse {
 async fn prometheus(control: &Control) -> AdminResponse {
     let (rules, stuck) = control.rule_report().await;
     // Without the counts of one worker, the sums would fall and rise again later, which a
-    // monitoring system would take for a restart. So the report has neither rules nor origins in
-    // that case.
+    // monitoring system would take for a restart. So sums that lack a worker are left out of the
+    // report.
     let rules = if stuck.is_empty() { rules } else { RuleReport::default() };
     let (origins, stuck) = control.origin_report().await;
     let origins = if stuck.is_empty() { origins } else { OriginReport::default() };

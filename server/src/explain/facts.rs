@@ -56,7 +56,8 @@ pub(crate) struct SiteFacts {
     pub(crate) origin: String,
     /// The prefix of the route.
     pub(crate) path_prefix: String,
-    /// Whether this worker could not connect to the origin when it last tried.
+    /// Whether this worker considers the origin down: its last attempt to connect failed a short
+    /// time ago.
     pub(crate) origin_is_down: bool,
     /// The reason for that failure, in the words of the logged event.
     pub(crate) origin_failure: Option<&'static str>,

@@ -101,7 +101,7 @@ fn purge_facts(query: &LookupQuery<'_>, kinds: &PurgeKinds) -> Option<PurgeFacts
     Some(PurgeFacts { covered, kind, later: past.later })
 }
 
-/// Returns a key prefix as text: the prefix of URLs, or the name of a site.
+/// Describes the URLs whose keys begin with `prefix`, such as all URLs of a site.
 fn within(prefix: &[u8]) -> String {
     let site = prefix.split(|byte| *byte == 0).next().unwrap_or_default();
     match KeyText::of(prefix) {
