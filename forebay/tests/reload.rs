@@ -1,4 +1,4 @@
-//! Reloads under load: good and bad files in turn, without a failed request.
+//! Reloads under load: good and bad files alternately, without a failed request.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;

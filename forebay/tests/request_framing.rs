@@ -175,7 +175,8 @@ impl Case {
         matches!(self.origin[..], [Seen::Unfinished])
     }
 
-    /// The cuts of a vector: none, one at each of four places, and four at once.
+    /// The cuts of a vector: none, one at each of four places, and all four
+    /// together.
     fn cuts(&self) -> Vec<Vec<usize>> {
         let size = self.bytes.len();
         let places = [1, size / 3, size * 2 / 3, size - 1];

@@ -29,7 +29,7 @@ const REQUESTS_MAX: u64 = 1_000_000_000;
 /// Crash points exist only in builds with debug assertions.
 const HAS_CRASH_POINTS: bool = cfg!(debug_assertions);
 
-/// The crash points of a new process, in their order, and of an old process.
+/// The crash points of a new process, in the order in which it reaches them, and of an old one.
 const NEW_DIES_AT: [&str; 2] = ["upgrade.taken", "upgrade.built"];
 const OLD_DIES_AT: &str = "upgrade.offered";
 

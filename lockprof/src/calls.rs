@@ -5,7 +5,7 @@
 //! makes none, in any thread or child, since children inherit the filter.
 //!
 //! Invariant: no other thread is inside our system calls when a filter is set up, since the filter
-//! may apply to all threads at once. The wait for such threads has a limit, however.
+//! may immediately apply to all threads. The wait for such threads has a limit, however.
 //!
 //! No ordering is needed: one word contains the whole state.
 

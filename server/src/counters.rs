@@ -206,8 +206,8 @@ counters! {
         "Parts of responses that the origin sent for range requests, or because they had been \
             evicted.";
     PartsRefused, Counter, "parts_refused_total",
-        "Answers of origins that did not have exactly the requested part of the requested version \
-            of a stored response.";
+        "Answers in which an origin did not send exactly the requested part of the requested \
+            version of a stored response.";
     PartsStored, Counter, "parts_stored_total",
         "Parts of responses that were fetched and stored.";
     PartsNotStored, Counter, "parts_not_stored_total",
@@ -244,8 +244,9 @@ counters! {
     AddressesRefused, Counter, "addresses_refused_total",
         "Requests refused because of `allow_from` or `deny_from` (403).";
     ForwardedFieldsReplaced, Counter, "forwarded_fields_replaced_total",
-        "Requests to origins without an `X-Forwarded-For`, `X-Forwarded-Proto`, \
-         `X-Forwarded-Host`, `Forwarded` or `X-Request-Id` of a client that is no trusted proxy.";
+        "Requests that were sent to origins without the client's own `X-Forwarded-For`, \
+         `X-Forwarded-Proto`, `X-Forwarded-Host`, `Forwarded` or `X-Request-Id`, because the \
+         client is not a trusted proxy.";
     ForwardedForMalformed, Counter, "forwarded_for_malformed_total",
         "Requests of trusted proxies with a malformed or too long `X-Forwarded-For`.";
     SetCookieStripped, Counter, "set_cookie_stripped_total",
@@ -302,7 +303,7 @@ counters! {
     OriginChecks, Counter, "origin_checks_total",
         "Health checks of origins (`health_path`).";
     OriginChecksFailed, Counter, "origin_checks_failed_total",
-        "Health checks of origins that failed: no connection, no answer in time, another status.";
+        "Failed health checks of origins: no connection, no answer in time, or another status.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
         "Failures to open a connection to an origin: refused, unresolved or timed out.";
     OriginTlsHandshakes, Counter, "origin_tls_handshakes_total",

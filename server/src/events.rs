@@ -62,12 +62,14 @@ events! {
     Stopped, info, "stopped", "stopped";
     DrainTimedOut, warn, "drain_timed_out", "cut requests in flight: shutdown_ms_max is over";
     Reloaded, info, "reloaded", "a new configuration is in use";
-    ReloadRefused, error, "reload_refused", "refused the new configuration; the old one stays";
+    ReloadRefused, error, "reload_refused",
+        "refused the new configuration; the old one stays in use";
     UpgradeBegun, info, "upgrade_begun", "another process asks to take over";
     HandedOver, info, "handed_over", "another process serves now; finishing requests in flight";
     TookOver, info, "took_over", "took over from the running server";
     UpgradeFailed, error, "upgrade_failed", "another process did not take over; still serving";
-    UpgradeIncomplete, warn, "upgrade_incomplete", "took over, but could not replace a file";
+    UpgradeIncomplete, warn, "upgrade_incomplete",
+        "took over, but could not replace or update a file of the old process";
     UpgradeWaits, info, "upgrade_waits", "waiting until an earlier process has left the cache";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
     FewFiles, warn, "few_files", "the process is allowed to open too few files for its settings";
@@ -81,9 +83,11 @@ events! {
     CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
     TlsFailed, error, "tls_failed", "cannot renew TLS settings; the old ones stay in use";
-    ForwardedForMalformed, warn, "forwarded_for_malformed", "a trusted proxy states no client";
+    ForwardedForMalformed, warn, "forwarded_for_malformed",
+        "a trusted proxy sent no usable client address";
     RequestRefused, debug, "request_refused", "refused a request, or its client aborted it";
-    Http2Refused, debug, "http2_refused", "ended an HTTP/2 connection: the client broke a rule";
+    Http2Refused, debug, "http2_refused",
+        "ended an HTTP/2 connection because its client broke a rule or a limit";
     Panicked, error, "panicked", "a connection ended in a panic; please report this";
     OriginUnreachable, warn, "origin_unreachable", "cannot connect to the origin";
     OriginTlsFailed, warn, "origin_tls_failed", "cannot use TLS to the origin";

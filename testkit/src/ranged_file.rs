@@ -17,7 +17,7 @@ pub struct RangedFile {
     pub version: Arc<AtomicUsize>,
     /// The ranges that were sent.
     sent: Arc<Mutex<Vec<Range<usize>>>>,
-    /// The fields for caches that each answer has, one per line.
+    /// The caching fields of each answer, such as Cache-Control, one per line.
     pub fields: &'static str,
 }
 

@@ -47,10 +47,10 @@ pub(crate) fn control(name: &str) -> Option<UnsupportedReason> {
         "INTERCEPT_RETRY" => Some(("there are no intercepting plugins", "leave it out")),
         "TXN_DEBUG" => Some((
             "rules cannot trace single requests",
-            "use the setting log_level, or `forebay rules explain`",
+            "use `forebay trace`, or `forebay rules explain`",
         )),
         "SKIP_REMAP" => Some((
-            "a request for no site is refused, never passed on",
+            "a request for a host that no site serves is refused, never passed on",
             "configure a `[[site]]` for such requests",
         )),
         _ => None,
@@ -82,10 +82,10 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
         ),
         "set-debug" => (
             "rules cannot trace single requests",
-            "use the setting log_level, or `forebay rules explain`",
+            "use `forebay trace`, or `forebay rules explain`",
         ),
         "skip-remap" => (
-            "a request for no site is refused, never passed on",
+            "a request for a host that no site serves is refused, never passed on",
             "configure a `[[site]]` for such requests",
         ),
         "timeout-out" | "set-timeout-out" => (

@@ -1,4 +1,4 @@
-//! Checks that only `sync` makes locks of its own, and that every lock class has a lock.
+//! Checks that only `sync` implements locks, and that every lock class has a lock.
 
 use super::Problem;
 use super::layers::members_of;

@@ -9,7 +9,7 @@ use super::names::SiteNames;
 use super::summary::LockSite;
 use crate::symbols::is_wrapper;
 
-/// Returns advice about such call sites; `None` if there are none.
+/// Returns advice about call sites that show only C++ lock wrappers; `None` if there are none.
 pub(super) fn line(reading: &ProfileSnapshot) -> Option<String> {
     if reading.about.kind != SiteKind::Stacks {
         return None;

@@ -57,7 +57,7 @@ fn unknown(name: &str, at: RuleSpan, filters: &Filters) -> Diagnostic {
             "shared libraries cannot be loaded; docs/filters.md says how to write a filter in Rust",
         )
     } else if names.is_empty() {
-        problem.hint("this build has no filters at all; docs/filters.md says how to build one in")
+        problem.hint("this build has no filters; docs/filters.md says how to add a filter")
     } else {
         problem.hint(did_you_mean(name, &names))
     }
