@@ -21,7 +21,7 @@ use crate::rules::HookContext;
 /// Fields whose received lines are never forwarded: this server writes them itself, or sends none.
 const WRITTEN: FieldSet = FieldSet::of(&[FieldId::XForwardedFor, FieldId::XForwardedProto]);
 
-/// The description of one request.
+/// One request, and the facts from which the fields that describe it are made.
 pub(super) struct ForwardedPath<'a> {
     hook: HookContext<'a>,
     fields: Fields<'a>,

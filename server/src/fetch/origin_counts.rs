@@ -35,7 +35,7 @@ pub(crate) struct OriginCount {
     pub(crate) ejected: u64,
 }
 
-/// The counts of one origin, with its labels.
+/// The counts of one origin, with the name of its site and the origin's authority.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginLine {
     pub(crate) site: String,

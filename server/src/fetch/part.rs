@@ -1,9 +1,9 @@
 //! Storing a part of a response: the origin's 206 for a unit that a range request needs, or the
 //! beginning of a response that is too long to be stored in one piece.
 //!
-//! The head is stored before the first fragment, the fragments of the unit as they arrive. Other
-//! fragments are fetched when a request needs them ([`fragments`](super::fragments)). If the unit
-//! is the whole response, the response is stored like one to a request without a range.
+//! The head is stored first, and then the fragments of the unit, as they arrive. Other fragments
+//! are fetched when a request needs them ([`fragments`](super::fragments)). If the unit is the
+//! whole response, the response is stored like the response to a request without a range.
 
 use std::ops::Range;
 use std::rc::Rc;

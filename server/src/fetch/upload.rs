@@ -86,7 +86,7 @@ impl OutboundBody {
 }
 
 impl UploadSource {
-    /// Sends some bytes to the origin; returns false if the origin accepts no more.
+    /// Sends some bytes to the origin; returns false if the origin accepts no further bytes.
     async fn data(&self, bytes: Bytes) -> bool {
         self.progress.note_moved();
         let sent = self.pieces.send(UploadPiece::Data(bytes)).await.is_ok();
@@ -97,7 +97,7 @@ impl UploadSource {
     /// Marks the body as complete. Dropping the source without this call breaks off the request.
     async fn end(self, trailers: Option<HeaderMap>) {
         self.progress.note_moved();
-        // Sending fails if the origin has answered early and accepts no more.
+        // Sending fails if the origin has answered early and accepts no further bytes.
         let _ = self.pieces.send(UploadPiece::End(trailers)).await;
     }
 }

@@ -32,7 +32,7 @@ impl UploadRoom {
         Rc::new(UploadRoom { left_bytes: Cell::new(bytes), taken_bytes })
     }
 
-    /// Begins to take room for a body from a client in `network`.
+    /// Returns a value that takes room for a body from a client in `network`. It holds none yet.
     pub(super) fn enter(self: &Rc<Self>, network: ClientNetwork) -> TakenRoom {
         TakenRoom { room: Rc::clone(self), network, bytes: 0 }
     }

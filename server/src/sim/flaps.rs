@@ -105,8 +105,9 @@ impl ReceiptLog {
         }
     }
 
-    /// Records that an origin answers a request. A client's request may lead to further requests,
-    /// for example if a purge ends the fetch or another validation was faster. A POST may not.
+    /// Forgets the receipts of a request that an origin answers: a client's request may lead to
+    /// further requests, for example if a purge ends the fetch or another validation was faster.
+    /// Keeps the receipts of a POST, which must not lead to further requests.
     pub(super) fn answered(&self, request: &Request) {
         if request.method != "POST" {
             ReceiptLog::name(request).map(|name| self.0.borrow_mut().remove(&name));
