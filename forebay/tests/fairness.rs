@@ -325,8 +325,8 @@ fn bodies_that_drip_leave_room_for_other_sites() {
     });
 }
 
-/// While a response arrives, more requests invalidate than the cache can record. These requests
-/// keep the responses of their own site from being stored, but no other responses.
+/// While a response arrives, more requests invalidate responses than the cache can record. This
+/// keeps the responses of the same site from being stored, but no other responses.
 #[test]
 fn invalidations_of_one_site_leave_the_responses_of_others_stored() {
     let gate = Gate::new();

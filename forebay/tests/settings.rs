@@ -168,7 +168,7 @@ fn arriving_responses_leave_room_for_stored_ones() {
     }
 }
 
-/// A field of the origin's answer, which has no lifetime of its own, so that the setting decides.
+/// Returns the fields of an origin's answer, for which the tested setting decides the lifetime.
 type Says = fn() -> String;
 
 /// A setting, the formats of its values, and the origin's fields. Each value gives as many seconds

@@ -380,13 +380,13 @@ settings! {
             there.",
     }
     origin_stale_address_ms_max: u32 = "1h" {
-        doc: "For how long after `origin_address_ms_max` addresses are still used if the name \
-            cannot be resolved, or if resolving it takes longer than 1.5 seconds or half of \
+        doc: "How long addresses are still used after `origin_address_ms_max` has passed, if the \
+            name cannot be resolved, or if resolving it takes longer than 1.5 seconds or half of \
             `origin_connect_ms_max`, whichever is shorter.",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
-        reason: "A resolver that fails must not take working origins down with it; an hour is \
-            time to repair it.",
+        reason: "A resolver that fails must not take working origins down with it; an hour \
+            leaves time to repair it.",
     }
     origin_first_byte_ms_max: u32 = "30s" {
         doc: "Time from the end of the request to the head of the origin's response; if it is not \
@@ -433,7 +433,7 @@ settings! {
         doc: "Largest number of tunnels of one worker (`upgrade_protocols`).",
         kind: SettingKind::Count { min: 0, max: 1_000_000, unit: "tunnels" },
         reloads: true,
-        reason: "A tunnel takes a client connection for long; half of \
+        reason: "A tunnel takes a client connection for a long time; half of \
             `connections_per_worker_max` is left to requests.",
     }
     tunnels_per_address_max: u32 = "1024" {
