@@ -151,7 +151,8 @@ impl<'b> Readings<'b> {
         self.buffer.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// Adds the readings that one more step makes; returns false if there is no room for them.
+    /// Adds the readings that one more step makes from this one; returns false if there is no room
+    /// for them.
     fn derive(&mut self, span: Span) -> bool {
         let decoded = span.decoded + 1;
         STEPS.iter().all(|step| self.add(span, *step, span.decoded))
@@ -159,8 +160,8 @@ impl<'b> Readings<'b> {
                 || self.add(span, decode, decoded) && self.add(span, decode_but_slashes, decoded))
     }
 
-    /// Adds the path that a step makes, unless the buffer already has this path, decoded at most as
-    /// often.
+    /// Adds the path that a step makes from this reading, unless the buffer already has the same
+    /// path and decoding it took no more steps. Returns false if there is no room.
     fn add(&mut self, span: Span, step: PathStep, decoded: u8) -> bool {
         let start = self.buffer.len();
         self.buffer.extend_from_within(span.start..span.end);

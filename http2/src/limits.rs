@@ -50,7 +50,7 @@ pub struct ConnectionLimits {
     pub connection_window_bytes: u32,
     /// The limits of the field lines of a request, and of its trailers.
     pub list: ListLimits,
-    /// The budget of glitches, in units of their costs; see [`crate::glitch`].
+    /// The size of the budget of glitches, in the unit of their costs; see [`crate::glitch`].
     pub glitches_max: u32,
     /// Time limit in milliseconds: for the preface with the first SETTINGS, for each header block,
     /// and for the acknowledgement of our settings.

@@ -3,7 +3,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | 0 | 1: the map exists; words 1–12 no longer change |
-//! | 1 | bytes of the name |
+//! | 1 | length of the name in bytes |
 //! | 2–9 | the name, padded with zeros |
 //! | 10 | the number, in the whole region, of the map's first shard |
 //! | 11 | the largest number of shards that the map may have |

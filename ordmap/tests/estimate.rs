@@ -12,7 +12,7 @@ use forebay_ordmap::{Map, MapOptions, OrdConfig, OrdRegion};
 use forebay_testkit::Rng;
 use keys::Keys;
 
-/// Up to this number the estimate is exact.
+/// Up to this number of entries the estimate is exact.
 const EXACT: usize = 100;
 
 /// How a map was filled.

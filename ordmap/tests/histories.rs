@@ -13,7 +13,7 @@ use forebay_ordmap::{ExpectedState, Map, MapError, MapOptions, OrdConfig, OrdReg
 use forebay_testkit::Rng;
 
 const THREADS: usize = 3;
-/// Operations of each thread; a set of all operations must fit into 128 bits.
+/// The number of operations of each thread; a set of all operations must fit into 128 bits.
 const STEPS: usize = 40;
 const KEYS: usize = 2;
 

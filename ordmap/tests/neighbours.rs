@@ -15,10 +15,10 @@ use forebay_ordmap::{Map, MapError, MapOptions, OrdConfig, OrdRegion};
 use forebay_testkit::Rng;
 use forebay_testkit::StopFlag;
 
-/// Keys that come and go.
+/// The number of keys that come and go.
 const KEYS: usize = 12;
 
-/// Keys so long that no more than two of them move into another shard in one batch.
+/// The length of a long value. No more than two entries with such values move in one batch.
 const LONG: usize = 20 << 10;
 const SHORT: usize = 8;
 

@@ -138,8 +138,8 @@ pub enum Matcher {
     },
     /// `/regex/`, matched anywhere in the text.
     Regex(regex::bytes::Regex),
-    /// `(a,b,"c,d")`: matches if the comparison holds for one of the texts. The comparison is
-    /// equality, or that of the flag `[PRE]`, `[SUF]`, `[MID]` or `[EXT]`.
+    /// `(a,b,"c,d")`: matches if the comparison holds for one of the texts. It tests for equality,
+    /// unless a flag `[PRE]`, `[SUF]`, `[MID]` or `[EXT]` names another comparison.
     TextSet {
         /// The kind of comparison with each text.
         how: Comparison,

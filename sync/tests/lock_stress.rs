@@ -11,7 +11,8 @@ use forebay_testkit::StopFlag;
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 10_000;
 
-/// The largest number of times that the observer is switched. A run that reaches this number hangs.
+/// The largest number of times that the observer is switched. A run that reaches it counts as
+/// hanging.
 const STEPS_MAX: u64 = 1_000_000_000;
 
 /// Sums of the reported events, and the number of reported exclusive holds of each of the two

@@ -21,8 +21,8 @@ use forebay_testkit::Rng;
 const EMPTY: u64 = 0;
 const RECORD_WORDS: usize = 32;
 
-/// The largest number of owners of a row, one after another. A reclaimer that reaches this number
-/// hangs.
+/// The largest number of owners of a row, one after another. A reclaimer that has not ended by then
+/// counts as hanging.
 const STEPS_MAX: u64 = 100_000_000;
 
 /// All barriers that this kernel offers.

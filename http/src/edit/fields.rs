@@ -24,7 +24,7 @@ pub struct FieldEdit<'b> {
     pub(super) scanned: usize,
     /// The number of lines from `scanned` on; `None` until they are counted.
     pub(super) unscanned_count: Option<usize>,
-    /// Lines in the table that have not been removed.
+    /// Number of lines in the table that have not been removed.
     live_count: usize,
     /// Total length of the holes in bytes.
     pub(super) hole_bytes: usize,

@@ -120,12 +120,12 @@ impl EditTable {
         &mut self.ruled
     }
 
-    /// Returns the first line of this name, skipping removed lines.
+    /// Returns the index of the first line of this name, skipping removed lines.
     pub(super) fn find(&self, hash: u32, text: &[u8], name: &[u8]) -> Option<u32> {
         self.live_at(self.slot_of(hash, text, name)?)
     }
 
-    /// Returns the first line of the name in this slot, skipping removed lines.
+    /// Returns the index of the first line of the name in this slot, skipping removed lines.
     pub(super) fn live_at(&self, place: LineSlot) -> Option<u32> {
         self.live_from(place.first)
     }
@@ -140,7 +140,8 @@ impl EditTable {
         self.slot_of(hash, text, name).unwrap_or(LineSlot { slot: 0, first: NONE })
     }
 
-    /// Returns this line or, if it was removed, the next line of this name that was not removed.
+    /// Returns the index of this line or, if it was removed, of the next line of this name that was
+    /// not.
     pub(super) fn live_from(&self, mut index: u32) -> Option<u32> {
         loop {
             let line = self.lines.get(index as usize)?;
@@ -151,7 +152,7 @@ impl EditTable {
         }
     }
 
-    /// Adds a line after the others of its name.
+    /// Adds a line after the others of its name, and returns its index.
     pub(super) fn push(&mut self, line: EditLine, text: &[u8]) -> u32 {
         let name = text.get(line.name()).unwrap_or_default();
         let place = self.slot_for(line.hash, text, name);

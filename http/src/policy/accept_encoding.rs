@@ -54,7 +54,8 @@ pub fn write_preferred_codings<'a>(
             list.weight_of(name).or_else(|| list.weight_of(b"*")).unwrap_or_default()
         })
     };
-    // Unlike a coding, identity is not covered by the weight of `*`, unless that is 0.
+    // Identity does not get the weight of `*`, as other codings do; but a weight of 0 excludes it
+    // too.
     let identity = list.as_ref().and_then(|list| list.weight_of(IDENTITY)).unwrap_or_default();
     let best = codings.clone().map(weight).max().unwrap_or_default();
     if best == 0 || best < identity {

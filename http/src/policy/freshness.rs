@@ -175,7 +175,8 @@ pub fn jitter_s_max(lifetime_s: u32, initial_age_s: u32, percent: u8) -> u32 {
 /// cache to use a response for a shorter time than its lifetime; it is never longer.
 pub fn with_jitter(lifetime_s: u32, initial_age_s: u32, percent: u8, random: u64) -> u32 {
     let most = u64::from(jitter_s_max(lifetime_s, initial_age_s, percent));
-    // The high bits of a random number are the better ones; `most` has 32 bits.
+    // The high bits of a random number may be better than the low ones. `most` fits in 32 bits, so
+    // the product does not overflow.
     let shorter_s = ((random >> 32) * (most + 1)) >> 32;
     lifetime_s.saturating_sub(u32::try_from(shorter_s).unwrap_or(u32::MAX))
 }

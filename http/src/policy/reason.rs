@@ -83,7 +83,7 @@ reasons! {
     NotStorable "not-storable"
     /// The request waited for a fetch whose response does not suit the request.
     NotReusable "not-reusable"
-    /// The request asked for a response that is newer than the fetch that it waited for.
+    /// The request asks for a response newer than the fetch for which it waited.
     NotFollowed "not-followed"
     /// The fetches that the request waited for failed.
     LeaderFailed "leader-failed"

@@ -9,7 +9,7 @@ use crate::policy::exchange::date_field;
 use crate::policy::meta::StoredMeta;
 
 /// Whether a 304 can confirm a stored response with this status. RFC 9110 §15.4.5: a 304 stands for
-/// a 200. 203 and 206 are forms of a 200; no other status is meant.
+/// a 200. 203 and 206 are forms of a 200; a 304 confirms no response with another status.
 pub(crate) fn is_renewable(status: u16) -> bool {
     matches!(status, 200 | 203 | 206)
 }
@@ -83,7 +83,7 @@ fn tag_matches(stored: Option<&[u8]>, not_modified: Fields<'_>) -> bool {
     }
 }
 
-/// Fields that a 304 never changes, besides those of the connection.
+/// Fields that a 304 never changes, besides the connection-specific fields.
 ///
 /// RFC 9111 §3.2 excludes Content-Length and the fields that describe the coding and range of the
 /// stored bytes. Set-Cookie is excluded against the letter of §3.2: the cookie is meant for the

@@ -5,8 +5,8 @@ use crate::bytes::trim_space;
 /// The weight 1, in thousandths.
 pub(super) const WHOLE: u16 = 1000;
 
-/// Splits a member into its value and its weight in thousandths, which is 1 if the member has none.
-/// Returns `None` if the member has another parameter, or a malformed weight.
+/// Splits a member into its value and its weight in thousandths; without a weight, the weight is
+/// 1000. Returns `None` if the member has another parameter, or a malformed weight.
 pub(super) fn split_weight(member: &[u8]) -> Option<(&[u8], u16)> {
     let Some(semicolon) = member.iter().position(|byte| *byte == b';') else {
         return Some((member, WHOLE));

@@ -129,7 +129,7 @@ impl ServerConnection {
         if part.data_left == 0 {
             let count = input.len().min(part.padding_left as usize);
             part.padding_left -= count as u32;
-            // The padding of a skipped frame was not released at its head.
+            // The padding of a skipped frame was not released when the frame's head arrived.
             if part.stream.is_none() {
                 self.release_connection(count as u32, out);
             }

@@ -23,7 +23,8 @@ pub(super) enum DrainStage {
 }
 
 impl ServerConnection {
-    /// Begins to end the connection; requests that are in progress are still served.
+    /// Begins to end the connection: appends the first GOAWAY and the PING. Requests that are in
+    /// progress are still served.
     pub fn begin_drain(&mut self, out: &mut Vec<u8>) {
         if self.drain == DrainStage::Open {
             self.drain = DrainStage::Announced;
@@ -32,8 +33,9 @@ impl ServerConnection {
         }
     }
 
-    /// Names the last request that is served. The connection does this when the client answers the
-    /// PING; the server calls it if the answer does not arrive in time.
+    /// Appends the second GOAWAY, which names the last request that is served. The connection does
+    /// this when the client answers the PING; the server calls it if the answer does not arrive in
+    /// time.
     pub fn finish_drain(&mut self, out: &mut Vec<u8>) {
         if !matches!(self.drain, DrainStage::Last(_)) {
             self.drain = DrainStage::Last(self.last_stream);

@@ -16,7 +16,7 @@ fn a_word_is_found_by_its_hash_until_it_is_taken_out() {
     let hashes: Vec<u64> = [0, 1, 2].map(|bucket| (u64::MAX / 3 + 1) * bucket + 0x42).into();
     for (index, hash) in hashes.iter().enumerate() {
         hints.bucket_of(*hash).unwrap().put(ObjectRef::of_word(100 + index as u64));
-        // Another tag.
+        // The same bucket, but another tag.
         hints.bucket_of(hash + 1).unwrap().put(ObjectRef::of_word(200 + index as u64));
     }
     for (index, hash) in hashes.iter().enumerate() {
@@ -32,7 +32,7 @@ fn a_full_bucket_forgets_one_for_another() {
     let words = boxed_words(BUCKET_WORDS);
     let hints = HintTable::new(&words);
     for entry in 1..=8_u64 {
-        // The same tag, and a different victim when the bucket is full.
+        // All entries have the same tag, but in a full bucket each would replace a different word.
         hints.bucket_of(7 | entry << 8).unwrap().put(ObjectRef::of_word(entry));
     }
     // 8 % 7 is 1: the second word.

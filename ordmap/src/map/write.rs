@@ -26,8 +26,8 @@ pub enum ExpectedState<'e> {
     Entry(&'e Entry<'e>),
 }
 
-/// Units of the nodes and separators that a change may need in addition to its entry: the part of a
-/// budget that is reserved for them.
+/// The number of units of the nodes and separators that a change may need in addition to its entry:
+/// the part of a budget that is reserved for them.
 const SPARE_UNITS: u64 = 8 * 32 + 2 * KEY_BYTES_MAX as u64 / 16;
 
 /// The most entries that are removed under one hold of the lock. Limbo has room for this many
@@ -363,13 +363,13 @@ const EVICTED_AT_ONCE: u32 = 16;
 
 /// The space that a new entry needs.
 struct SpaceNeed {
-    /// The units of the entry itself.
+    /// The number of units of the entry itself.
     units: u64,
     /// The current entry of the key, which stays until the new one is stored.
     spared: Option<ObjectRef>,
     /// Whether a search of the whole region for free memory was already requested.
     has_searched: bool,
-    /// The units of the entries that were evicted for this change.
+    /// The number of units of the entries that were evicted for this change.
     evicted_units: u64,
     /// The number of evicted units after which the writer checks again whether leased entries leave
     /// enough memory at all.
@@ -383,7 +383,7 @@ impl SpaceNeed {
         SpaceNeed { units, spared: None, has_searched: false, evicted_units: 0, check_at: 0 }
     }
 
-    /// The units of the entry, and of the other objects that the change may need.
+    /// The number of units of the entry, and of the other objects that the change may need.
     fn wanted_units(&self) -> u64 {
         self.units + SPARE_UNITS
     }

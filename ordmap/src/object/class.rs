@@ -3,7 +3,7 @@
 //! | bits of a chunk's word | meaning |
 //! |---|---|
 //! | 0–27 | the lowest generation of its objects; each new division raises it |
-//! | 28–35 | class: 0: none; from 1 on: number of a size; 254, 255: first, other chunk of a span |
+//! | 28–35 | class: 0: none; from 1 on: number of a size; 254: first chunk of a span; 255: others |
 //! | 36–51 | the shard that owns the chunk, plus one; 0: no shard |
 //! | 52–63 | in the first chunk of a span: the number of its chunks |
 
@@ -13,8 +13,8 @@ use super::reference::{GENERATION_BITS, GENERATION_MASK, Generation, UNIT_WORDS}
 pub(crate) const CHUNK_UNITS: usize = if cfg!(loom) { 4 } else { 1024 };
 pub(crate) const CHUNK_WORDS: usize = CHUNK_UNITS * UNIT_WORDS;
 
-/// Units of the objects of each class, from class 1. Sizes above 256 bytes divide a chunk without
-/// waste.
+/// The number of units of an object of each class, from class 1 on. Sizes above 256 bytes divide a
+/// chunk without waste.
 #[cfg(not(loom))]
 pub(crate) const SIZES: [u16; 30] = [
     2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 78, 93, 113, 128, 146,
@@ -24,7 +24,8 @@ pub(crate) const SIZES: [u16; 30] = [
 pub(crate) const SIZES: [u16; 2] = [2, 4];
 pub(crate) const CLASS_COUNT: usize = SIZES.len();
 
-/// The number of chunks of the longest span, which has 2 MiB.
+/// The number of chunks of the longest span, which has 2 MiB. A span is a run of chunks for one
+/// object.
 pub(crate) const SPAN_CHUNKS_MAX: usize = 128;
 
 const CLASS_SHIFT: u32 = GENERATION_BITS;
@@ -76,7 +77,7 @@ impl ChunkClass {
         Some(index as u8 + 1)
     }
 
-    /// Units that an object of this size occupies.
+    /// The number of units that an object of this size occupies.
     pub(crate) fn taken_units(units: usize) -> usize {
         match ChunkClass::for_units(units).and_then(ChunkClass::size_units) {
             Some(size) => size,
@@ -84,7 +85,7 @@ impl ChunkClass {
         }
     }
 
-    /// Units of an object of the class with this number.
+    /// The number of units of an object of the class with this number.
     pub(crate) fn size_units(number: u8) -> Option<usize> {
         SIZES.get(usize::from(number).checked_sub(1)?).map(|size| usize::from(*size))
     }

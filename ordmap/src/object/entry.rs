@@ -34,7 +34,7 @@ const SHORT_VALUE_BYTES_MAX: usize = (1 << (32 - SHORT_KEY_BITS)) - 1;
 const SHORT_KEY_BITS: u32 = 14;
 const _: () = assert!(KEY_BYTES_MAX < 1 << SHORT_KEY_BITS);
 
-/// The index of the word of a long entry that has the length of its key.
+/// The index of the word that holds the length of a long entry's key.
 const KEY_BYTES: usize = 1;
 
 /// The word offsets of an entry's key, its value and its end.

@@ -26,7 +26,7 @@ impl<'a> Allocator<'a> {
         listed
     }
 
-    /// Free objects of a chunk according to its own count.
+    /// The number of free objects of a chunk, according to the chunk's own count.
     pub(crate) fn free_count(&self, chunk: usize) -> u64 {
         self.row(chunk)[FREE_COUNT].load(Relaxed)
     }
@@ -119,12 +119,12 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    /// Units of all objects that are taken.
+    /// The number of units of all objects that are taken.
     pub(crate) fn taken_units(&self) -> u64 {
         self.lists[TAKEN_UNITS].load(Relaxed)
     }
 
-    /// Chunks that the shard owns.
+    /// The number of chunks that the shard owns.
     pub(crate) fn chunks_owned(&self) -> u64 {
         self.lists[CHUNKS_OWNED].load(Relaxed)
     }

@@ -163,8 +163,8 @@ fn word(base: u64, class: ChunkClass, owner: u16) -> u64 {
     ChunkWord::new(Generation::of(base), class, owner, 0).word()
 }
 
-/// Models a reader whose object's chunk is divided into larger objects, while a value there has the
-/// old header in the object's place.
+/// Models a reader whose object's chunk is divided into larger objects, while a value that is
+/// written over the object contains the object's old header.
 fn divided_into_larger() {
     let memory = Arc::new(Memory::new());
     let first = second(0);

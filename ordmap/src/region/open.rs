@@ -340,7 +340,8 @@ impl SharedRegion {
     /// Takes back the leases and locks of a dead participant.
     pub(super) fn take_back(&self, dead: &Dead) {
         if dead.region() != self.region.id() {
-            // The participant is of another region; here its row belongs to another participant.
+            // The participant belongs to another region; here its row belongs to another
+            // participant.
             return;
         }
         // SAFETY: a sweep has found the participant dead, and holds its row until this function

@@ -80,7 +80,7 @@ impl ShardWriter<'_> {
         right.retune(view, high)?;
         let right = change.make_node(&right)?;
         // The left node is made again even if only the new item moves to the right: a cursor at the
-        // last item of the old leaf has to notice that an item was inserted after that one.
+        // last item of the old leaf has to notice that an item was inserted after its own.
         image.retune(view, low)?;
         change.retire(old)?;
         Ok(SplitNode { left: change.make_node(&image)?, right, separator })

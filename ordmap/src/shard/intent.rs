@@ -263,8 +263,8 @@ fn finish(
     Ok(())
 }
 
-/// Counts a change that frees memory. Every [`EPOCH_CHANGES`] changes it raises the epoch, so that
-/// readers notice when very much was freed.
+/// Counts a change that frees memory. Every [`EPOCH_CHANGES`] changes it raises the epoch, from
+/// which a reader sees that a generation may have wrapped around since its read began.
 fn count_change(shard: ShardWords<'_>) {
     let sequence = shard.load(SEQUENCE).wrapping_add(1);
     shard.store(SEQUENCE, sequence);

@@ -1,4 +1,4 @@
-//! Leases against reclaiming, and the repair of a change beside a reader.
+//! Models of leases during a reclaim, and of the repair of a change while a reader reads.
 
 use std::sync::Arc;
 

@@ -65,7 +65,7 @@ pub(crate) const LIMBO: usize = (LISTS + LIST_WORDS).next_multiple_of(16);
 
 /// The number of entries that are added to limbo before all leases are read for them.
 pub(crate) const LIMBO_BATCH: usize = if cfg!(loom) { 1 } else { 64 };
-/// Room in limbo beyond the entries that leases can hold.
+/// The number of places in limbo beyond those for the entries that leases can hold.
 pub(crate) const LIMBO_SPARE: usize = 2 * LIMBO_BATCH;
 
 /// The number of changes after which the epoch rises.
@@ -74,7 +74,7 @@ pub(crate) const EPOCH_CHANGES: u64 = 1 << 20;
 /// generation can wrap around.
 pub(crate) const EPOCHS_MAX: u64 = 32;
 
-/// Words of a shard whose participants can hold this many leases together.
+/// The number of words of a shard whose participants can hold this many leases together.
 pub(crate) const fn words_needed(leases: usize) -> usize {
     (LIMBO + leases + LIMBO_SPARE).next_multiple_of(16)
 }

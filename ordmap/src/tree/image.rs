@@ -179,7 +179,7 @@ impl NodeImage {
         }
     }
 
-    /// Recomputes skip and prefix for a node between two separators.
+    /// Recomputes `skip`, the prefix and the heads of a node; `high` is the separator above it.
     pub(crate) fn retune(
         &mut self,
         view: ShardView<'_>,

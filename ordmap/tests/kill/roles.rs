@@ -11,7 +11,7 @@ use crate::worker::Worker;
 use forebay_testkit::Rng;
 use forebay_testkit::process::SAY;
 
-/// Steps between two sweeps, and between two joins.
+/// The number of steps between two sweeps, and between two joins.
 const STEPS_BETWEEN_SWEEPS: u64 = 64;
 const STEPS_OF_A_MEMBER: u64 = 700;
 

@@ -10,10 +10,10 @@ use forebay_sync::Words;
 use forebay_testkit::workers;
 
 pub(crate) const WORKERS: usize = 4;
-/// Keys of each worker, which only that worker changes.
+/// The number of keys of each worker; only that worker changes them.
 pub(crate) const KEYS: usize = 300;
 
-/// Large values of each worker, which do not all fit.
+/// The number of large values of each worker; they do not all fit into the region.
 pub(crate) const FILLS: usize = 12;
 
 /// Bytes of the map's hint table: some of its buckets are full.
@@ -55,7 +55,7 @@ pub(crate) fn fill_key(worker: usize, number: usize) -> Vec<u8> {
     format!("fill{worker}.{number}").into_bytes()
 }
 
-/// Keys of a run, which come and go together.
+/// The number of keys in a run; the keys of a run come and go together.
 pub(crate) const RUN: usize = 60;
 
 /// A key of a run; all of them are adjacent.

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::scene::{KEYS, Scene, key_of, value_of};
 use forebay_testkit::process::Actor;
 
-/// Entries that may wait without being held: a batch.
+/// The number of entries that may wait although no lease holds them: a batch.
 const BATCH: u64 = 64;
 
 /// Stores this version of all keys.

@@ -7,7 +7,7 @@ use crate::scene::{
 };
 use forebay_testkit::Rng;
 
-/// Steps for which a cursor is held.
+/// The number of steps for which a cursor is held.
 const HELD_STEPS: usize = 40;
 
 pub(crate) struct Worker<'m> {

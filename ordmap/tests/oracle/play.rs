@@ -16,7 +16,7 @@ pub(crate) struct Play<'m> {
     /// The map grows while this is odd, and shrinks while it is even.
     phase: usize,
     steps: usize,
-    /// Entries that moved into another shard.
+    /// The number of entries that moved into another shard.
     pub(crate) moved: u64,
 }
 

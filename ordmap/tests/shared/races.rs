@@ -7,7 +7,7 @@ use forebay_testkit::StopFlag;
 
 use crate::{map, own, region};
 
-/// Changes for each race.
+/// The number of changes in each race.
 const ROUNDS: u32 = if cfg!(debug_assertions) { 3000 } else { 20_000 };
 
 /// A limit: a hundred times the lookups of a reader during the changes.

@@ -53,8 +53,8 @@ struct HookCompiler {
     captures: bool,
     /// Positions of the labels of the current rule.
     labels: Vec<u32>,
-    /// Constant lines of names that no other operator changes, collected from the steps that are
-    /// compiled.
+    /// Constant lines of names that no other operator changes, collected from the operators
+    /// compiled so far.
     lines: Vec<ConstantLine>,
     /// Number of `lines` that have been emitted.
     emitted_count: usize,

@@ -172,7 +172,7 @@ impl<W: Words> Lease<'_, W> {
     #[must_use]
     pub fn into_id(self) -> LeaseId {
         // Zero marks a slot without a number. The serial numbers of a row repeat after 2^32 - 1
-        // numbered leases, so an id that is as old as that may end another lease.
+        // numbered leases. After that many, an old id may end another lease.
         let serial = self.row.serial_last.get().checked_add(1).unwrap_or(1);
         self.row.serial_last.set(serial);
         self.row.serials[self.slot].set(serial);

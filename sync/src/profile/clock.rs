@@ -144,7 +144,8 @@ mod tests {
     fn the_fastest_clock_goes_as_the_systems_does() {
         let fastest = Clock::fastest();
         let system = || Clock::SYSTEM.now();
-        // This thread may be preempted between two calls, so the bounds come from the calls around.
+        // This thread may be preempted between two calls, so the bounds come from calls before and
+        // after.
         let (start, stamp, late_start) = (system(), fastest.now(), system());
         while Clock::SYSTEM.ns_between(start, system()) < 20_000_000 {}
         let (early_end, stamp_end, end) = (system(), fastest.now(), system());

@@ -12,10 +12,10 @@ use super::shared::Profile;
 /// The number of failed try-locks that a thread remembers.
 const TRIES_MAX: usize = 16;
 
-/// The longest time between a failed try-lock and the next attempt of the same thread for which the
-/// two belong to one delay. A thread that wants a lock mostly tries again within milliseconds.
-/// After this long it may no longer want the lock. Another lock may even have the same address, if
-/// the first one was freed without a call that the recorder sees.
+/// A failed try-lock and the next attempt of the same thread belong to one delay if they are at
+/// most this far apart. A thread that wants a lock mostly tries again within milliseconds. Later it
+/// may no longer want the lock. Another lock may even have the same address, if the first one was
+/// freed without a call that the recorder sees.
 pub(super) const TRY_NS_MAX: u64 = 10_000_000_000;
 
 /// A thread without a block looks for a free block at one in this many attempts.

@@ -64,7 +64,7 @@ pub struct ProfileHeader {
     pub pid: u32,
     /// The start of the process, in clock ticks since boot; 0 if unknown.
     pub start_ticks: u64,
-    /// The kernel's random id of that boot; zeros if unknown.
+    /// The kernel's random id of the boot in which the process ran; zeros if unknown.
     pub boot_id: [u8; 16],
     /// When the profile was made, in nanoseconds since 1970.
     pub created_unix_ns: u64,

@@ -98,7 +98,8 @@ fn failed_try_locks_are_counted_and_their_delay_is_charged_on_acquisition() {
     }
     let since = profile.clock().now();
     while profile.clock().ns_between(since, profile.clock().now()) < 2_000_000 {}
-    // Another lock, then this one at another line: the delay belongs to the failed line.
+    // The thread takes another lock, then this one at another line: the delay counts for the line
+    // that failed.
     for (lock, delays) in [(other, 0), (lock, 1), (lock, 1)] {
         assert!(recorder.begin(profile, || thread(1)));
         let taken = Acquisition { lock, ..Acquisition::default() };
