@@ -199,7 +199,8 @@ impl Flights {
         }
     }
 
-    /// Collapses a fetch with others of the same key.
+    /// Collapses a fetch with others of the same key: the caller follows a flight of the key, or
+    /// leads a new one, which may replace a flight that the caller does not follow.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: FlightKey<'_>,
@@ -264,8 +265,8 @@ impl Flights {
         detach_all(&taken)
     }
 
-    /// Detaches all flights whose primary key matches, like [`detach`](Self::detach). The predicate
-    /// is called under a shard's lock.
+    /// Detaches all flights whose primary key matches, and returns their number. Declined keys stay
+    /// declined. The predicate is called under a shard's lock.
     pub(crate) fn detach_where(&self, matches: impl Fn(&[u8]) -> bool) -> u64 {
         let take = |padded: &Padded| padded.0.lock().take_where(|key| matches(key.primary));
         self.shards.iter().map(take).map(|taken| detach_all(&taken)).sum()

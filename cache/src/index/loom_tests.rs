@@ -121,7 +121,8 @@ impl Store {
         published.is_ok_and(|unchecked| self.index.make_live(row, &self.key(key), unchecked))
     }
 
-    /// Derives a new record from the record that was found, and replaces the found record.
+    /// Derives a new record from the record that was found, and replaces the found record. Returns
+    /// whether the new record is in the index.
     pub(crate) fn replace(&self, row: &Row, hit: &IndexHit<'_>, location: u32) -> bool {
         let old = self.index.records().read(hit.at());
         let sequence = u64::from(location) + 1;

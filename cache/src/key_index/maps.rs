@@ -152,8 +152,8 @@ impl KeyIndexHandle {
     }
 
     /// Whether the maps are so full that records must be evicted: more than 15/16 of their memory
-    /// is used. Memory that a map already owns fits only entries of certain sizes, so 12/16 is the
-    /// limit once less than 1/64 is unowned.
+    /// is used. Free memory that a map owns fits only entries of certain sizes. So the limit is
+    /// 12/16 while no map owns less than 1/64 of the memory.
     pub(crate) fn is_short(&self) -> bool {
         let memory_usage = self.participant.memory_usage(&[self.keys, self.tags]);
         let capacity = memory_usage.capacity_bytes;

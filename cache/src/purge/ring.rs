@@ -209,8 +209,8 @@ impl<W: Words> PurgeRing<W> {
         self.check(noted, primary, matches) == PurgeVerdict::Purged
     }
 
-    /// Returns the newest purge in the ring for which `matches` returns true, and the number of
-    /// later purges.
+    /// Returns the newest purge for which `matches` returns true, and the number of later purges;
+    /// `None` if the ring holds no such purge.
     pub(crate) fn find_last(
         &self,
         mut matches: impl FnMut(&Predicate<'_>) -> bool,

@@ -119,7 +119,8 @@ fn take_out(store: &Store, location: Location) {
     let _ = store.word.compare_exchange(named(location), EMPTY, Relaxed, Relaxed);
 }
 
-/// Frees the only segment, if it is sealed and not pinned.
+/// Drains the only segment if it is sealed, and frees it if it is not pinned. Returns whether it
+/// was freed.
 fn reclaim(store: &Store) -> bool {
     if store.segments.table().drain(0).is_err() {
         return false;

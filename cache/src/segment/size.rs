@@ -7,7 +7,7 @@ use std::fmt;
 /// The alignment of records, in bytes.
 pub(crate) const UNIT_BYTES: u32 = 64;
 
-/// The words of a unit.
+/// The number of words in a unit.
 pub(super) const UNIT_WORDS: usize = 8;
 
 /// The smallest segment: a smaller one holds too few records to be worth a column of pins. In loom

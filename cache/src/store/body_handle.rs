@@ -232,8 +232,9 @@ impl BodyHandles {
         }
     }
 
-    /// Fills a slot for a part of a record's body. Raises a pin for the slot on the record's
-    /// segment, in addition to the pin of `hit`.
+    /// Fills a slot for a part of a record's body, and returns the index of the slot. Raises a pin
+    /// for the slot on the record's segment, in addition to the pin of `hit`. If the row cannot
+    /// pin the segment once more, the new handle counts as revoked.
     fn pin(
         &self,
         pins: &PinRow<Area>,
@@ -288,8 +289,9 @@ impl BodyHandles {
         self.answer_request_by(|| self.revoke_drained(pins))
     }
 
-    /// Answers a request by calling `revoke`. Takes the request from the row before `revoke` scans
-    /// the handles, so that a request that arrives during the scan stays for the next turn.
+    /// Does the same as [`answer_revoke_request`](Self::answer_revoke_request), but calls `revoke`
+    /// to revoke handles. Takes the request from the row before that call, so that a request that
+    /// arrives during the call stays for the next turn.
     pub(super) fn answer_request_by(&self, revoke: impl FnOnce() -> RevokeProgress) -> bool {
         if !self.is_revoke_requested() {
             return false;

@@ -87,7 +87,8 @@ impl<'w> DrainSlice<'w> {
         DrainSlice::new(worker, lock, victim.segment, now).run()
     }
 
-    /// Continues where the last slice ended. Another participant may have run that slice.
+    /// Runs a slice from the point at which the last slice ended. Another participant may have run
+    /// the last slice.
     pub(super) fn run(&self) -> SliceOutcome {
         let table = self.worker.shared.segments.table();
         let drain = &self.worker.shared.drain;

@@ -249,8 +249,8 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    /// Marks the records of a primary key, including its variants. Returns the number of records
-    /// that were marked or removed.
+    /// Marks the records of a primary key, including its variants, as softly purged, and removes
+    /// those that cannot be marked. Returns the number of records that were marked or removed.
     fn soften_key(&self, primary: &[u8]) -> u64 {
         let mut variants = BTreeSet::new();
         let count = self.soften(primary, &mut variants);
@@ -258,9 +258,9 @@ impl RecordIndex {
         count + of_variants.sum::<u64>()
     }
 
-    /// Marks the record of a key, or removes it if it cannot be marked. Returns the number of
-    /// records that were marked or removed. A live base is not counted: it stays unmarked, and the
-    /// keys of its variants are added to `variants`.
+    /// Marks the record of a key as softly purged, or removes it if it cannot be marked. Returns
+    /// the number of records that were marked or removed. A live base is not counted: it stays
+    /// unmarked, and the keys of its variants are added to `variants`.
     fn soften(&self, key: &[u8], variants: &mut BTreeSet<Vec<u8>>) -> u64 {
         let mut marked = 0;
         let gone = self.index.remove_if(&self.pins, &self.key(key), |hit| {
@@ -280,7 +280,7 @@ impl RecordIndex {
         marked + gone as u64
     }
 
-    /// Marks a record. Returns false if the caller has to remove the record instead.
+    /// Marks a record as softly purged. Returns false if the caller has to remove it instead.
     pub(super) fn soften_hit(&self, hit: &IndexHit<'_>) -> bool {
         let marks = self.access().marks(hit.at());
         marks.is_some_and(|marks| soften(hit.word(), marks))

@@ -136,8 +136,9 @@ impl WorkerInner {
         Ok(AppendedRecord { location, record_bytes, sequence })
     }
 
-    /// Calls `append` with the open segment of a queue. If none is open, first opens a segment,
-    /// unless fewer than `reserve` segments would stay free. The record's bytes count as live.
+    /// Calls `append` with the open segment of a queue. If the record does not fit, seals that
+    /// segment and tries again. If no segment is open, opens one, unless fewer than `reserve`
+    /// segments would stay free; reclaims segments for that. The record's bytes count as live.
     pub(crate) fn append_with(
         &self,
         queue: SegmentQueue,
@@ -184,8 +185,8 @@ impl WorkerInner {
         is_live
     }
 
-    /// Opens a segment in a queue unless one is open there. Returns whether the queue has an open
-    /// segment.
+    /// Opens a segment in a queue unless one is open there, and reclaims segments if too few are
+    /// free. Returns whether the queue has an open segment.
     fn has_open(&self, queue: SegmentQueue, reserve: FreeReserve) -> bool {
         if self.appender.is_open(queue) {
             return true;

@@ -191,7 +191,7 @@ impl WorkerInner {
         is_later(&stored) || self.has_variant(response.primary, &stored, is_later)
     }
 
-    /// Stores a response under its primary key, where there is no base.
+    /// Stores a response under the primary key itself, and not as a variant.
     pub(super) fn put_plain(&self, response: &Response<'_>) -> Result<u64, NotStored> {
         self.put(&response.put(response.primary, response.head), response.queue)
     }

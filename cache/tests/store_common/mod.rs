@@ -136,7 +136,7 @@ pub(crate) fn group_tag(group: u32) -> Vec<u8> {
     format!("group {group}").into_bytes()
 }
 
-/// The tag of the variants with a value, from 1 on.
+/// The tag of the variants with this value, which is at least 1.
 fn value_tag(value: u32) -> Vec<u8> {
     format!("value {value}").into_bytes()
 }

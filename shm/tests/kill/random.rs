@@ -58,8 +58,8 @@ fn is_stopped(worker: &Actor) -> bool {
     fields.trim_start().starts_with('T') && all_stop
 }
 
-/// Stops all other processes first, so that only this process can detect the death. So it learns
-/// exactly whether the dead process held the lock.
+/// Kills a process while all other processes are stopped, so that only this process can detect the
+/// death. Returns whether the dead process held the lock.
 fn kill_while_others_stand(
     shared: &Shared,
     us: &Participant,

@@ -223,7 +223,7 @@ impl Shared {
         was_told
     }
 
-    /// Releases what the dead participants owned.
+    /// Releases everything that dead participants owned. Returns the number of these participants.
     pub(crate) fn sweep(&self) -> u32 {
         self.region.sweep(|dead| self.clean_up(dead)).unwrap()
     }

@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// Joins as a request that has found the stored record, or an older record.
+    /// Joins a fetch, as a request does whose lookup has found the stored record or an older one.
     fn start(&mut self, number: u64) {
         let primary = number.to_le_bytes();
         let found = self.shelf.find(&primary);

@@ -75,6 +75,7 @@ impl Shelf {
     }
 
     /// Gives a new sequence to the record that a request has found, if that record is still stored.
+    /// Returns this sequence.
     pub(super) fn renew(&self, primary: &[u8], found: &Kept) -> Option<u64> {
         let mut state = self.state();
         let sequence = state.sequence + 1;

@@ -17,7 +17,7 @@ use crate::segment::{HeaderKind, Location, SEGMENT_WORDS, SegmentQueue, UNIT_BYT
 
 const KEY: &[u8] = b"site\0http\0h\0/key";
 
-/// The words of a segment in the table of segments.
+/// The indexes of a segment's words in the table of segments.
 const STATE: usize = 0;
 const FILLED: usize = 2;
 const LIVE: usize = 3;
