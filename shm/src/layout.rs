@@ -18,8 +18,8 @@ pub(crate) const HEADER_BYTES: usize = 128;
 /// Slots begin at multiples of two cache lines: processors fetch lines in pairs, so slots one line
 /// apart would still disturb each other.
 pub(crate) const SLOT_ALIGN_BYTES: usize = 128;
-/// The number of bytes at the start of an entry of the name table: name length, help length, kind
-/// and number of bounds.
+/// The size of the part of fixed size at the start of an entry of the name table: name length, help
+/// length, kind and number of bounds.
 pub(crate) const NAME_ENTRY_HEAD_BYTES: usize = 6;
 
 /// The largest number of words in a slot: more counters, or words of histograms, than any program

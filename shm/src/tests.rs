@@ -20,7 +20,7 @@ const DEFS: &[CounterDef] = &[
 
 const BOUNDS: &[u64] = &[16, 32, 1000];
 
-/// The first word in a slot of the histogram, and of the gauge behind it.
+/// The index in a slot of the histogram's first word, and of the word of the gauge behind it.
 const TURN_WORD: usize = 3;
 const BEHIND_WORD: usize = TURN_WORD + histogram_words(BOUNDS.len());
 

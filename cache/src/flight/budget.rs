@@ -39,8 +39,8 @@ pub(super) struct Budget {
     shares: [AtomicU64; SHARE_COUNT],
 }
 
-/// The source of a response, whose accounts together may take a part of the budget; `None` for the
-/// only source, which may take the whole budget.
+/// The source of a response. All accounts of one source together get only a part of the budget.
+/// `None` stands for the only source, which gets the whole budget.
 pub(super) type Share = Option<u16>;
 
 impl Budget {

@@ -19,7 +19,7 @@ pub(super) const BYTES: usize = SETS * size_of::<[DeclinedEntry; WAYS]>();
 pub(super) struct DeclinedKey {
     /// The hash of the primary key.
     pub(super) primary: u64,
-    /// The hash of the primary key, the variant, and the group of callers that are declined.
+    /// The hash of the primary key together with the variant and the group of declined callers.
     pub(super) flight: u64,
 }
 
@@ -51,7 +51,7 @@ struct DeclinedEntry {
     until: u64,
 }
 
-/// The bits of an encoded reason.
+/// The number of bits of an encoded reason.
 const REASON_BITS: u32 = 9;
 
 impl DeclinedEntry {

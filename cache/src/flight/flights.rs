@@ -304,8 +304,8 @@ impl Flights {
         self.shard(flight.key().hash).lock().unregister(flight);
     }
 
-    /// Removes a flight from the table if it has no followers. Returns whether it had none. Then
-    /// none can join any more.
+    /// Removes a flight from the table if it has no followers, so that none can join any more.
+    /// Returns whether it had none.
     pub(super) fn unregister_unfollowed(&self, flight: &Arc<Flight>) -> bool {
         // Callers join under this lock.
         let mut shard = self.shard(flight.key().hash).lock();

@@ -15,8 +15,8 @@ use super::growing_record::{End, Opening, Phase, VariantKey};
 use super::shared::Flight;
 use super::watch::FollowerWatch;
 
-/// A body of at most this many bytes is not large: fetching it in parts would cost more than the
-/// room that it takes.
+/// A body of at most this many bytes is not large: the room that it takes costs less than fetching
+/// it in parts would.
 const LARGE_BYTES_MIN: u64 = 16 << 20;
 
 /// Why a response is not stored.

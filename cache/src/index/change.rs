@@ -122,8 +122,9 @@ impl<W: Words, R: Records> Index<W, R> {
         hit.word.state() == WordState::Live && self.swap(hit.slot, hit.word, |_| moved, order)
     }
 
-    /// Removes the word in a slot if the word is wanted and its record matches. If the word has
-    /// changed, it is loaded again. So a record that has moved or become live is removed too.
+    /// Removes the word in a slot if the word is wanted and its record matches, or if the word
+    /// names a location in no segment. If the word has changed, it is loaded again. So a record
+    /// that has moved or become live is removed too. Returns whether a record was removed.
     fn remove_at<P: Words>(
         &self,
         row: &PinRow<P>,

@@ -11,8 +11,9 @@ use super::records::{IndexHit, PinnedLocation, Records};
 use super::table::{BUCKET_WORDS, Index};
 use super::word::{IndexWord, USE_MAX};
 
-/// The words of a bucket that may name a live record with this fingerprint, as a bit set. The
-/// search has no branch for each word, since such branches would be unpredictable.
+/// The words of a bucket that may name a live record with this fingerprint, as a bit set.
+/// `first_word` is the bucket's first word if it is loaded already. The search has no branch for
+/// each word, since such branches would be unpredictable.
 #[inline]
 fn live_of(words: &[AtomicU64; BUCKET_WORDS], first_word: Option<u64>, fingerprint: u32) -> u32 {
     let word = |offset: usize| match first_word {

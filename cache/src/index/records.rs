@@ -6,9 +6,9 @@ use forebay_sync::pins::Pin;
 
 use super::word::IndexWord;
 
-/// A location in a pinned segment, which a word still named when the pin was up. So a complete
-/// record is at the location, and stays there as long as the pin. Only the index creates a
-/// `PinnedLocation`, and the pin outlives it.
+/// A location in a pinned segment. A word still named the location after the pin was raised. So a
+/// complete record is at the location, and stays there until the pin is lowered. Only the index
+/// creates a `PinnedLocation`, and the pin outlives it.
 #[derive(Clone, Copy, Debug)]
 pub struct PinnedLocation<'pin> {
     location: u32,

@@ -153,7 +153,7 @@ impl KeyIndexHandle {
 
     /// Whether the maps are so full that records must be evicted: more than 15/16 of their memory
     /// is used. Free memory that a map owns fits only entries of certain sizes. So the limit is
-    /// 12/16 while no map owns less than 1/64 of the memory.
+    /// only 12/16 as soon as less than 1/64 of the memory belongs to no map.
     pub(crate) fn is_short(&self) -> bool {
         let memory_usage = self.participant.memory_usage(&[self.keys, self.tags]);
         let capacity = memory_usage.capacity_bytes;

@@ -138,8 +138,8 @@ impl<W: Words> SegmentData<W> {
         Some(unsafe { std::slice::from_raw_parts(start, byte_count) })
     }
 
-    /// A writer of `byte_count` bytes, whole units, at a location; `None` if they exceed its
-    /// segment.
+    /// A writer of `byte_count` bytes at a location, a multiple of the size of a unit; `None` if
+    /// they exceed the location's segment.
     ///
     /// # Safety
     /// No thread borrows these bytes while the writer is used, and later borrows are ordered after
@@ -190,7 +190,7 @@ impl<W: Words> RecordWriter<'_, W> {
         }
     }
 
-    /// Appends bytes to the pending word. The caller passes no more than the word lacks.
+    /// Appends bytes to the pending word. The caller passes no more bytes than the word lacks.
     fn pend(&mut self, bytes: &[u8]) {
         self.pending[self.pending_count..][..bytes.len()].copy_from_slice(bytes);
         self.pending_count += bytes.len();

@@ -148,8 +148,8 @@ impl Leader {
         self.guard.watch_followers()
     }
 
-    /// Removes the record that was `known` in [`StoreWorker::collapse`], if it is still stored. For
-    /// a leader to which the origin's response shows that this record is outdated.
+    /// Removes the record that was `known` in [`StoreWorker::collapse`], if it is still stored. A
+    /// leader calls this if the origin's response shows that the record is outdated.
     pub fn forget_known(&self) {
         let Some(known) = self.known else { return };
         let FlightKey { primary, variant, .. } = self.guard.key();

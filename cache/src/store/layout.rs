@@ -26,8 +26,8 @@ pub(crate) mod kind {
     pub(crate) const DATA: u32 = 24;
 }
 
-/// The words of the area `STORE`. Words that different operations write often are on different
-/// cache lines.
+/// The indexes of the words in the area `STORE`. Words that different operations write often are on
+/// different cache lines.
 pub(crate) mod word {
     pub(crate) const SEGMENT_BYTES: usize = 0;
     pub(crate) const SEGMENT_COUNT: usize = 1;
@@ -60,7 +60,7 @@ pub(crate) mod word {
 /// The number of words of a participant's row: 128 bytes, so that two rows share no cache line.
 pub(crate) const ROW_WORDS: usize = 16;
 
-/// The words of a participant's row that are used.
+/// The indexes of the words in a participant's row that are used.
 pub(crate) mod row {
     /// The reclaimer's request to revoke body handles: the index of a drained segment, plus one; 0
     /// if there is no request.

@@ -80,8 +80,8 @@ impl StoreWorker {
     }
 
     /// Declines a key, so that its requests are not collapsed, whether for the whole response or
-    /// for a part. For a caller to which the origin sent a part of another version of the response
-    /// than the stored one.
+    /// for a part. A caller does this after the origin has answered a request for a missing part
+    /// with another version of the response.
     pub fn decline_all(&self, primary: &[u8], variant: Option<&[u8]>, declined: DeclinedUntil) {
         let hash = self.inner.shared.hash(primary).value();
         let key = FlightKey { hash, primary, variant, is_part: true };

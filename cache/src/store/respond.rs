@@ -117,9 +117,9 @@ impl WorkerInner {
         self.clean_up_orphans();
     }
 
-    /// The queue for a response: main if the key is known to be requested more than once. Each
-    /// variant of a resource has a history of its own. Otherwise a client that sends new values
-    /// with every request would fill the main queue.
+    /// The queue for a response: the main queue if the key is known to be requested more than once.
+    /// Each variant of a resource has a history of its own. Otherwise a client that sends new
+    /// values with every request would fill the main queue.
     pub(crate) fn queue_for(&self, primary: &[u8], base: Option<&VariantKey>) -> SegmentQueue {
         let known = if self.records.is_stored(primary, base) {
             policy::KeyHistory::Replacement

@@ -253,8 +253,8 @@ impl RecordIndex {
         }
     }
 
-    /// Removes the base record with this sequence, unless another record has replaced it. For a
-    /// base record without stored variants.
+    /// Removes the base record with this sequence, unless another record has replaced it. The
+    /// caller has found that none of its variants is stored.
     fn drop_empty_base(&self, primary: &[u8], sequence: u64) {
         self.index.remove_if(&self.pins, &self.key(primary), |hit| {
             let record = self.access().record(hit.at());

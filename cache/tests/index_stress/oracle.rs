@@ -174,8 +174,8 @@ impl Model {
         }
     }
 
-    /// Checks that all words may have the fingerprint of the key, because otherwise a word could
-    /// have been evicted.
+    /// Checks that there are enough words with the fingerprint of the key to fill both of its
+    /// buckets. Otherwise a word with another fingerprint could have been evicted.
     fn is_full_of(&self, key: u64) {
         let fingerprint = |key| poor_fingerprint(key, FINGERPRINTS);
         let map = self.map.borrow();

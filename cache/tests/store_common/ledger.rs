@@ -13,7 +13,7 @@ use forebay_sync::atomic::AtomicU64;
 /// The last value belongs to a response that does not vary.
 pub(crate) const VALUES: u32 = 4;
 
-/// The value of a response that does not vary, of a key that has variants.
+/// The value that stands for a response that does not vary, under a key that also has variants.
 pub(crate) const PLAIN: u32 = VALUES - 1;
 
 /// The ledger in shared words: two words for each value of a key.

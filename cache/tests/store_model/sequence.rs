@@ -65,8 +65,8 @@ const SHARES: &[(Kind, usize)] = &[
     (Kind::Rejoin, 1),
 ];
 
-/// One operation. Its details follow from these numbers and from the state, so a sequence without
-/// some of its operations is a valid sequence too.
+/// One operation. Its details follow from these numbers and from the state, so a valid sequence
+/// stays valid if any operations are removed from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) kind: Kind,

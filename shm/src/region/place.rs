@@ -111,8 +111,8 @@ impl<'a> RegionPath<'a> {
         Ok(FoundFile::Unusable(why))
     }
 
-    /// Waits until no other process makes or replaces files in this directory, but not longer than
-    /// `at_most`: a stopped process would block all others.
+    /// Locks the directory against other processes that make or replace files in it. Waits at most
+    /// `at_most` for the lock: a stopped process would otherwise block all others.
     pub(super) fn lock(&self, at_most: Duration) -> Result<DirLock, RegionError> {
         let deadline = SystemFutex.now().saturating_add(at_most);
         let mut pause = LOCK_PAUSE_MIN;

@@ -60,7 +60,7 @@ impl RegionReader {
         self.layout.seed
     }
 
-    /// The number of participants that there can be at one time.
+    /// The largest number of participants at one time.
     pub fn participants_max(&self) -> u32 {
         self.layout.participants_max
     }

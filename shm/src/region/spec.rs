@@ -5,7 +5,7 @@
 pub struct RegionSpec<'a> {
     /// The size of the file, rounded up to whole pages. Bytes that no area uses stay unused.
     pub bytes: u64,
-    /// The number of participants that there can be at one time, 1 to [`PARTICIPANTS_MAX`].
+    /// The largest number of participants at one time, 1 to [`PARTICIPANTS_MAX`].
     ///
     /// [`PARTICIPANTS_MAX`]: super::PARTICIPANTS_MAX
     pub participants_max: u32,

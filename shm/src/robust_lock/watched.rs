@@ -94,7 +94,7 @@ mod told {
             }
         }
 
-        /// Reports a failed try or a timeout while this owner held the lock.
+        /// Reports a failed try-lock or a timeout while this owner held the lock.
         pub(in super::super) fn failed(self, owner: u64) {
             match self {
                 Telling::Told { watched, attempt, begun: None } => {

@@ -6,8 +6,8 @@ use super::*;
 
 const NEVER: u64 = u64::MAX;
 
-/// A segment: its queue, order, filled bytes, live bytes and stale-from time. Its number is its
-/// index.
+/// A segment: its queue, order, filled bytes, live bytes and stale-from time. The segment's index
+/// is the position of its row.
 type Row = (Queue, u64, u64, u64, u64);
 
 /// A pool in which the small queue has exactly its share.

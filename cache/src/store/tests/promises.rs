@@ -94,7 +94,7 @@ fn a_variant_stored_after_it_lost_its_name_is_not_found_when_it_is_named_again()
     }
 }
 
-/// While a purge by tag walks, so many others are announced that its slot of the ring is
+/// While a purge by tag walks, so many other purges are announced that its slot of the ring is
 /// overwritten.
 #[test]
 fn a_walk_that_outlasts_the_ring_leaves_nothing_that_was_fetched_before_it() {
