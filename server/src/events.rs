@@ -73,7 +73,7 @@ events! {
     UpgradeWaits, info, "upgrade_waits", "waiting until an earlier process has left the cache";
     NobodyToUpgrade, info, "nobody_to_upgrade", "found no running server to take over from";
     FewFiles, warn, "few_files", "the process is allowed to open too few files for its settings";
-    WorkerStuck, error, "worker_stuck", "a worker is stuck: its event loop does not turn";
+    WorkerStuck, error, "worker_stuck", "a worker is stuck: its event loop does not run";
     WorkerRecovered, info, "worker_recovered", "a worker that was stuck runs again";
     NotPinned, warn, "not_pinned", "cannot pin a worker to its processor";
     AcceptFailed, error, "accept_failed", "cannot accept a connection";

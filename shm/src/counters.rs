@@ -91,7 +91,7 @@ impl Plan {
 }
 
 impl CounterFile {
-    /// Makes a file with `slots` slots, all zero, or memory without a file.
+    /// Creates a file with `slots` zeroed slots, or the same in memory without a file.
     ///
     /// The file appears under its name only when it is complete, and replaces an older one. It has
     /// mode 0600, in a directory that only its owner may enter (see

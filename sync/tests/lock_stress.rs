@@ -38,7 +38,7 @@ static SUMS: Sums = Sums {
     writers: [AtomicU64::new(0), AtomicU64::new(0)],
 };
 
-/// The counter of exclusive holds of the lock that `hold` is about. In this test the mutex has the
+/// The number of threads that hold the lock of `hold` exclusively. In this test the mutex has the
 /// class of flights, and the reader-writer lock has the class of shards.
 fn writers(hold: &LockUse) -> &AtomicU64 {
     &SUMS.writers[usize::from(hold.class == LockClass::Shard)]

@@ -189,7 +189,8 @@ impl<'w> BaseRecord<'w> {
         NameSets::of(self.pinned.record().head()).iter()
     }
 
-    /// Looks up the variant of a selector, and counts a use. The whole selector is compared.
+    /// Looks up the variant of a selector, and counts a use. Compares the
+    /// whole selector, not only its hash.
     pub fn variant(&self, selector: &[u8]) -> Option<StoredRecord<'w>> {
         let found = self.candidate(selector)?;
         self.count_use(&found);

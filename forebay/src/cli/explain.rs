@@ -27,7 +27,7 @@ pub(super) fn explain() -> Command {
         .arg(json())
         .after_help(
             "The request is not made: the cache stays as it is, and the origin is not asked. \
-             Header rules that run before the lookup are tried, with 127.0.0.1 as the client's \
+             Header rules of the hooks before the lookup are run, with 127.0.0.1 as the client's \
              address. Exit code: 0 if the request was explained, even if it would be refused; 1 \
              if not.\n\n\
              Examples:\n  \

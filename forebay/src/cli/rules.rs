@@ -127,8 +127,8 @@ fn test() -> Command {
              Arrows: > the client's request, >> the request to the origin, << the origin's \
              response, < the response to the client. !Name means that the field is absent. \
              docs/rules.md describes the whole format.\n\n\
-             In a failed test, - marks expected lines and + actual ones. Exit code: 0 all tests \
-             passed, 1 otherwise.\n\n\
+             In a failed test, - marks expected lines and + actual ones. Exit code: 0 if all \
+             tests passed, 1 otherwise.\n\n\
              Examples:\n  \
              forebay rules test shop.test\n  \
              forebay rules test --json *.test | jq '.tests[] | select(.ok | not)'",

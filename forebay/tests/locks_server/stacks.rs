@@ -10,7 +10,7 @@ use crate::common::{PROGRAM, file_of, fresh, locks, report, text_of};
 /// The number of concurrent clients. It exceeds the number of workers, so that work queues up.
 const CLIENTS: u64 = 8;
 
-/// More requests than the clients send before a test ends.
+/// A limit of requests that no test reaches.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
 /// Returns how many stacks were taken, from the table that resolves no function names.

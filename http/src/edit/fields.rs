@@ -29,7 +29,7 @@ pub struct FieldEdit<'b> {
     /// Total length of the holes in bytes.
     pub(super) hole_bytes: usize,
     pub(super) is_changed: bool,
-    /// The end of the received lines, if the edit tracks which lines rules have written.
+    /// The end of the received lines, if the edit tracks the lines that rules write.
     pub(super) received_end: Option<usize>,
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{RuledLines, name::HashSeed};
 
-/// The position of one line.
+/// The offsets of one line, and its links to lines of the same name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EditLine {
     /// The hash of the line's name.

@@ -49,8 +49,8 @@ pub fn vary_names(response: Fields<'_>) -> Vary {
     Vary::Names(names.join(&b','))
 }
 
-/// Prefix of a name that stands for a cookie. Such a name is in a set of names if an operator has
-/// put the cookie into the key. No field name contains a colon.
+/// The prefix of cookie names in a list of field names. Such names come from the setting
+/// `key_cookies`. The prefix is unambiguous, because no field name contains a colon.
 pub const COOKIE_PREFIX: &[u8] = b"cookie:";
 
 /// Returns the union of Vary's names and of `others`, which are in lower case and may begin with

@@ -25,7 +25,8 @@ struct SiblingNodes {
 }
 
 impl ShardWriter<'_> {
-    /// Publishes a leaf with one fewer item.
+    /// Publishes `leaf`, from which the caller has removed items, and joins nodes that have too few
+    /// items.
     pub(super) fn shrink(
         &self,
         mut change: PendingChange<'_>,

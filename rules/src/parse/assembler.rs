@@ -97,7 +97,7 @@ impl<'f> RuleAssembler<'f> {
     ) {
         let depth = self.draft.as_ref().map_or(1, |draft| draft.blocks.len());
         if depth > 1 {
-            findings.push(Diagnostic::error(variable.at, "a hook cannot stand inside `if`"));
+            findings.push(Diagnostic::error(variable.at, "a hook cannot be inside `if`"));
             return self.draft(at, findings).mark_broken();
         }
         self.end_rule_without_operators(variable.at, findings);

@@ -296,7 +296,7 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     let mut found = Vec::new();
     if given("target_bytes_max") && server.target_bytes_max > server.head_bytes_max {
         let problem = ValueProblem::new("`target_bytes_max` is larger than `head_bytes_max`")
-            .hint("the target is part of the head");
+            .hint("set it to at most `head_bytes_max`, because the head contains the target");
         found.push(("target_bytes_max", problem));
     }
     if server.connection_bytes_max / 2 < server.head_bytes_max {

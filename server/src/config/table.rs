@@ -409,8 +409,8 @@ settings! {
         kind: SettingKind::Choice(ORIGIN_EXCESS_WORDS),
         reloads: true,
         reason: "The framing says where the response ends, and no later request gets the extra \
-            bytes. While an origin that counts its bytes wrongly is being repaired, `refuse` is \
-            safer.",
+            bytes. For an origin with a wrong Content-Length, `refuse` is safer until it is \
+            repaired.",
     }
     origin_connections_max: u32 = "256" {
         doc: "Largest number of connections of one worker to one origin; further requests wait. \
@@ -836,8 +836,8 @@ settings! {
             parts where that is possible.",
     }
     range_unit_bytes: u64 = "1MiB" {
-        doc: "Length of the parts in which a range of a response is requested and stored; 0: a \
-            range that is not stored passes through.",
+        doc: "Size of the parts in which a response is fetched and stored when clients request \
+            ranges; 0: requests for ranges that are not stored are forwarded as they are.",
         kind: SettingKind::Bytes { min: 0, max: GIB },
         reloads: true,
         reason: "A player that seeks in a film gets from the cache each part that any client has \

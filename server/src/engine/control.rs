@@ -372,7 +372,7 @@ impl Control {
         }
     }
 
-    /// Returns the workers whose event loop does not turn.
+    /// Returns the workers whose event loop does not run.
     pub(crate) fn stuck_workers(&self) -> StuckWorkers {
         self.workers.stuck()
     }

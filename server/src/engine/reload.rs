@@ -133,7 +133,7 @@ impl Control {
     /// Passes TLS settings to the workers, for connections whose handshake begins from now on.
     pub(super) fn tell_acceptor(&self, tls: Option<TlsAcceptor>) {
         let log = self.log_writer.borrow();
-        // A stuck worker takes the settings once its event loop turns again.
+        // A stuck worker takes the settings once its event loop runs again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             let access_log = log.as_ref().map(LogWriter::sender);
@@ -148,7 +148,7 @@ impl Control {
         let opened = LogWriter::open(&self.config.borrow().server, &self.log_losses);
         match opened {
             Ok(writer) => {
-                // A stuck worker takes the new log once its event loop turns again.
+                // A stuck worker takes the new log once its event loop runs again.
                 drop(self.workers.tell(|worker, done| {
                     let settings = Arc::clone(&worker.settings);
                     let access_log = writer.as_ref().map(LogWriter::sender);

@@ -48,13 +48,13 @@ impl WorkerGroup {
         self.watchdog.borrow_mut().check()
     }
 
-    /// Returns the workers whose event loop does not turn.
+    /// Returns the workers whose event loop does not run.
     pub(super) fn stuck(&self) -> StuckWorkers {
         StuckWorkers(self.watchdog.borrow().stuck())
     }
 
     /// Sends each worker the command that `command` makes for it. A worker that is stuck executes
-    /// it once it turns again.
+    /// it once it runs again.
     pub(super) fn tell<T>(
         &self,
         mut command: impl FnMut(&WorkerThread, oneshot::Sender<T>) -> WorkerCommand,

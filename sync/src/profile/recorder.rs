@@ -1,4 +1,4 @@
-//! Recording the locks of one thread. A recorder allocates nothing, takes no lock and does no I/O.
+//! Records how one thread uses locks. A recorder allocates nothing, takes no lock and does no I/O.
 
 use super::attempt::{Acquisition, HoldRecord, LockWait, ProfiledSite};
 use super::block::{ThreadBlock, ThreadIdentity, add, add_max, add_time, raise};

@@ -1,4 +1,5 @@
-//! Audits the memory: every chunk of the shard, every object in it, limbo, lists and counts.
+//! Audits the memory: every chunk of the shard, every object in it, limbo, the free lists and the
+//! counts.
 
 use std::collections::HashMap;
 

@@ -70,7 +70,7 @@ impl<'a> Arguments<'a, '_> {
         }
         match self.name.as_str() {
             "set-status" => "to set the reason, use set-status-reason at SEND_RESPONSE_HDR_HOOK",
-            "set-body" | "set-status-reason" => "put a text with spaces in quotes: \"Not Found\"",
+            "set-body" | "set-status-reason" => "put text with spaces in quotes: \"Not Found\"",
             "rm-header" | "rm-cookie" => "write one line for each name",
             "rm-destination" => "separate names by commas, without spaces: QUERY a,b",
             _ => "remove it",
