@@ -175,7 +175,11 @@ fn outside_class(rest: &str) -> ScanStep {
             "recursive patterns are not supported",
             "write the nesting out as deep as you need it",
         ),
-        ("(?|", "branch-reset groups are not supported", "write (?: in its place and renumber the groups"),
+        (
+            "(?|",
+            "branch-reset groups are not supported",
+            "write (?: in its place and renumber the groups",
+        ),
         ("(?#", "comments in a regex are not supported", "write a comment line that begins with #"),
         ("(*", "PCRE verbs are not supported", "leave it out"),
         ("++", POSSESSIVE, GREEDY),
