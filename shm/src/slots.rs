@@ -16,7 +16,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// The first word of a slot.
+    /// The index of the first word of a slot.
     pub(crate) fn first_word(&self, slot: usize) -> usize {
         let slot_count = self.header.slot_count;
         assert!(slot < slot_count, "the file has {slot_count} slots, so there is no slot {slot}");

@@ -11,7 +11,7 @@ pub(super) const SETS: usize = 32;
 /// The number of keys of a set.
 const WAYS: usize = 4;
 
-/// The bytes of one table.
+/// The size of one table, in bytes.
 pub(super) const BYTES: usize = SETS * size_of::<[DeclinedEntry; WAYS]>();
 
 /// The hashes that identify the key of a flight.

@@ -211,7 +211,7 @@ impl<W: Words> RecordWriter<'_, W> {
     }
 }
 
-/// The first word of the unit at a location.
+/// The index of the first word of the unit at a location.
 #[inline]
 pub(super) fn first_word(location: Location) -> usize {
     location.0 as usize * UNIT_WORDS

@@ -126,14 +126,14 @@ impl RecordHeader {
         header
     }
 
-    /// The bytes of key, tags, head and body.
+    /// The size of key, tags, head and body together, in bytes.
     #[inline]
     pub(crate) fn payload_bytes(&self) -> u64 {
         let short = [self.key_bytes, self.tags_bytes, self.head_bytes].map(u64::from);
         short.iter().sum::<u64>() + u64::from(self.body_bytes)
     }
 
-    /// The bytes of the whole record, rounded up to whole units.
+    /// The size of the whole record in bytes, rounded up to whole units.
     #[inline]
     pub(crate) fn record_bytes(&self) -> u64 {
         (u64::from(HEADER_BYTES) + self.payload_bytes()).next_multiple_of(u64::from(UNIT_BYTES))

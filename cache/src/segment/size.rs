@@ -122,7 +122,7 @@ impl Geometry {
         self.segment_count
     }
 
-    /// The bytes of all segments.
+    /// The size of all segments together, in bytes.
     pub(crate) fn data_bytes(self) -> u64 {
         u64::from(self.segment_bytes) * u64::from(self.segment_count)
     }
@@ -142,8 +142,8 @@ impl Geometry {
         Location(segment * self.units() + offset_bytes / UNIT_BYTES)
     }
 
-    /// The bytes from a location to the end of its segment; `None` if the location is in no
-    /// segment.
+    /// The number of bytes from a location to the end of its segment; `None` if the location is in
+    /// no segment.
     #[inline]
     pub(super) fn room_bytes(self, location: Location) -> Option<u32> {
         self.segment_of(location)?;

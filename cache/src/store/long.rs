@@ -135,7 +135,7 @@ impl LongBody {
         self.fragment_bytes
     }
 
-    /// The bytes of the body that these fragments hold.
+    /// The range of bytes of the body that these fragments hold.
     pub fn bytes_of_all(&self, numbers: &Range<u32>) -> Range<u64> {
         let start =
             |number: u32| (u64::from(number) * u64::from(self.fragment_bytes)).min(self.bytes);

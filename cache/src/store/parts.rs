@@ -165,7 +165,7 @@ impl Leader {
 pub struct FragmentReader {
     /// Reads the fragments as one body.
     pub reader: BodyReader,
-    /// The bytes of the stored body that arrive.
+    /// The range of bytes of the stored body that arrives.
     pub bytes: Range<u64>,
 }
 

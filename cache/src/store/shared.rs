@@ -163,7 +163,7 @@ impl Shared {
         self.region.opened()
     }
 
-    /// A word of a participant's row.
+    /// The word with the index `number` in a participant's row.
     pub(crate) fn row_word(&self, row: u32, number: usize) -> &AtomicU64 {
         self.rows.word(row as usize * ROW_WORDS + number)
     }

@@ -89,7 +89,7 @@ pub enum FindingKind {
         /// The number of pins.
         count: u64,
     },
-    /// `live_bytes` is not the sum of the records that words name.
+    /// `live_bytes` is not the sum of the sizes of the records that words name.
     LiveBytes {
         /// The value of `live_bytes`.
         counted: u64,

@@ -7,7 +7,7 @@ use super::table::ParticipantId;
 /// The identity of a region on this machine. All mappings of one file have the same identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RegionId {
-    /// The seed is secret, since hashes of keys start with it.
+    /// The seed is secret, since the hashes of keys depend on it.
     seed: [u8; 16],
 }
 

@@ -49,7 +49,7 @@ struct RegionMemory {
 pub enum Opened {
     /// There was no region.
     Created,
-    /// Another process of this boot had made it.
+    /// Another process had made the region since the last boot.
     Attached,
     /// There was another file, which was replaced. Its content was not used.
     Replaced {

@@ -55,7 +55,7 @@ impl RegionReader {
         self.layout.barrier == BarrierCode::Membarrier
     }
 
-    /// The region's random seed, with which hashes of keys start.
+    /// The region's random seed, on which the hashes of keys depend.
     pub fn seed(&self) -> [u8; 16] {
         self.layout.seed
     }

@@ -50,7 +50,7 @@ pub(crate) const SPEC: RegionSpec = RegionSpec {
 
 const HOLD_SPINS: u32 = 500;
 
-/// Words of the guarded area.
+/// The indexes of words in the guarded area.
 const LOCK: usize = 0;
 const LEFT: usize = 1;
 const RIGHT: usize = 2;

@@ -40,7 +40,7 @@ impl Made {
         self.store.word(PURGE_SEQ_WORD).store(number, Relaxed);
     }
 
-    /// A word of the slot of a purge.
+    /// The word at an offset in the slot of a purge.
     fn word(&self, number: u64, offset: usize) -> &AtomicU64 {
         self.ring.word(number as usize % SLOTS * SLOT_WORDS + offset)
     }
