@@ -241,10 +241,10 @@ impl ServerConnection {
         Some(first.saturating_add(u64::from(self.limits.head_ms_max)))
     }
 
-    /// Checks the time limits.
+    /// Checks the time limits, and ends the connection if one of them has passed.
     ///
     /// # Errors
-    /// The client is too late.
+    /// The client is too late; `out` has the GOAWAY that says so.
     pub fn check_time(&mut self, now_ms: u64, out: &mut Vec<u8>) -> Result<(), ConnectionError> {
         if self.deadline_ms().is_none_or(|deadline| now_ms < deadline) {
             return Ok(());

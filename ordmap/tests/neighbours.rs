@@ -31,8 +31,8 @@ const ABOVE: usize = 26;
 /// The number of changes of a writer before the other writer's turn.
 const RUN: usize = 8;
 
-/// A limit for threads that read or disturb: a hundred times the steps that they take for each
-/// change.
+/// The largest number of steps, for each change, of a thread that reads or disturbs: a hundred
+/// times the usual number.
 const STEPS_MAX: u64 = 200;
 
 /// The most times that a waiting writer checks whether it is its turn.
@@ -292,7 +292,7 @@ fn a_next_key_was_next_across_a_bound() {
 #[test]
 fn a_scan_comes_over_a_bound_beside_which_others_write() {
     const CROSSINGS: usize = 50;
-    /// A limit: a hundred times the changes during all crossings.
+    /// The largest number of changes: a hundred times as many as during all crossings.
     const CHANGES_MAX: u64 = 5_000_000;
     let config = OrdConfig { splits_max: 1, ..OrdConfig::with_bytes(32 << 20) };
     let region = OrdRegion::anonymous(&config).unwrap();

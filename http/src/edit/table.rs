@@ -140,8 +140,8 @@ impl EditTable {
         self.slot_of(hash, text, name).unwrap_or(LineSlot { slot: 0, first: NONE })
     }
 
-    /// Returns the index of this line or, if it was removed, of the next line of this name that was
-    /// not.
+    /// Returns the index of this line or, if it was removed, of the next line of this name that
+    /// still exists.
     pub(super) fn live_from(&self, mut index: u32) -> Option<u32> {
         loop {
             let line = self.lines.get(index as usize)?;

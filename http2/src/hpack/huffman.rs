@@ -48,7 +48,8 @@ struct Tables {
     order: [u8; 256],
     /// The codes of each length.
     ranges: [CodeRange; BITS_MAX + 1],
-    /// For each value of the next 8 bits: the byte, and the length of its code or 0.
+    /// For each value of the next 8 bits: the byte whose code is at their start, and the length of
+    /// the code; a length of 0 if the code is longer than 8 bits.
     short: [(u8, u8); 256],
 }
 

@@ -208,9 +208,9 @@ impl Passed {
     }
 }
 
-/// Models an entry that comes into a shard that a reader has passed; then the first entry of the
-/// next shard leaves: the second entry of that shard is never the next one. The reader checks that
-/// the shard `is_still` empty.
+/// Models a writer that inserts an entry into a shard that a reader has passed, and then removes
+/// the first entry of the next shard. So the second entry of the next shard is never the next entry
+/// for the reader. The reader checks that the passed shard `is_still` empty.
 fn passed(is_still: impl Fn(ShardWords<'_>, u64) -> bool) {
     let words = boxed_words(words_needed(1));
     let scene = Arc::new(Passed { words, first: AtomicU64::new(FIRST.word()) });

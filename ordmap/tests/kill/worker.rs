@@ -77,7 +77,7 @@ impl<'m> Worker<'m> {
         }
     }
 
-    /// Inserts a run of keys, or removes a part of it in few changes. After a death, any part of
+    /// Inserts a run of keys, or removes a part of it in a few changes. After a death, any part of
     /// the run may exist.
     fn run(&mut self) {
         let first = self.random.below(RUN);

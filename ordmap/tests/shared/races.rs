@@ -10,7 +10,7 @@ use crate::{map, own, region};
 /// The number of changes in each race.
 const ROUNDS: u32 = if cfg!(debug_assertions) { 3000 } else { 20_000 };
 
-/// A limit: a hundred times the lookups of a reader during the changes.
+/// The largest number of steps of a reader: a hundred times its lookups during the changes.
 const STEPS_MAX: u64 = 1_500 * ROUNDS as u64;
 
 /// An entry that is removed between lookup and use is whole, and has the right key.

@@ -382,7 +382,8 @@ fn a_writer_that_turns_reader_lets_no_writer_between() {
 fn readers_that_never_pause_do_not_keep_a_writer_out() {
     fn check<S: SlotTable + Send + Sync>(table: &str) {
         const WRITES: u32 = 50;
-        // The limit: a hundred times the reads during all writes on a busy machine.
+        // The largest number of reads: a hundred times as many as during all writes on a busy
+        // machine.
         const READS_MAX: u64 = 100_000_000;
         let lock = biased::<S>();
         let stop = StopFlag::default();

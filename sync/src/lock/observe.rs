@@ -107,14 +107,14 @@ static OWN_SWITCH: AtomicU64 = AtomicU64::new(0);
 /// The switch in use: `OWN_SWITCH`, or the switch of the profile, which other processes can turn.
 static SWITCH: AtomicPtr<AtomicU64> = AtomicPtr::new((&raw const OWN_SWITCH).cast_mut());
 
-/// Sets the observer of this process, for good. It receives events only after a call of [`on`].
+/// Sets the observer of this process, permanently. It receives events only after a call of [`on`].
 ///
 /// Fails if there is already an observer or a profile.
 pub fn set(observer: &'static dyn Observer) -> Result<(), AlreadySet> {
     WATCHER.set(Watcher::Observer(observer)).map_err(|_| AlreadySet)
 }
 
-/// Sets the profile of this process, for good. The profile may be switched on already.
+/// Sets the profile of this process, permanently. The profile may be switched on already.
 pub(crate) fn watch_by_profile(profile: &'static Profile) -> Result<(), AlreadySet> {
     WATCHER.set(Watcher::Profile(profile)).map_err(|_| AlreadySet)?;
     SWITCH.store(std::ptr::from_ref(profile.switch()).cast_mut(), Relaxed);

@@ -193,6 +193,6 @@ fn a_row_moves_between_threads_and_a_table_is_shared() {
     fn is_shared<T: Send + Sync>() {}
     is_send::<PinRow<Arc<LineWords>>>();
     is_shared::<Table>();
-    // A guard may be neither shared nor sent, which takes no room.
+    // The markers that forbid sharing and sending a guard take no room.
     assert_eq!(size_of::<Pin<'_>>(), size_of::<usize>());
 }

@@ -1,4 +1,4 @@
-//! The profile into which the locks of this crate record: one for the whole process, for good.
+//! The profile into which the locks of this crate record: one for the whole process, permanently.
 
 use std::cell::RefCell;
 use std::fmt;

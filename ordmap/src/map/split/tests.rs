@@ -80,8 +80,8 @@ impl<'m> EntryTaker<'m> for Changes<'_, '_> {
     }
 }
 
-/// No entry follows the key in its shard; then one is inserted there, and the first entry of the
-/// next shard is removed: the second entry of that shard was never the next.
+/// No entry follows the key in its shard. Then one is inserted there, and the first entry of the
+/// next shard is removed. So the second entry of the next shard was never the next one.
 #[test]
 fn a_key_inserted_into_a_passed_shard_is_found() {
     let region = region();
@@ -196,7 +196,7 @@ fn lens(map: &Map<'_>) -> [u64; 2] {
     [0, 1].map(|slot| map.words_of(slot).load(LEN))
 }
 
-/// Waits for a condition that another thread makes true, or for the flag.
+/// Waits until another thread makes a condition true, or raises the flag.
 fn wait_until(stop: &StopFlag, condition: impl Fn() -> bool) {
     /// The largest number of yields, which take about 50 s.
     const YIELDS_MAX: u64 = 50_000_000;
