@@ -118,6 +118,7 @@ pub fn compressible<F: Fn(&[u8]) -> bool>(
 /// RFC 9111 §5.2.1.6 and §5.2.2.6: whether a message forbids this server to change its content,
 /// or the content of the response. A word that only contains `no-transform` counts too, and so
 /// does the directive in any field that directs caches.
+// RFC: 9111-5.2.2.6-1
 pub fn forbids_transforming(fields: Fields<'_>) -> bool {
     const DIRECTIVE: &[u8] = b"no-transform";
     let directs_caches = |name: &[u8]| {
@@ -180,6 +181,7 @@ pub fn negotiated_fields(fields: Fields<'_>, coding: Option<&[u8]>) -> FieldBloc
 /// Returns the fields that a 304 has merged into those of a stored response whose coding this
 /// server chose, in the form in which they are stored. Returns `None` if the stored body must not
 /// be used with these fields: the body is compressed, and the 304 forbids changing the content.
+// RFC: 9111-3.2-2
 pub fn renewed_fields(meta: &StoredMeta, merged: Fields<'_>) -> Option<FieldBlock> {
     if !meta.is_compressed {
         return Some(negotiated_fields(merged, None));

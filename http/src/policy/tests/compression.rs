@@ -40,6 +40,7 @@ fn accept_encoding_becomes_the_preferred_codings() {
     }
 }
 
+// RFC: 9111-5.2.2.6-1
 #[test]
 fn a_response_is_compressed_unless_there_is_a_reason() {
     use NotCompressed::*;
@@ -119,6 +120,7 @@ fn the_facts_keep_the_origins_tag_and_forbid_ranges() {
     }
 }
 
+// RFC: 9111-3.2-2
 #[test]
 fn a_304_is_brought_into_the_form_of_the_stored_response() {
     let (meta, stored) = compressed("ETag: \"a\"\nVary: Origin");
