@@ -54,7 +54,7 @@ fn a_route_serves_the_addresses_of_its_lists_whether_its_response_is_stored_or_n
             for _ in 0..2 {
                 let response = client.ask("GET", target, &[&field]).expect("an answer");
                 assert_eq!(response.status, status, "{round}: {target} {from} {forwarded}");
-                let is_told = response.text().contains("not served here");
+                let is_told = response.text().contains("not allowed here");
                 assert_eq!(is_told, status == 403, "{target} {from}: {}", response.text());
             }
         }
