@@ -145,6 +145,10 @@ counters! {
         "Times that changed certificate files could not be used; the old ones stayed in use.";
     HttpsRedirects, Counter, "https_redirects_total",
         "Requests without TLS that were redirected to `https` (`https_redirect_port`).";
+    Redirects, Counter, "redirects_total",
+        "Requests answered with the `redirect` of their route.";
+    FixedAnswers, Counter, "fixed_answers_total",
+        "Requests answered with the `respond` of their route.";
     HeadTimeouts, Counter, "head_timeouts_total",
         "Requests whose head did not arrive in time (408).";
     IdleTimeouts, Counter, "idle_timeouts_total",

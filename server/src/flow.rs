@@ -34,7 +34,7 @@ use crate::deliver::{
 use crate::fault::Fault;
 use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
 use crate::interim::InterimQueue;
-use crate::key::{LocalRequest, check_content, https_url, is_loop, local_request};
+use crate::key::{LocalRequest, check_content, https_url, is_loop, local_request, redirect_url};
 use crate::log::Access;
 use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart, Stale};
 use crate::parse::{Request, ResponseForm};
@@ -213,8 +213,11 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
     if local == Some(LocalRequest::Options) {
         return Ok(Progress::Response(SyntheticResponse::Options.into()));
     }
-    if local == Some(LocalRequest::Redirect) {
+    if local == Some(LocalRequest::HttpsRedirect) {
         return redirect_to_https(transaction);
+    }
+    if local == Some(LocalRequest::Answered) {
+        return answer_of_route(transaction);
     }
     transaction.normalise();
     transaction.write_key();
@@ -336,6 +339,21 @@ fn redirect_to_https<'t>(transaction: &Transaction<'t>) -> Result<Progress<'t>, 
     let url = https_url(transaction.received(), port)?;
     transaction.worker().count(Counter::HttpsRedirects);
     Ok(Progress::Response(SyntheticResponse::Redirect(url.into()).into()))
+}
+
+/// Returns the redirect or the fixed answer of the route.
+///
+/// # Errors
+/// See [`redirect_url`].
+#[cold]
+fn answer_of_route<'t>(transaction: &Transaction<'t>) -> Result<Progress<'t>, Fault> {
+    let Some(redirection) = transaction.route().route.settings.redirect.get() else {
+        transaction.worker().count(Counter::FixedAnswers);
+        return Ok(Progress::Response(SyntheticResponse::Fixed.into()));
+    };
+    let url = redirect_url(redirection, transaction.received())?;
+    transaction.worker().count(Counter::Redirects);
+    Ok(Progress::Response(SyntheticResponse::Moved(url.into()).into()))
 }
 
 /// Returns the response that header rules have made in place of the requested one.

@@ -95,6 +95,10 @@ pub(crate) enum SyntheticResponse {
     Fault(Fault),
     /// A redirect to this `https` URL.
     Redirect(Box<[u8]>),
+    /// The redirect of the route, to this URL.
+    Moved(Box<[u8]>),
+    /// The fixed answer of the route.
+    Fixed,
     /// The answer to OPTIONS: the methods that this server supports.
     Options,
     /// The answer to PURGE, with the number of removed responses.

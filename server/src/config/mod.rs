@@ -28,7 +28,7 @@ mod suggest;
 mod table;
 mod tls;
 mod units;
-mod value;
+pub(crate) mod value;
 
 pub(crate) use certificate_files::FileStamp;
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};

@@ -12,8 +12,9 @@ use super::site::OriginAddress;
 use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
 use crate::limits::ORIGINS_PER_SITE_MAX;
 
-/// The origins that serve a site; at least one. All of them serve the same resources.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The origins that serve a site. All of them serve the same resources. A site has none only if its
+/// routes answer all requests themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginGroup {
     members: Vec<OriginMember>,
     /// How an origin is chosen for a request.
@@ -50,8 +51,8 @@ pub(crate) const BALANCE_WORDS: &[&str] = &["round-robin", "least", "hash"];
 
 impl OriginGroup {
     /// Returns the first origin. Its authority stands for the group in a request without a host.
-    pub fn first(&self) -> &OriginAddress {
-        &self.members.first().expect("the reader refuses an empty group").address
+    pub fn first(&self) -> Option<&OriginAddress> {
+        self.addresses().next()
     }
 
     /// Returns the origins, in the order of the configuration.

@@ -158,6 +158,11 @@ impl Reader<'_> {
         self.problems.push((at, problem));
     }
 
+    /// Returns the number of problems that have been found.
+    pub(super) fn problem_count(&self) -> usize {
+        self.problems.len()
+    }
+
     pub(crate) fn keep<T>(&mut self, at: ProblemSpan, read: Result<T, ValueProblem>) -> Option<T> {
         read.map_err(|problem| self.problem(at, problem)).ok()
     }
@@ -317,6 +322,11 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
             "`origin_pool_idle_count_max` is larger than `origin_connections_max`",
         );
         found.push(("origin_pool_idle_count_max", problem));
+    }
+    if top.route.redirect.get().is_some() && top.route.respond.get().is_some() {
+        let problem = ValueProblem::new("`redirect` and `respond` are both set");
+        found
+            .push(("respond", problem.hint("a request gets one answer, so leave one of them out")));
     }
     found.extend(cache_problem(server, given("cache_size") || !given("workers")));
     if server.lock_profile_stacks > 0 && !has_room_for_stacks(server.lock_profile_size) {

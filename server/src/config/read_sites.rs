@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
 use super::health::HealthCheck;
-use super::origins::Balance;
+use super::origins::{Balance, OriginGroup};
 use super::read::{Reader, Value, find, raw};
 use super::rules::{NamedFile, named_files};
 use super::setting::{Setting, ValueProblem};
@@ -16,6 +16,7 @@ use super::table::{
     self, BALANCE, NAME, NAMES, ORIGIN, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings,
     Settings, SiteSettings,
 };
+use super::value::{FixedAnswer, Redirect};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
 /// For each site name and each host pattern, the offset in the file at which it is first used.
@@ -79,7 +80,7 @@ impl Reader<'_> {
     ) -> Option<Site> {
         let mut settings = defaults.clone();
         let mut own = top.clone();
-        let mut rules = Vec::new();
+        let (mut rules, earlier) = (Vec::new(), self.problem_count());
         for (key, value) in table.iter() {
             if let Some(setting) = find(PER_SITE.iter(), key.get_ref()) {
                 let read = own.set(setting, raw(value.get_ref()));
@@ -100,23 +101,48 @@ impl Reader<'_> {
                 }
             }
         }
+        self.settle_answers(table, &mut settings);
+        let has_unread = self.problem_count() > earlier;
         let name = self.needed(table, &NAME, &header).and_then(|value| self.name(value, seen));
         let names = self.needed(table, &NAMES, &header).map(|value| self.names(value, seen));
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
         let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
-        let origins = self.needed(table, &ORIGIN, &header).and_then(|value| {
-            // An invalid `balance` must not hide errors of the origins.
-            let balance = self.of_table(table, &BALANCE, Balance::default());
-            let origins = self.origins(value, balance.unwrap_or_default())?;
-            self.origins_tls(origins, &own, &ca_at)
-        });
         let routes = table.get("route").map(|value| self.routes(value, &settings, &rules));
+        let routes = routes.unwrap_or_default();
+        let needs_none = (has_unread && has_answer(table)) || needs_no_origin(&routes, &settings);
+        let origins = match table.get(ORIGIN.name) {
+            None if needs_none => Some(OriginGroup::default()),
+            _ => self.needed(table, &ORIGIN, &header).and_then(|value| {
+                // An invalid `balance` must not hide errors of the origins.
+                let balance = self.of_table(table, &BALANCE, Balance::default());
+                let origins = self.origins(value, balance.unwrap_or_default())?;
+                self.origins_tls(origins, &own, &ca_at)
+            }),
+        };
         let fallback = Route::new("/", settings, rules);
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
-        let mut site = Site::new(name?, names?, origins?, routes.unwrap_or_default(), fallback);
+        let mut site = Site::new(name?, names?, origins?, routes, fallback);
         site.certificates = certificates;
         site.health = HealthCheck::of(&own);
         Some(site)
+    }
+
+    /// Applies the one of `redirect` and `respond` that this section has, in place of those of
+    /// outer sections.
+    fn settle_answers(&mut self, table: &DeTable<'_>, settings: &mut RouteSettings) {
+        let is_on = [settings.redirect.get().is_some(), settings.respond.get().is_some()];
+        let [redirect, respond] =
+            ["redirect", "respond"].map(|name| table.get(name).map(|value| value.span()));
+        match (redirect.filter(|_| is_on[0]), respond.filter(|_| is_on[1])) {
+            (Some(_), Some(span)) => {
+                let problem = ValueProblem::new("`redirect` and `respond` are in the same section");
+                let hint = "a request gets one answer, so leave one of them out";
+                self.problem(ProblemSpan::Span(span), problem.hint(hint));
+            }
+            (Some(_), None) => settings.respond = FixedAnswer::default(),
+            (None, Some(_)) => settings.redirect = Redirect::default(),
+            (None, None) => {}
+        }
     }
 
     /// Returns a required value of the section that begins at `header`, or reports that it is
@@ -222,6 +248,7 @@ impl Reader<'_> {
             let read = settings.set(setting, raw(value.get_ref()));
             self.keep_at(value.span(), read);
         }
+        self.settle_answers(table, &mut settings);
         let value = self.needed(table, &PATH_PREFIX, &header)?;
         let read = read_prefix(raw(value.get_ref()), &PATH_PREFIX);
         let path_prefix = self.keep_at(value.span(), read)?;
@@ -232,4 +259,17 @@ impl Reader<'_> {
         seen.insert(path_prefix.clone(), value.span().start);
         Some(Route::new(&path_prefix, settings, rules))
     }
+}
+
+/// Whether the section has `redirect` or `respond`, with any value.
+fn has_answer(table: &DeTable<'_>) -> bool {
+    table.contains_key("redirect") || table.contains_key("respond")
+}
+
+/// Whether every route answers its requests itself; `fallback` has the settings of the route for
+/// `/` if `routes` has none.
+fn needs_no_origin(routes: &[Route], fallback: &RouteSettings) -> bool {
+    let has_fallback = routes.iter().any(|route| route.path_prefix == "/");
+    routes.iter().all(|route| route.settings.needs_no_origin())
+        && (has_fallback || fallback.needs_no_origin())
 }

@@ -45,6 +45,8 @@ pub struct Route {
     pub settings: RouteSettings,
     /// Whether the settings refuse any client because of its address.
     refuses_addresses: bool,
+    /// Whether the settings redirect requests or give a fixed answer.
+    answers_itself: bool,
     /// The route's number in the configuration.
     pub(crate) number: RouteNumber,
     /// The index of the route's rule set, which includes the rules of the server and of the site.
@@ -117,7 +119,7 @@ impl Site {
         health: Option<HealthCheck>,
         settings: RouteSettings,
     ) -> Site {
-        let first = origins.first();
+        let first = origins.first().expect("the flag --origin has a URL");
         let name = match &first.tls {
             // A response stored for one scheme must not be used for the other.
             Some(_) => format!("https://{}", first.authority),
@@ -183,6 +185,7 @@ impl Route {
             path_prefix: path_prefix.to_owned(),
             decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
             refuses_addresses: !settings.allow_from.is_empty() || !settings.deny_from.is_empty(),
+            answers_itself: settings.https_redirect_port != 0 || settings.needs_no_origin(),
             settings,
             number: RouteNumber::default(),
             rule_set: 0,
@@ -201,6 +204,12 @@ impl Route {
         let Some(address) = address else { return false };
         let RouteSettings { allow_from, deny_from, .. } = &self.settings;
         !deny_from.contains(address) && (allow_from.is_empty() || allow_from.contains(address))
+    }
+
+    /// Whether the route redirects requests or gives a fixed answer.
+    #[inline]
+    pub(crate) fn answers_itself(&self) -> bool {
+        self.answers_itself
     }
 
     /// Whether the route refuses a path that may belong to it or to another route.

@@ -20,8 +20,8 @@ use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, Val
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsAddresses, TlsProfile};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir,
-    FORMAT_WORDS, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS, OriginExcess, RuntimeDir,
-    SET_COOKIE_WORDS, SetCookie,
+    ContentType, FORMAT_WORDS, FixedAnswer, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS,
+    OriginExcess, Redirect, RuntimeDir, SET_COOKIE_WORDS, SetCookie,
 };
 
 const KIB: u64 = 1 << 10;
@@ -942,6 +942,43 @@ settings! {
         reloads: true,
         reason: "Behind a router, clients connect to port 443 even if `listen_tls` has another \
             one. A site may have TLS before its links use it.",
+    }
+    redirect: Redirect = "off" {
+        doc: "Status (301, 302, 303, 307 or 308) and URL to which every request is redirected, \
+            such as `301 https://www.example.org$uri`. `$path`, `$query` (with its `?`), `$uri` \
+            (both) and `$host` are parts of the request's URL. `off`: no redirect. See \
+            [redirects.md](redirects.md).",
+        kind: SettingKind::Text {
+            hint: "STATUS URL",
+            expected: "off, or a status and a URL, such as \"301 https://example.org$uri\"",
+        },
+        reloads: true,
+        reason: "Of `redirect` and `respond`, the one of the innermost section applies. A site \
+            whose routes all have one of them needs no `origin`.",
+    }
+    respond: FixedAnswer = "off" {
+        doc: "Status and text that answer every request in place of the origin, such as \
+            `503 back at noon`. Without a text, an `error_pages` file of this status is the body. \
+            `off`: no fixed answer. See [redirects.md](redirects.md#fixed-answers).",
+        kind: SettingKind::Text {
+            hint: "STATUS TEXT",
+            expected: "off, or a status from 200 to 599 and a text, such as \"410 gone\"",
+        },
+        reloads: true,
+        reason: "PURGE from `purge_from` still reaches the cache, so maintenance leaves nothing \
+            old in it.",
+    }
+    respond_type: ContentType = "text/plain; charset=utf-8" {
+        doc: "`Content-Type` of the text of `respond`.",
+        kind: SettingKind::Text { hint: "TYPE", expected: "a media type, such as \"text/html\"" },
+        reloads: true,
+        reason: "A browser must not take a text for a page with scripts.",
+    }
+    respond_retry_after_s: u32 = "0" {
+        doc: "`Retry-After` of the answers of `respond`. 0: no such field.",
+        kind: SettingKind::Seconds { min: 0, max: YEAR_S },
+        reloads: true,
+        reason: "Crawlers come back after this time, and keep the pages of a site in maintenance.",
     }
     hsts: StrictTransportSecurity = "off" {
         doc: "Value of `Strict-Transport-Security` in every response over TLS (RFC 6797), in place \

@@ -1,5 +1,9 @@
 //! Types of settings other than plain numbers and booleans.
 
+mod answers;
+
+pub(crate) use answers::{ContentType, FixedAnswer, Redirect, Redirection};
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ use forebay_http::write;
 use forebay_rules::apply::{AnswerHead, body_of};
 
 use super::Delivered;
-use crate::config::ErrorPage;
+use crate::config::{ErrorPage, RouteSettings};
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
@@ -135,6 +135,11 @@ impl SyntheticMessage<'_> {
 }
 
 impl<'a> HeadContext<'a> {
+    /// Returns the settings of the transaction's route.
+    pub(super) fn settings(&self) -> Option<&'a RouteSettings> {
+        Some(&self.transaction?.found_route()?.route.settings)
+    }
+
     /// Returns the page that the transaction's route has for errors of this server with this
     /// status.
     pub(super) fn error_page(&self, status: u16) -> Option<(&'a ErrorPage, &'a Transaction<'a>)> {

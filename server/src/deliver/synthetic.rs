@@ -24,6 +24,8 @@ pub(super) fn queue_synthetic(
     match response {
         SyntheticResponse::Fault(fault) => write_fault(context, text, *fault),
         SyntheticResponse::Redirect(url) => write_redirect(context, text, url),
+        SyntheticResponse::Moved(url) => write_moved(context, text, url),
+        SyntheticResponse::Fixed => write_fixed(context, text),
         SyntheticResponse::Options => write_options(context, text),
         SyntheticResponse::Purged(purged) => write_purged(context, text, purged),
         SyntheticResponse::Ruled(answer) => write_ruled(context, text, answer),
@@ -60,6 +62,46 @@ fn write_redirect(context: &HeadContext<'_>, text: &mut Vec<u8>, url: &[u8]) -> 
     };
     message.write_with(context, text, |text| {
         write::field(text, b"location", url);
+        write_date_field(text);
+    })
+}
+
+/// Redirects to the URL that the route's `redirect` gives. How long clients keep the redirect
+/// follows from its status (RFC 9110 §15.4).
+fn write_moved(context: &HeadContext<'_>, text: &mut Vec<u8>, url: &[u8]) -> Delivered {
+    let redirection = context.settings().and_then(|settings| settings.redirect.get());
+    let message = SyntheticMessage {
+        status: redirection.map_or(302, |redirection| redirection.status),
+        block: b"content-type: text/plain; charset=utf-8\r\n",
+        body: b"the page is at the URL of the field location\n",
+    };
+    message.write_with(context, text, |text| {
+        write::field(text, b"location", url);
+        write_date_field(text);
+    })
+}
+
+/// Writes the answer that the route's `respond` gives. Its body is the text of the setting, or else
+/// the route's page for errors with this status.
+fn write_fixed(context: &HeadContext<'_>, text: &mut Vec<u8>) -> Delivered {
+    let fixed = context.settings().and_then(|settings| Some((settings, settings.respond.get()?)));
+    let Some((settings, fixed)) = fixed else { return write_fault(context, text, Fault::Internal) };
+    let page = context.error_page(fixed.status).filter(|_| fixed.body.is_empty());
+    let (block, body) = match page {
+        Some((page, _)) => (page.lines, &*page.body),
+        None => (&b"cache-control: no-store\r\n"[..], fixed.body.as_bytes()),
+    };
+    if let Some((_, transaction)) = page {
+        transaction.worker().count(Counter::ErrorPages);
+    }
+    let message = SyntheticMessage { status: fixed.status, block, body };
+    message.write_with(context, text, |text| {
+        if page.is_none() && !body.is_empty() {
+            write::field(text, b"content-type", settings.respond_type.0.as_bytes());
+        }
+        if settings.respond_retry_after_s > 0 {
+            write::number_field(text, b"retry-after", settings.respond_retry_after_s.into());
+        }
         write_date_field(text);
     })
 }

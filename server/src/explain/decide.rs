@@ -123,13 +123,20 @@ impl Explainer<'_> {
             return Ok(local("a header rule answers the request"));
         };
         let route = match_route(self.config, &request, &mut key)?;
-        let context = self.join_context(route);
+        let has_origin = route.site.origins.first().is_some();
+        let context = has_origin.then(|| self.join_context(route));
         out.site = Some(SiteFacts {
             site: route.site.name.clone(),
-            origin: route.site.origins.to_string(),
+            origin: match has_origin {
+                true => route.site.origins.to_string(),
+                false => "none".to_owned(),
+            },
             path_prefix: route.route.path_prefix.clone(),
-            origin_is_down: context.origin_is_down(),
-            origin_failure: context.origin_failure().map(Fault::reason),
+            origin_is_down: context.as_ref().is_some_and(JoinContext::origin_is_down),
+            origin_failure: context
+                .as_ref()
+                .and_then(JoinContext::origin_failure)
+                .map(Fault::reason),
         });
         let hook = (Hook::Remap, Some(route));
         let Some(mut request) = self.run_rules(hook, (request, &received), &mut late, out)? else {
@@ -143,8 +150,14 @@ impl Explainer<'_> {
         if asked == Some(LocalRequest::Options) {
             return Ok(local("OPTIONS with Max-Forwards: 0 is answered by this server"));
         }
-        if asked == Some(LocalRequest::Redirect) {
+        if asked == Some(LocalRequest::HttpsRedirect) {
             return Ok(local("a request without TLS is redirected (`https_redirect_port`)"));
+        }
+        if asked == Some(LocalRequest::Answered) {
+            return Ok(local(match route.route.settings.redirect.get() {
+                Some(_) => "the request is redirected (`redirect`)",
+                None => "the route gives a fixed answer (`respond`)",
+            }));
         }
         let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
         let literal = request;
@@ -160,6 +173,7 @@ impl Explainer<'_> {
                  the client's address is allowed to purge",
             ));
         }
+        let context = context.ok_or(Fault::NoSite)?;
         Ok(self.run_cache(&context, &request, &key, out))
     }
 

@@ -107,8 +107,8 @@ impl Origins {
     /// pool of the origin that would be tried first.
     pub(crate) fn likely_pool(&self, site: &Site, settings: &ServerSettings) -> Rc<OriginPool> {
         let group = &site.origins;
-        if group.members().len() == 1 {
-            return self.pool(group.first(), settings);
+        if let [only] = group.members() {
+            return self.pool(&only.address, settings);
         }
         let (state, now_ms) = (self.group(site), clock::monotonic_ms());
         let rank = |address: &&OriginAddress| {
@@ -116,7 +116,7 @@ impl Origins {
             (is_down, state.member(address).ejection.until_ms(now_ms))
         };
         let likely = group.addresses().min_by_key(rank);
-        self.pool(likely.unwrap_or(group.first()), settings)
+        self.pool(likely.expect("a site whose requests are forwarded has an origin"), settings)
     }
 
     fn candidates(

@@ -18,7 +18,7 @@ pub(crate) use route::{
 pub(crate) use select::{host_prefixes, site_prefix, site_prefixes, url_keys, url_prefixes};
 pub(crate) use text::DamagedKey;
 pub use text::KeyText;
-pub(crate) use url::{SplitUrl, https_url, is_path_query, split_url};
+pub(crate) use url::{SplitUrl, https_url, is_path_query, redirect_url, split_url};
 pub use url::{site_url_key, url_key};
 
 use forebay_http::authority::Authority;
@@ -68,7 +68,7 @@ pub(crate) fn resource_keys(
 
 /// A request without a host (HTTP/1.0) is forwarded and keyed with the origin's own authority.
 fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<Authority<'a>> {
-    authority.or_else(|| Authority::parse(site.origins.first().authority.as_bytes()))
+    authority.or_else(|| Authority::parse(site.origins.first()?.authority.as_bytes()))
 }
 
 /// Writes the key of a URL in its normal form.

@@ -25,9 +25,11 @@ pub(crate) enum LocalRequest {
     /// OPTIONS with `Max-Forwards: 0`, which must not be forwarded (RFC 9110 §7.6.2).
     Options,
     /// A request without TLS, on a route that redirects it to the `https` URL.
-    Redirect,
+    HttpsRedirect,
     /// PURGE, on a route that lets at least one address purge.
     Purge,
+    /// A request to a route with `redirect` or `respond`.
+    Answered,
 }
 
 /// Finds the site and the route of a request. `buffer` is memory for the ways in which an origin
@@ -135,15 +137,31 @@ pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Res
 /// Returns the kind of a request that this server answers itself; `None` for other requests. If no
 /// address may purge on the route, PURGE is forwarded like any other method.
 pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Option<LocalRequest> {
-    if route.route.settings.https_redirect_port != 0 && request.scheme == Scheme::Http {
-        return Some(LocalRequest::Redirect);
+    if route.route.answers_itself() {
+        return answered_by_settings(route.route, request);
     }
+    local_method(route.route, request)
+}
+
+/// Returns the kind of a request to a route that may redirect or answer it. A request without TLS
+/// goes to TLS first, and PURGE reaches the cache.
+#[cold]
+fn answered_by_settings(route: &Route, request: &Request<'_>) -> Option<LocalRequest> {
+    if route.settings.https_redirect_port != 0 && request.scheme == Scheme::Http {
+        return Some(LocalRequest::HttpsRedirect);
+    }
+    let answered = route.settings.needs_no_origin().then_some(LocalRequest::Answered);
+    local_method(route, request).or(answered)
+}
+
+#[inline]
+fn local_method(route: &Route, request: &Request<'_>) -> Option<LocalRequest> {
     match request.head.method() {
         Method::Options if !request.has_body() => {
             let forwards_left = request.head.fields().only(FieldId::MaxForwards);
             (forwards_left == Some(b"0")).then_some(LocalRequest::Options)
         }
-        Method::Other(b"PURGE") if !route.route.settings.purge_from.is_empty() => {
+        Method::Other(b"PURGE") if !route.settings.purge_from.is_empty() => {
             Some(LocalRequest::Purge)
         }
         _ => None,

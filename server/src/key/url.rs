@@ -1,10 +1,11 @@
 //! URLs: turns one that an operator has typed into a key, and a request into its `https` URL.
 
 use forebay_http::authority::Authority;
-use forebay_http::target::Scheme;
+use forebay_http::target::{Scheme, TargetForm};
 
 use super::{route_of_url, write_key, write_key_of};
 use crate::config::Config;
+use crate::config::value::Redirection;
 use crate::fault::Fault;
 use crate::parse::Request;
 
@@ -84,4 +85,26 @@ pub(crate) fn https_url(request: &Request<'_>, port: u16) -> Result<Vec<u8>, Fau
     }
     url.extend_from_slice(target.path_query);
     Ok(url)
+}
+
+/// Returns the URL to which a redirect leads for a request. A target that is no path stands for the
+/// whole site.
+///
+/// # Errors
+/// - [`Fault::NoSite`]: the redirect needs a host, and the request has none.
+/// - [`Fault::TargetNotForwardable`]: the path has bytes that a URI cannot have.
+pub(crate) fn redirect_url(
+    redirection: &Redirection,
+    request: &Request<'_>,
+) -> Result<Vec<u8>, Fault> {
+    let target = request.target;
+    let path_query = match target.form {
+        TargetForm::Asterisk => b"/",
+        _ => target.path_query,
+    };
+    if !is_path_query(path_query) {
+        return Err(Fault::TargetNotForwardable);
+    }
+    let host = target.authority.map(|authority| authority.host);
+    redirection.url(host, path_query).ok_or(Fault::NoSite)
 }

@@ -13,6 +13,7 @@ use super::super::hsts::StrictTransportSecurity;
 use super::super::lists::{LanguageList, NamePatterns, ParameterNames};
 use super::super::setting::RawValue;
 use super::super::table::{self, Settings};
+use super::super::value::{FixedAnswer, Redirect};
 use super::super::*;
 
 const SITE: &str =
@@ -69,6 +70,10 @@ fn defaults_are_the_ones_that_are_documented() {
     assert_eq!(server.access_log, AccessLog::Off);
     assert_eq!(server.origin_excess, OriginExcess::Close);
     assert!(server.connections_per_address_max >= 1024);
+}
+
+#[test]
+fn defaults_of_routes_are_the_ones_that_are_documented() {
     let route = RouteSettings::default();
     assert!(route.keep_query.is_all() && route.keep_cookies.is_all() && !route.normalises());
     assert!(TAG_FIELDS.iter().all(|id| route.tag_fields.set().contains(*id)));
@@ -119,6 +124,10 @@ fn defaults_are_the_ones_that_are_documented() {
             cache_status_key: false,
             targeted_cache_control: TargetList::new(["CDN-Cache-Control"]),
             https_redirect_port: 0,
+            redirect: Redirect::default(),
+            respond: FixedAnswer::default(),
+            respond_type: route.respond_type.clone(),
+            respond_retry_after_s: 0,
             hsts: StrictTransportSecurity::default(),
             error_pages: ErrorPages::default(),
             origin_error_pages: ErrorPages::default(),
@@ -198,8 +207,8 @@ fn the_innermost_value_of_a_route_setting_wins() {
         authority: authority.to_owned(),
         tls: None,
     };
-    assert_eq!(*a.origins.first(), origin("::1", 80, "[::1]"));
-    assert_eq!(*b.origins.first(), origin("origin.example", 80, "origin.example"));
+    assert_eq!(*a.origins.first().unwrap(), origin("::1", 80, "[::1]"));
+    assert_eq!(*b.origins.first().unwrap(), origin("origin.example", 80, "origin.example"));
 }
 
 #[test]
@@ -212,7 +221,7 @@ fn an_origin_alone_serves_every_host() {
     let config = Config::load(ConfigSource::Origin("http://127.0.0.1:3000"), &flags).unwrap();
     assert_eq!((config.server.cache_size, config.server.workers), (16 << 20, 2));
     let site = config.sites.lookup(b"any.example").unwrap();
-    assert_eq!((&*site.name, site.origins.first().port), ("127.0.0.1:3000", 3000));
+    assert_eq!((&*site.name, site.origins.first().unwrap().port), ("127.0.0.1:3000", 3000));
     assert!(!site.route(b"/").settings.cache);
 }
 
