@@ -96,7 +96,7 @@ fn explain() -> Command {
         )
         .arg(
             scope()
-                .help("Where the rules are used [default: where they are valid; if both, route]"),
+                .help("Where the rules are used [default: where they are valid, preferably route]"),
         )
         .arg(json())
         .after_help(

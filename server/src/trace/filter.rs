@@ -91,7 +91,7 @@ impl fmt::Display for TraceFilter {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
             None if self.path.is_empty() => out.write_str("all requests"),
-            None => write!(out, "requests for {}… of any host", self.path),
+            None => write!(out, "requests of any host for {}…", self.path),
             Some(FilterHost { host, port, scheme }) => {
                 let port = port.map_or(String::new(), |port| format!(":{port}"));
                 write!(out, "{}://{host}{port}{}…", scheme.as_str(), self.path)
