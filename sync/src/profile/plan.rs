@@ -255,9 +255,8 @@ pub fn bucket_end_ns(bucket: usize) -> Option<u64> {
     (bucket + 1 < BUCKET_COUNT).then(|| 1 << (bucket as u32 + FIRST_BUCKET_BITS))
 }
 
-/// The number of words in a line (two cache lines). Each part of a profile begins on a line of its
-/// own.
-const LINE_WORDS: usize = 16;
+/// The number of words in a pair of cache lines. Each part of a profile begins at a new pair.
+const PAIR_WORDS: usize = 16;
 
 /// The offset of the keys in a block.
 pub(super) const KEYS_START: usize = block::HEAD_WORDS + (HOLDS_MAX + 1) * hold::WORDS;
