@@ -621,7 +621,7 @@ forebay_code forebay_participant_check(const forebay_participant *participant,
                                        forebay_check_report *report);
 
 /**
- * Closes a map; null is allowed. Entries, cursors and ranges of the map stay usable.
+ * Closes a map; null is allowed. Entries, cursors, ranges and scans of the map stay usable.
  */
 forebay_code forebay_map_close(forebay_map *map);
 

@@ -24,7 +24,7 @@ impl MapHandle {
     }
 }
 
-/// Closes a map; null is allowed. Entries, cursors and ranges of the map stay usable.
+/// Closes a map; null is allowed. Entries, cursors, ranges and scans of the map stay usable.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_map_close(map: Option<Box<MapHandle>>) -> Code {
     guard(|| {

@@ -298,7 +298,7 @@ fn prepare_for_filter() {
     }
 }
 
-/// The id of this thread, as mutexes note it for their owner; 0 while nothing is recorded.
+/// The thread id that a mutex stores when this thread owns it; 0 while nothing is recorded.
 #[cold]
 pub(crate) fn own_number() -> u32 {
     thread::enter().map_or(0, |mut guard| guard.thread().tid)

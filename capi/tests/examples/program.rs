@@ -36,7 +36,7 @@ impl Program {
         Program { child, unread: Vec::new(), what: format!("{language:?} {arguments:?}") }
     }
 
-    /// Returns the next line, or `None` if the program ends first.
+    /// Returns the program's next line of output, or `None` if the program ends first.
     pub(crate) fn hear(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {

@@ -251,7 +251,7 @@ fn a_report_says_that_its_program_has_changed_since() {
     assert_eq!(report(&file)["changed_files"][0]["what"], "missing");
 }
 
-/// The system loads a program at another address in each run.
+/// The system loads a program at a different address in each run.
 #[test]
 fn call_sites_of_two_runs_match_at_any_load_address() {
     for flags in [&["-g"][..], &[], &["-s"]] {

@@ -105,8 +105,8 @@ pub(super) unsafe fn is_inner_unlock(mutex: *mut pthread_mutex_t) -> bool {
     unsafe { words(mutex) }.is_inner_unlock()
 }
 
-/// The id of this thread, as mutexes note it for their owner. It is read from a mutex, since system
-/// calls may be forbidden.
+/// The thread id that a mutex stores when this thread owns it. The id is read from a mutex, since
+/// system calls may be forbidden.
 pub(crate) fn own_number() -> u32 {
     let mut mutex = libc::PTHREAD_MUTEX_INITIALIZER;
     // The mutex is made recursive, since a mutex of another kind may not note its owner.
