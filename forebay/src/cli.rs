@@ -164,8 +164,8 @@ fn counters() -> Command {
             "The command reads the counter file directly, so it also works if the server hangs or \
              is dead. The last values of a dead server stay visible. If a server starts on the \
              same port, --watch continues with its new file. On a terminal, --watch highlights \
-             changed counters and hides counters at zero if the table does not fit the screen. Bars show how many values each \
-             histogram bucket holds.\n\n\
+             changed counters and hides counters at zero if the table does not fit the screen. \
+             Bars show how many values each histogram bucket holds.\n\n\
              Examples:\n  \
              forebay counters\n  \
              forebay counters --watch --interval 2s\n  \

@@ -179,8 +179,8 @@ impl Shared {
         self.hasher.wide(bytes)
     }
 
-    /// Returns the next sequence number. Of two records of a key, the record with the higher sequence is
-    /// valid.
+    /// Returns the next sequence number. Of two records of a key, the record with the higher
+    /// sequence is valid.
     ///
     /// Every insert writes the word of the last sequence. The 48 bits of a sequence last for 9
     /// years at a million inserts per second.
