@@ -439,7 +439,7 @@ impl ProfilePlan {
     #[must_use]
     pub fn within(self, bytes: u64) -> Option<ProfilePlan> {
         // The owners occupy one word for each thread, rounded up to lines.
-        let fixed = ProfilePlan { threads: 0, ..self }.word_count() + 2 * LINE_WORDS;
+        let fixed = ProfilePlan { threads: 0, ..self }.word_count() + 2 * PAIR_WORDS;
         let left = usize::try_from(bytes / 8).ok()?.checked_sub(fixed)?;
         let threads = left / (self.block_words() + 1);
         let threads = u32::try_from(threads).ok()?.min(ProfilePlan::MAX.threads);
@@ -448,5 +448,5 @@ impl ProfilePlan {
 }
 
 fn lines(words: usize) -> usize {
-    words.next_multiple_of(LINE_WORDS)
+    words.next_multiple_of(PAIR_WORDS)
 }
