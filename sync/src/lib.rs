@@ -23,6 +23,7 @@ pub mod model;
 pub mod pins;
 #[allow(missing_docs)]
 pub mod profile;
+pub mod rates;
 mod rows;
 mod thread_index;
 mod words;
