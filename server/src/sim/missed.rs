@@ -84,9 +84,7 @@ pub(super) fn note(run: &Run, ask: &Ask, asked: &SentRequest, response: &Respons
         let head = &response.head;
         return run.fail(format!("{ask:?} could have been a hit; no documented reason: {head:?}"));
     };
-    let exchange = response.field("x-exchange").and_then(|number| number.parse().ok());
-    let is_followed = member.contains("; collapsed") && exchange == Some(reuse.reply.event);
-    let missed = MissedRequest { run, ask, reuse, permission, left, is_followed };
+    let missed = MissedRequest { run, ask, reuse, permission, left };
     let cause = missed.cause(&reason).unwrap_or_else(|| "unknown".to_owned());
     let row = MissedReuse { reason, permission, cause };
     *run.missed.borrow_mut().entry(row).or_default() += 1;
@@ -134,8 +132,6 @@ struct MissedRequest<'a> {
     permission: Permission,
     /// How much longer the permission lasts.
     left: Duration,
-    /// Whether the request was answered by that response, while it was still arriving.
-    is_followed: bool,
 }
 
 impl MissedRequest<'_> {
@@ -164,7 +160,7 @@ impl MissedRequest<'_> {
 
     /// Returns the cause for which a response was not used although it is still stored.
     fn cause_of_found(&self, reply: &IdealReply) -> Option<&'static str> {
-        let MissedRequest { run, ask, reuse, permission, left, is_followed } = *self;
+        let MissedRequest { run, ask, reuse, permission, left } = *self;
         let age = Instant::now() - reply.start.at;
         let rounding = Duration::from_millis(ROUNDING_MS);
         let stepped = Duration::from_millis(run.world.borrow().stepped_ms);
@@ -188,7 +184,6 @@ impl MissedRequest<'_> {
                 is_background && (ask.is_head || !ask.ranges.is_empty()),
                 "HEAD and ranges start no background fetch",
             ),
-            (is_followed, "it was still arriving"),
         ])
     }
 
