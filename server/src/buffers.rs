@@ -34,6 +34,8 @@ pub(crate) struct TransactionBuffers {
     /// The text of the request as changed by rules of the hook `ReadRequest`; empty if these rules
     /// change nothing.
     pub(crate) pre_remap: RequestText,
+    /// The text of the request without its credentials; empty if the server does not use them.
+    pub(crate) plain: RequestText,
     /// The text of the request as changed by rules of the hook `Remap`; empty if these rules change
     /// nothing.
     pub(crate) post_remap: RequestText,
@@ -64,6 +66,7 @@ impl TransactionBuffers {
             text.shrink_to(BUFFER_BYTES_KEPT_MAX);
         }
         self.pre_remap.reset(BUFFER_BYTES_KEPT_MAX);
+        self.plain.reset(BUFFER_BYTES_KEPT_MAX);
         self.post_remap.reset(BUFFER_BYTES_KEPT_MAX);
         self.normal.reset(BUFFER_BYTES_KEPT_MAX);
     }

@@ -245,6 +245,14 @@ counters! {
          `languages`.";
     UnkeyedFieldsRemoved, Counter, "unkeyed_fields_removed_total",
         "Fetches that did not forward a field of the client's request because of `unkeyed_fields`.";
+    CredentialsMissing, Counter, "credentials_missing_total",
+        "Requests refused because they had no user name and password that could be read (401).";
+    PasswordsWrong, Counter, "passwords_wrong_total",
+        "Requests refused because the user name or the password was wrong (401).";
+    PasswordChecks, Counter, "password_checks_total",
+        "Passwords that were compared with their hashes, because the worker did not remember them.";
+    PasswordChecksRefused, Counter, "password_checks_refused_total",
+        "Requests refused because too many passwords were waiting for their check (503).";
     AddressesRefused, Counter, "addresses_refused_total",
         "Requests refused because of `allow_from` or `deny_from` (403).";
     ForwardedFieldsReplaced, Counter, "forwarded_fields_replaced_total",

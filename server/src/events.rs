@@ -80,6 +80,7 @@ events! {
     ConnectionRefused, warn, "connection_refused", "closed a connection: a limit is reached";
     TlsRefused, debug, "tls_refused", "a TLS handshake failed";
     TlsFiles, warn, "tls_files", "a file for TLS needs attention";
+    UserFiles, warn, "user_files", "a file with users needs attention";
     CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
     TlsFailed, error, "tls_failed", "cannot renew TLS settings; the old ones stay in use";

@@ -50,6 +50,12 @@ pub(crate) enum Fault {
     Loop,
     /// The route does not serve the client's address.
     AddressRefused,
+    /// The route asks for a user name and a password, and the request has none that can be read.
+    NoCredentials,
+    /// The user does not exist, or has another password.
+    WrongPassword,
+    /// Too many passwords wait for their check, or one could not be checked.
+    LoginsBusy,
     /// The client's address is not allowed to purge.
     PurgeForbidden,
     /// A PURGE request names more tags, or longer tags, than a response can have.
@@ -112,12 +118,15 @@ impl Fault {
             | Fault::OtherCertificates
             | Fault::Loop
             | Fault::AddressRefused
+            | Fault::NoCredentials
+            | Fault::WrongPassword
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
             | Fault::OnlyIfCached => Side::Client,
             Fault::OriginBusy
             | Fault::TunnelsFull
+            | Fault::LoginsBusy
             | Fault::PurgeBusy
             | Fault::PurgeElsewhere
             | Fault::HitCut
@@ -151,15 +160,18 @@ impl Fault {
             | Fault::ClientGone
             | Fault::PurgeTags
             | Fault::PurgeNoTags => 400,
+            Fault::NoCredentials | Fault::WrongPassword => 401,
             Fault::AddressRefused | Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow | Fault::GaveWay => 408,
             Fault::NoSite | Fault::OtherCertificates => 421,
             Fault::Loop => 508,
             Fault::HitCut | Fault::Rules | Fault::Internal => 500,
-            Fault::OriginBusy | Fault::TunnelsFull | Fault::PurgeBusy | Fault::PurgeElsewhere => {
-                503
-            }
+            Fault::OriginBusy
+            | Fault::TunnelsFull
+            | Fault::LoginsBusy
+            | Fault::PurgeBusy
+            | Fault::PurgeElsewhere => 503,
             Fault::FetchesFailed(status) => status,
             Fault::OnlyIfCached
             | Fault::OriginConnectTimeout
@@ -194,6 +206,9 @@ impl Fault {
             }
             Fault::Loop => "request loop: the origin forwards back to this server",
             Fault::AddressRefused => "the client's address is not allowed here",
+            Fault::NoCredentials => "a user name and a password are needed here",
+            Fault::WrongPassword => "the user name or the password is wrong",
+            Fault::LoginsBusy => "too many passwords are being checked; try again",
             Fault::PurgeForbidden => "the client's address is not allowed to purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
@@ -233,6 +248,8 @@ impl Fault {
             | Fault::OtherCertificates
             | Fault::Loop
             | Fault::AddressRefused
+            | Fault::NoCredentials
+            | Fault::WrongPassword
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
@@ -240,6 +257,11 @@ impl Fault {
             Fault::GaveWay => true,
             fault => fault.side() == Side::Client,
         }
+    }
+
+    /// Whether the error response asks for a user name and a password (RFC 9110 §15.5.2).
+    pub(crate) fn asks_for_credentials(self) -> bool {
+        matches!(self, Fault::NoCredentials | Fault::WrongPassword)
     }
 
     /// Returns the counter of this fault. If an error response is sent, `faults_sent_total` counts
@@ -258,6 +280,9 @@ impl Fault {
             | Fault::PurgeTags
             | Fault::PurgeNoTags => Some(Counter::RequestsRefused),
             Fault::AddressRefused => Some(Counter::AddressesRefused),
+            Fault::NoCredentials => Some(Counter::CredentialsMissing),
+            Fault::WrongPassword => Some(Counter::PasswordsWrong),
+            Fault::LoginsBusy => Some(Counter::PasswordChecksRefused),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),

@@ -24,6 +24,7 @@ use forebay_rules::ast::{Hook, HttpControl};
 use forebay_rules::run::CacheResult;
 
 use crate::accept::Client;
+use crate::admission::{admit, finish_login};
 use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::counters::Counter;
@@ -34,8 +35,11 @@ use crate::deliver::{
 use crate::fault::Fault;
 use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
 use crate::interim::InterimQueue;
-use crate::key::{LocalRequest, check_content, https_url, is_loop, local_request, redirect_url};
+use crate::key::{
+    LocalRequest, RouteMatch, check_content, https_url, is_loop, local_request, redirect_url,
+};
 use crate::log::Access;
+use crate::login::Login;
 use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart, Stale};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
@@ -178,6 +182,7 @@ enum Progress<'t> {
 
 /// The work that a request has to wait for.
 enum Wait {
+    Login(Box<Login>),
     Purge,
     Origin(Box<ForwardPlan>),
 }
@@ -198,9 +203,23 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
         return Ok(ruled(transaction, answer));
     }
     let route = transaction.find_route()?;
-    if !route.route.admits(|| transaction.client.known_address()) {
-        return Err(Fault::AddressRefused);
+    if route.route.is_restricted()
+        && let Some(login) = admit(transaction)?
+    {
+        return Ok(Progress::Waits(Wait::Login(login)));
     }
+    respond_to_admitted(transaction, route)
+}
+
+/// Runs the steps of [`respond`] for a client that the route serves.
+///
+/// # Errors
+/// See [`respond`].
+#[inline]
+fn respond_to_admitted<'t>(
+    transaction: &mut Transaction<'t>,
+    route: RouteMatch<'t>,
+) -> Result<Progress<'t>, Fault> {
     if let Some(answer) = transaction.run_request_rules(Hook::Remap)? {
         return Ok(ruled(transaction, answer));
     }
@@ -243,6 +262,13 @@ async fn respond_later<'t>(
     wait: Wait,
 ) -> Result<Response<'t>, Fault> {
     match wait {
+        Wait::Login(login) => {
+            finish_login(transaction, *login).await?;
+            match respond_to_admitted(transaction, transaction.route())? {
+                Progress::Response(response) => Ok(response),
+                Progress::Waits(wait) => Box::pin(respond_later(transaction, wait)).await,
+            }
+        }
         Wait::Purge => {
             let asked = PurgeRequest {
                 worker: transaction.worker(),

@@ -7,6 +7,7 @@
 
 mod accept;
 mod admin;
+mod admission;
 mod buffers;
 pub mod clock;
 pub mod config;
@@ -26,6 +27,7 @@ mod interim;
 mod key;
 mod limits;
 mod log;
+mod login;
 mod lookup;
 mod pace;
 mod parse;

@@ -24,6 +24,7 @@ use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::{KeyText, NormalText, RouteMatch, match_route, write_key, write_normal_key};
 use crate::log::{Access, shortened};
+use crate::login::without_credentials;
 use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
@@ -68,6 +69,7 @@ pub(crate) struct Transaction<'t> {
 struct UnusedBuffers<'t> {
     key: Option<&'t mut Vec<u8>>,
     pre_remap: Option<&'t mut RequestText>,
+    plain: Option<&'t mut RequestText>,
     post_remap: Option<&'t mut RequestText>,
     normal: Option<&'t mut NormalText>,
     body: Option<BodyInput<'t>>,
@@ -89,7 +91,8 @@ impl<'t> Transaction<'t> {
     #[inline]
     pub(crate) fn begin(start: TransactionStart<'t>) -> Transaction<'t> {
         let TransactionStart { client, config, received, body, buffers, log } = start;
-        let TransactionBuffers { key, variant, tag, pre_remap, post_remap, normal } = buffers;
+        let TransactionBuffers { key, variant, tag, pre_remap, plain, post_remap, normal } =
+            buffers;
         Transaction {
             client,
             config,
@@ -109,6 +112,7 @@ impl<'t> Transaction<'t> {
             unused: UnusedBuffers {
                 key: Some(key),
                 pre_remap: Some(pre_remap),
+                plain: Some(plain),
                 post_remap: Some(post_remap),
                 normal: Some(normal),
                 body: Some(body),
@@ -168,6 +172,21 @@ impl<'t> Transaction<'t> {
             path_prefix: route.route.path_prefix.clone(),
         });
         Ok(route)
+    }
+
+    /// Removes the Authorization field from the request, if the route uses the field itself.
+    ///
+    /// # Errors
+    /// [`Fault::Rules`]: rules have made a request that is not valid without the field.
+    pub(crate) fn drop_credentials(&mut self) -> Result<(), Fault> {
+        let text = self.unused.plain.take().expect("the credentials of a request are used once");
+        let limits = self.config.server.rule_limits().head;
+        if let Some(request) =
+            without_credentials(&self.request, self.route().route, &limits, text)?
+        {
+            self.request = request;
+        }
+        Ok(())
     }
 
     /// Decides whether the request bypasses the cache; if not, puts it into the normal form of its

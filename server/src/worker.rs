@@ -35,6 +35,7 @@ use crate::fetch::{AbandonedFetches, Hosts, Origins, TunnelRoom, UploadRoom};
 use crate::key::DamagedKey;
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::LogSender;
+use crate::login::Logins;
 use crate::purger::Purger;
 use crate::store::CompressionRoom;
 use crate::trace::WorkerTracers;
@@ -66,6 +67,7 @@ pub(crate) struct Worker {
     pub(crate) tunnels: TunnelRoom,
     /// Room for bodies that are being compressed.
     pub(crate) compressions: CompressionRoom,
+    pub(crate) logins: Logins,
     /// The number of bytes in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
     /// Fetches whose clients have all left.
@@ -140,6 +142,7 @@ impl Worker {
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             tunnels: TunnelRoom::default(),
             compressions: CompressionRoom::default(),
+            logins: Logins::default(),
             waiting_output: Cell::new(0),
             abandoned: AbandonedFetches::default(),
             background_fetches: RefCell::default(),

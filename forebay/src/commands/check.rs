@@ -20,7 +20,8 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     match checked {
         Ok(config) => {
             let sites = config.sites.iter().count();
-            let warnings: Vec<_> = config.tls_warnings().collect();
+            let warnings: Vec<_> =
+                config.tls_warnings().chain(config.user_file_warnings()).collect();
             match json {
                 true if warnings.is_empty() => {
                     outln!("{}", json!({ "valid": true, "sites": sites }));

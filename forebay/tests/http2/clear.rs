@@ -4,6 +4,7 @@
 use std::io::Read;
 
 use bytes::Bytes;
+use forebay_testkit::server::Folder;
 use forebay_testkit::{Client, Origin, Server, ServerBuilder, eventually};
 use h2::client::Builder;
 use http::Request;
@@ -17,6 +18,43 @@ fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
     let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).origin(origin);
     let builder = builder.flag("--workers", "1").flag("--http2", "true");
     flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value)).start()
+}
+
+/// A browser sends many requests with one password at the same time; they wait for one check.
+#[test]
+fn only_users_are_served_and_their_streams_share_the_check_of_the_password() {
+    let (origin, folder) = (origin(), Folder::new());
+    let users = folder.path("users");
+    let user = "ann:$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    std::fs::write(&users, user).expect("it is written");
+    let server = start(&origin, &[("--basic-auth", &users.display().to_string())]);
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let none = [("", 401)].repeat(20);
+        // `ann:wrong` and `ann:secret`
+        let wrong = [("Basic YW5uOndyb25n", 401)].repeat(20);
+        let right = [("Basic YW5uOnNlY3JldA==", 200)].repeat(20);
+        let asked: Vec<_> = [none, wrong, right]
+            .concat()
+            .into_iter()
+            .map(|(value, status)| {
+                let (client, mut request) = (client.clone(), get("http", "/stored/1"));
+                if !value.is_empty() {
+                    let value = value.parse().expect("a value");
+                    request.headers_mut().insert("authorization", value);
+                }
+                tokio::task::spawn_local(async move {
+                    (status, ask(&client, request, &[]).await.expect("an answer"))
+                })
+            })
+            .collect();
+        for answer in asked {
+            let (status, answer) = answer.await.expect("no panic");
+            assert_eq!(answer.status, status);
+            assert_eq!(answer.fields.contains_key("www-authenticate"), status == 401);
+        }
+    });
+    assert_eq!(origin.request_count(), 1, "one stored response serves all users");
+    assert_eq!(server.stat("password_checks_refused_total"), 0.0);
 }
 
 #[test]

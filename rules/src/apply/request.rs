@@ -58,6 +58,37 @@ impl RequestText {
         &self.text
     }
 
+    /// Makes this the copy of a head without the lines of one field; returns the new head.
+    ///
+    /// # Errors
+    /// Returns [`ApplyError`] if the head is not valid without these lines.
+    pub fn copy_without(
+        &mut self,
+        head: RequestHead<'_>,
+        removed: FieldId,
+        limits: &HeadLimits,
+    ) -> Result<RequestHead<'_>, ApplyError> {
+        let (text, mut ruled) = (&mut self.text, Vec::new());
+        text.clear();
+        for part in [head.method().as_bytes(), b" ", head.target(), b" "] {
+            text.extend_from_slice(part);
+        }
+        text.extend_from_slice(match head.version() {
+            Version::Http10 => b"HTTP/1.0\r\n",
+            Version::Http11 => b"HTTP/1.1\r\n",
+        });
+        for field in head.fields().iter().filter(|field| field.id != removed) {
+            if field.is_ruled {
+                ruled.push(text.len());
+            }
+            write::field(text, field.name, field.value);
+        }
+        text.extend_from_slice(b"\r\n");
+        self.check(limits)?;
+        self.parts.mark_ruled(|start| ruled.contains(&start));
+        Ok(self.head())
+    }
+
     /// Clears the request, and frees memory beyond this size.
     pub fn reset(&mut self, bytes_kept_max: usize) {
         self.text.clear();

@@ -43,8 +43,10 @@ pub struct Route {
     decoded_prefix: Vec<u8>,
     /// Settings of the paths with this prefix.
     pub settings: RouteSettings,
-    /// Whether the settings refuse any client because of its address.
-    refuses_addresses: bool,
+    /// Whether the settings refuse any client because of its address or its password.
+    is_restricted: bool,
+    /// Whether the settings change fields of every response.
+    changes_heads: bool,
     /// Whether the settings redirect requests or give a fixed answer.
     answers_itself: bool,
     /// The route's number in the configuration.
@@ -184,7 +186,8 @@ impl Route {
         Route {
             path_prefix: path_prefix.to_owned(),
             decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
-            refuses_addresses: !settings.allow_from.is_empty() || !settings.deny_from.is_empty(),
+            is_restricted: has_address_list(&settings) || settings.basic_auth.users().is_some(),
+            changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
             answers_itself: settings.https_redirect_port != 0 || settings.needs_no_origin(),
             settings,
             number: RouteNumber::default(),
@@ -193,14 +196,23 @@ impl Route {
         }
     }
 
-    /// Whether the route serves a client; `address` returns its address, if it is known.
+    /// Whether the route refuses any client because of its address or its password.
     #[inline]
-    pub(crate) fn admits(&self, address: impl FnOnce() -> Option<IpAddr>) -> bool {
-        !self.refuses_addresses || self.lists_admit(address())
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.is_restricted
     }
 
-    #[cold]
-    fn lists_admit(&self, address: Option<IpAddr>) -> bool {
+    /// Whether the settings of the route change fields of every response.
+    #[inline]
+    pub(crate) fn changes_heads(&self) -> bool {
+        self.changes_heads
+    }
+
+    /// Whether the route serves a client with this address; `None` if the address is not known.
+    pub(crate) fn admits(&self, address: Option<IpAddr>) -> bool {
+        if !has_address_list(&self.settings) {
+            return true;
+        }
         let Some(address) = address else { return false };
         let RouteSettings { allow_from, deny_from, .. } = &self.settings;
         !deny_from.contains(address) && (allow_from.is_empty() || allow_from.contains(address))
@@ -216,6 +228,10 @@ impl Route {
     pub(crate) fn refuses_ambiguous(&self) -> bool {
         self.settings.ambiguous_path == AmbiguousPath::Refuse
     }
+}
+
+fn has_address_list(settings: &RouteSettings) -> bool {
+    !settings.allow_from.is_empty() || !settings.deny_from.is_empty()
 }
 
 /// Whether a prefix matches a path. A prefix matches whole segments of the path: after the prefix,

@@ -19,9 +19,9 @@ use super::origins::BALANCE_WORDS;
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsAddresses, TlsProfile};
 use super::value::{
-    AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir,
-    ContentType, FORMAT_WORDS, FixedAnswer, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS,
-    OriginExcess, Redirect, RuntimeDir, SET_COOKIE_WORDS, SetCookie,
+    AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, BasicAuth,
+    CacheDir, ContentType, FORMAT_WORDS, FixedAnswer, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS,
+    OriginExcess, Realm, Redirect, RuntimeDir, SET_COOKIE_WORDS, SetCookie,
 };
 
 const KIB: u64 = 1 << 10;
@@ -1032,6 +1032,35 @@ settings! {
             [\"192.0.2.7\", \"198.51.100.0/24\"]" },
         reloads: true,
         reason: "With both lists, one address of an allowed network can be left out.",
+    }
+    basic_auth: BasicAuth = "off" {
+        doc: "File with user names and hashes of passwords, as `htpasswd -B` writes it. Requests \
+            without a right user name and password get 401. The file is read at the start and on \
+            a reload. `off`: no password is needed. See [access.md](access.md#users).",
+        kind: SettingKind::Text {
+            hint: "FILE",
+            expected: "off, or the absolute path of a file with lines such as USER:$2y$...",
+        },
+        reloads: true,
+        reason: "Only bcrypt and SHA-crypt are accepted: other hashes in such files can be guessed \
+            quickly.",
+    }
+    basic_auth_realm: Realm = "restricted" {
+        doc: "Name that a browser shows when it asks for user name and password.",
+        kind: SettingKind::Text {
+            hint: "TEXT",
+            expected: "up to 255 printable ASCII characters, without quotes and backslashes",
+        },
+        reloads: true,
+        reason: "Browsers remember a password for each realm of a host.",
+    }
+    basic_auth_forward: bool = "false" {
+        doc: "Whether the origin gets the `Authorization` field that `basic_auth` has checked. If \
+            so, responses are stored only if they permit it, as in `Cache-Control: public`.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Without the field, all users get the same responses, so one stored response \
+            serves all of them, each after the check.",
     }
     purge_from: AddressList = "" {
         doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` requests: \

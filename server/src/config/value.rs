@@ -1,8 +1,10 @@
 //! Types of settings other than plain numbers and booleans.
 
 mod answers;
+mod users;
 
 pub(crate) use answers::{ContentType, FixedAnswer, Redirect, Redirection};
+pub(crate) use users::{BasicAuth, PasswordHash, Realm, UserFile};
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -169,9 +169,10 @@ impl HeadContext<'_> {
         at: AnswerHead,
     ) -> (u16, Option<Box<[u8]>>) {
         if let Some(transaction) = self.transaction
-            && transaction.client.request_scheme() == Scheme::Https
+            && let Some(route) = transaction.found_route()
+            && route.route.changes_heads()
         {
-            write_hsts(transaction, text, at.fields_start);
+            change_fields(transaction, &route.route.settings, text, at.fields_start);
         }
         if let Some(transaction) = self.transaction.filter(|_| self.cache_status.is_sent()) {
             text.extend_from_slice(b"cache-status: ");
@@ -189,22 +190,45 @@ impl HeadContext<'_> {
     }
 }
 
-/// If the route has the setting `hsts`, writes its Strict-Transport-Security field in place of the
-/// origin's. Browsers use the first such field (RFC 6797 §8.1), so the origin's lines are removed.
-fn write_hsts(transaction: &Transaction<'_>, text: &mut Vec<u8>, fields_start: usize) {
-    const NAME: &[u8] = b"strict-transport-security";
-    let route = transaction.found_route().map(|route| route.route);
-    let Some(value) = route.and_then(|route| route.settings.hsts.0.as_deref()) else { return };
+/// Changes fields as the settings of a route want it.
+///
+/// - `hsts`: over TLS, the route's Strict-Transport-Security is in place of the origin's. Browsers
+///   use the first such field (RFC 6797 §8.1), so the origin's lines are removed.
+/// - `basic_auth`: the origin does not know that the response is only for users, and may permit
+///   other caches to serve it without the check of the password. So the response is private, also
+///   for caches that obey fields of their own.
+#[cold]
+fn change_fields(
+    transaction: &Transaction<'_>,
+    settings: &RouteSettings,
+    text: &mut Vec<u8>,
+    fields_start: usize,
+) {
+    const HSTS: &[u8] = b"strict-transport-security";
+    if let Some(value) = settings.hsts.0.as_deref()
+        && transaction.client.request_scheme() == Scheme::Https
+    {
+        remove_field(text, fields_start, HSTS);
+        write::field(text, HSTS, value.as_bytes());
+    }
+    if settings.uses_credentials() {
+        remove_field(text, fields_start, b"cdn-cache-control");
+        remove_field(text, fields_start, b"surrogate-control");
+        write::field(text, b"cache-control", b"private");
+    }
+}
+
+/// Removes the lines of a field from the lines that begin at `fields_start`.
+fn remove_field(text: &mut Vec<u8>, fields_start: usize, removed: &[u8]) {
     let mut from = fields_start;
     while let Some(rest) = text.get(from..).filter(|rest| !rest.is_empty()) {
         let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
         let name = rest.split(|byte| *byte == b':').next().unwrap_or_default();
-        match name.eq_ignore_ascii_case(NAME) {
+        match name.eq_ignore_ascii_case(removed) {
             true => drop(text.drain(from..from + end)),
             false => from += end,
         }
     }
-    write::field(text, NAME, value.as_bytes());
 }
 
 /// Writes the fields that frame the body. Returns whether the connection stays open; it does not if

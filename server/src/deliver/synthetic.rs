@@ -38,11 +38,22 @@ pub(super) fn queue_synthetic(
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
     context.form.keep_alive &= !fault.closes();
+    let more = |text: &mut Vec<u8>| {
+        if fault.asks_for_credentials()
+            && let Some(settings) = context.settings()
+        {
+            // RFC 7617 §2.1: user names and passwords are in UTF-8.
+            let realm = &settings.basic_auth_realm.0;
+            let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
+            write::field(text, b"www-authenticate", challenge.as_bytes());
+        }
+        write_date_field(text);
+    };
     if let Some((page, transaction)) = context.error_page(fault.status()) {
         transaction.worker().count(Counter::ErrorPages);
         let status = fault.status();
         let message = SyntheticMessage { status, block: page.lines, body: &page.body };
-        return message.write_with(&context, text, write_date_field);
+        return message.write_with(&context, text, more);
     }
     let body = [fault.reason().as_bytes(), b"\n"].concat();
     let message = SyntheticMessage {
@@ -50,7 +61,7 @@ fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> D
         block: b"content-type: text/plain; charset=utf-8\r\ncache-control: no-store\r\n",
         body: &body,
     };
-    message.write_with(&context, text, write_date_field)
+    message.write_with(&context, text, more)
 }
 
 /// Redirects to a URL. A client repeats the request with its method and body (RFC 9110 §15.4.9).

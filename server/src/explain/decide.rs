@@ -29,6 +29,7 @@ use crate::key::{
     match_route, write_key,
 };
 use crate::limits::JOINS_MAX;
+use crate::login::without_credentials;
 use crate::lookup::{
     ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, SelectedPart, bypass, lookup,
     lookup_stale,
@@ -116,7 +117,7 @@ impl Explainer<'_> {
         if is_loop(&received, &self.worker.via) {
             return Err(Fault::Loop);
         }
-        let (mut early, mut late, mut key) = Default::default();
+        let (mut early, mut plain, mut late, mut key) = Default::default();
         let mut normal = NormalText::default();
         let hook = (Hook::ReadRequest, None);
         let Some(request) = self.run_rules(hook, (received, &received), &mut early, out)? else {
@@ -138,6 +139,9 @@ impl Explainer<'_> {
                 .and_then(JoinContext::origin_failure)
                 .map(Fault::reason),
         });
+        let limits = self.config.server.rule_limits().head;
+        let plain = without_credentials(&request, route.route, &limits, &mut plain)?;
+        let request = plain.unwrap_or(request);
         let hook = (Hook::Remap, Some(route));
         let Some(mut request) = self.run_rules(hook, (request, &received), &mut late, out)? else {
             return Ok(local("a header rule answers the request"));

@@ -12,3 +12,38 @@ pub(crate) const FIXED_ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Longest value of `respond_type`; registered types have at most 127 characters on each side.
 pub(crate) const MEDIA_TYPE_BYTES_MAX: usize = 255;
+
+/// Highest cost of a bcrypt hash: about a second of a processor. A check must not take longer than
+/// users wait.
+pub(crate) const BCRYPT_COST_MAX: u32 = 14;
+
+/// Most rounds of a SHA-crypt hash: about a second of a processor, like `BCRYPT_COST_MAX`.
+pub(crate) const SHA_CRYPT_ROUNDS_MAX: u32 = 1_000_000;
+
+/// Longest user name in a file with users.
+pub(crate) const USER_BYTES_MAX: usize = 255;
+
+/// Largest file with users: about 40,000 users. More belong in a service of their own.
+pub(crate) const USER_FILE_BYTES_MAX: usize = 4 << 20;
+
+/// Longest `basic_auth_realm`, which browsers show in one line.
+pub(crate) const REALM_BYTES_MAX: usize = 255;
+
+/// Longest user name and password of a request together. The time to check a password grows with
+/// its length.
+pub(crate) const CREDENTIALS_BYTES_MAX: usize = 1 << 10;
+
+/// Right passwords that a worker remembers: less than 1 MiB.
+pub(crate) const LOGINS_KEPT_MAX: usize = 4096;
+
+/// Passwords of one worker that wait for their check, or are being checked. At 50 ms for a check,
+/// the last waits for less than two seconds.
+pub(crate) const LOGIN_CHECKS_MAX: usize = 32;
+
+/// The part of `LOGIN_CHECKS_MAX` that one client network can use: a client that guesses passwords
+/// leaves room for others.
+pub(crate) const LOGIN_CHECKS_PER_NETWORK_MAX: usize = 8;
+
+/// Niceness of a thread that checks a password. A worker that needs the same processor gets about
+/// nine tenths of it.
+pub(crate) const LOGIN_NICENESS: i32 = 10;

@@ -41,6 +41,13 @@ impl Access {
         }
     }
 
+    /// Adds the user whose password was right.
+    pub(crate) fn note_user(&mut self, user: String) {
+        if let Some(entry) = &mut self.entry {
+            entry.set_user(user);
+        }
+    }
+
     /// Adds the reason why the request did not get the response that it asked for.
     pub(crate) fn note_fault(&mut self, fault: Fault) {
         if let Some(entry) = &mut self.entry {

@@ -33,6 +33,8 @@ pub(crate) struct AccessEntry {
     request_id: String,
     /// The ID that a trusted proxy has given the request; empty if it has given none.
     proxy_request_id: String,
+    /// The user whose password was right, on a route with `basic_auth`.
+    user: Option<String>,
     method: String,
     host: String,
     target: String,
@@ -65,6 +67,7 @@ impl AccessEntry {
                 Some(_) => request_id(fields).unwrap_or_default().to_owned(),
                 None => String::new(),
             },
+            user: None,
             method: text(head.method().as_bytes()),
             host: text(fields.first(FieldId::Host).unwrap_or_default()).to_ascii_lowercase(),
             target: text(head.target()),
@@ -102,6 +105,11 @@ impl AccessEntry {
     /// Adds the number of bytes that the client sent through its tunnel.
     pub(crate) fn set_tunnel(&mut self, bytes_in: u64) {
         self.tunnel_bytes_in = Some(bytes_in);
+    }
+
+    /// Adds the user whose password was right.
+    pub(crate) fn set_user(&mut self, user: String) {
+        self.user = Some(user);
     }
 
     /// Adds the reason why the request did not get the response that it asked for.
@@ -142,6 +150,9 @@ impl AccessEntry {
         if let Some(proxy) = self.proxy {
             entry["proxy"] = proxy.to_string().into();
             entry["proxy_request_id"] = self.proxy_request_id.as_str().into();
+        }
+        if let Some(user) = &self.user {
+            entry["user"] = user.as_str().into();
         }
         if let Some(bytes_in) = self.tunnel_bytes_in {
             entry["tunnel_bytes_in"] = bytes_in.into();
@@ -184,8 +195,9 @@ impl AccessEntry {
     fn write_combined(&self, lines: &mut Vec<u8>) {
         let _ = write!(
             lines,
-            "{} - - [{}] \"{} {} {}\" {} {} \"{}\" \"{}\" {} \"{}\"",
+            "{} - {} [{}] \"{} {} {}\" {} {} \"{}\" \"{}\" {} \"{}\"",
             self.client,
+            or_dash(&escaped(self.user.as_deref().unwrap_or_default())),
             common_log_date(self.time_ms / 1000),
             escaped(&self.method),
             escaped(&self.target),
@@ -263,6 +275,7 @@ mod tests {
             proxy: None,
             request_id: "id-1".to_owned(),
             proxy_request_id: String::new(),
+            user: None,
             method: "GET".to_owned(),
             host: "example.org".to_owned(),
             target: "/a\"b\\c".to_owned(),

@@ -13,7 +13,7 @@ use super::super::hsts::StrictTransportSecurity;
 use super::super::lists::{LanguageList, NamePatterns, ParameterNames};
 use super::super::setting::RawValue;
 use super::super::table::{self, Settings};
-use super::super::value::{FixedAnswer, Redirect};
+use super::super::value::{BasicAuth, FixedAnswer, Redirect};
 use super::super::*;
 
 const SITE: &str =
@@ -131,6 +131,9 @@ fn defaults_of_routes_are_the_ones_that_are_documented() {
             hsts: StrictTransportSecurity::default(),
             error_pages: ErrorPages::default(),
             origin_error_pages: ErrorPages::default(),
+            basic_auth: BasicAuth::default(),
+            basic_auth_realm: route.basic_auth_realm.clone(),
+            basic_auth_forward: false,
             purge_from: AddressList::default(),
         }
     );

@@ -1,0 +1,49 @@
+//! Decides whether a route serves a client: by its address, then by its user name and password.
+
+use forebay_http::target::Scheme;
+
+use crate::fault::Fault;
+use crate::login::{Login, log_in};
+use crate::transaction::Transaction;
+
+/// Returns the login of a client whose password has to be checked first; `None` if the route serves
+/// the client.
+///
+/// # Errors
+/// The route does not serve the client.
+#[cold]
+pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Login>>, Fault> {
+    let route = transaction.route().route;
+    if !route.admits(transaction.client.known_address()) {
+        return Err(Fault::AddressRefused);
+    }
+    let settings = &route.settings;
+    let Some(file) = settings.basic_auth.users() else { return Ok(None) };
+    // The request is redirected. A password must not be sent without TLS.
+    if settings.https_redirect_port != 0 && transaction.request.scheme == Scheme::Http {
+        return Ok(None);
+    }
+    let (worker, network) = (transaction.worker(), transaction.client.network());
+    let login = log_in(worker, file, network, transaction.request.head.fields())?;
+    transaction.drop_credentials()?;
+    if login.check.is_some() {
+        return Ok(Some(Box::new(login)));
+    }
+    transaction.log.note_user(login.user);
+    Ok(None)
+}
+
+/// Waits until the password of a client has been checked.
+///
+/// # Errors
+/// The route does not serve the client.
+pub(crate) async fn finish_login(
+    transaction: &mut Transaction<'_>,
+    login: Login,
+) -> Result<(), Fault> {
+    if let Some(check) = login.check {
+        check.wait().await?;
+    }
+    transaction.log.note_user(login.user);
+    Ok(())
+}

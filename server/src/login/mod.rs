@@ -1,0 +1,68 @@
+//! Basic authentication (RFC 7617): checks the user name and the password of a request before
+//! anything of its route is used.
+//!
+//! Checking a password takes many milliseconds of a processor by design. So it runs on a thread of
+//! its own with low priority, for one password of a worker at a time. A worker remembers the
+//! passwords that were right, as keyed hashes. Wrong passwords are not remembered: each costs a
+//! check, and a client network has few checks at a time.
+
+mod check;
+mod credentials;
+mod known;
+
+use aws_lc_rs::hmac;
+use forebay_http::fields::FieldId;
+use forebay_http::request::HeadLimits;
+use forebay_rules::apply::RequestText;
+
+pub(crate) use check::{LoginCheck, Logins, log_in};
+use credentials::Credentials;
+
+use crate::config::Route;
+use crate::config::value::PasswordHash;
+use crate::fault::Fault;
+use crate::parse::Request;
+
+/// Identifies the hash of a user's password in the file, the user, and the password of a request: a
+/// hash of all three with a secret key of the worker. If the user or the hash is no longer in the
+/// file, no request has the tag.
+type LoginTag = [u8; 32];
+
+/// The user of a request.
+pub(crate) struct Login {
+    pub(crate) user: String,
+    /// The check of the password; `None` if the password is known to be right.
+    pub(crate) check: Option<LoginCheck>,
+}
+
+fn tag_of(key: &hmac::Key, hash: &PasswordHash, credentials: &Credentials<'_>) -> LoginTag {
+    let mut context = hmac::Context::with_key(key);
+    context.update(hash.text().as_bytes());
+    context.update(b"\0");
+    context.update(credentials.pair());
+    let mut tag = LoginTag::default();
+    tag.copy_from_slice(context.sign().as_ref());
+    tag
+}
+
+/// Returns the request without its Authorization field, if the route uses the field itself. Then
+/// the request is the same for all users, and so is the response of the origin.
+///
+/// # Errors
+/// [`Fault::Rules`]: rules have made a request that is not valid without the field.
+pub(crate) fn without_credentials<'a>(
+    request: &Request<'a>,
+    route: &Route,
+    head_limits: &HeadLimits,
+    text: &'a mut RequestText,
+) -> Result<Option<Request<'a>>, Fault> {
+    if !route.settings.uses_credentials() || !request.head.fields().contains(FieldId::Authorization)
+    {
+        return Ok(None);
+    }
+    let head = text
+        .copy_without(request.head, FieldId::Authorization, head_limits)
+        .map_err(|_| Fault::Rules)?;
+    let changed = Request::check(head, request.scheme).map_err(|_| Fault::Rules)?;
+    Ok(Some(Request { form: request.form, ..changed }))
+}
