@@ -12,6 +12,7 @@ mod cpus;
 mod files;
 mod lock_profile;
 mod privileges;
+mod process_names;
 mod reload;
 mod resources;
 mod runtime_paths;

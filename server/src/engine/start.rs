@@ -1,7 +1,6 @@
 //! Starts a server. Everything that can fail is done before the first connection is accepted.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +17,7 @@ use tokio::sync::mpsc;
 use super::attach_store::AttachDeadline;
 use super::cgroup::{MemoryLimit, check_memory, check_memory_beside};
 use super::control::{Control, ControlParts, Hooks};
+use super::process_names::{process_id, via_name};
 use super::reload::config_warnings;
 use super::resources::{ControlSockets, ServerResources};
 use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_socket};
@@ -25,7 +25,6 @@ use super::signals::{self, Signals};
 use super::upgrade::{Predecessor, Readiness, UpgradeError, UpgradeTotals};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use super::{cpus, files, lock_profile, privileges};
-use crate::clock;
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::event_queue;
@@ -476,25 +475,3 @@ fn tell_opened(opened: &Opened) {
 
 /// The name of the store's file in the cache directory.
 pub const REGION_FILE: &str = "store";
-
-/// Returns a random UUID for this process.
-fn process_id() -> String {
-    let random = || RandomState::new().build_hasher().finish();
-    // UUID version 4 and variant (RFC 9562 §5.4).
-    let (high, low) = (random() & !0xf000 | 0x4000, random() >> 2 | 1 << 63);
-    let (first, second, third) = (high >> 32, (high >> 16) & 0xffff, high & 0xffff);
-    format!(
-        "{first:08x}-{second:04x}-{third:04x}-{:04x}-{:012x}",
-        low >> 48,
-        low & 0xffff_ffff_ffff
-    )
-}
-
-/// Returns a name for `Via` that no other server has. By this name the server recognises a request
-/// that loops back (RFC 9110 §7.6.3).
-fn via_name(address: SocketAddr) -> String {
-    use std::hash::{BuildHasher, Hasher};
-    let mut random = std::hash::RandomState::new().build_hasher();
-    random.write_u64(clock::unix_ms());
-    format!("forebay-{:08x}-{}", random.finish() & 0xffff_ffff, address.port())
-}
