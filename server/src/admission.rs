@@ -1,8 +1,10 @@
-//! Decides whether a route serves a client: by its address, then by its user name and password.
+//! Decides whether a route serves a client: by its address, then by its rate of requests, then by
+//! its user name and password.
 
 use forebay_http::target::Scheme;
 
 use crate::fault::Fault;
+use crate::key::{LocalRequest, local_request};
 use crate::login::{Login, log_in};
 use crate::transaction::Transaction;
 
@@ -16,6 +18,9 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
     let route = transaction.route().route;
     if !route.admits(transaction.client.known_address()) {
         return Err(Fault::AddressRefused);
+    }
+    if !route.settings.rate_limit.is_empty() {
+        check_rate(transaction)?;
     }
     let settings = &route.settings;
     let Some(file) = settings.basic_auth.users() else { return Ok(None) };
@@ -31,6 +36,19 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
     }
     transaction.log.note_user(login.user);
     Ok(None)
+}
+
+/// Counts a request against the rate limits of its route. A purge does not count, because no reader
+/// gets its response.
+///
+/// # Errors
+/// [`Fault::RateLimited`].
+fn check_rate(transaction: &Transaction<'_>) -> Result<(), Fault> {
+    let (client, route, request) = (transaction.client, transaction.route(), &transaction.request);
+    if local_request(route, request) == Some(LocalRequest::Purge) {
+        return Ok(());
+    }
+    client.worker.limiter.check(client, route.route, request)
 }
 
 /// Waits until the password of a client has been checked.

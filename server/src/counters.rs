@@ -255,6 +255,11 @@ counters! {
         "Requests refused because too many passwords were waiting for their check (503).";
     AddressesRefused, Counter, "addresses_refused_total",
         "Requests refused because of `allow_from` or `deny_from` (403).";
+    RateLimited, Counter, "rate_limited_total",
+        "Requests refused because of `rate_limit` (429).";
+    RateLimitEntriesReplaced, Counter, "rate_limit_entries_replaced_total",
+        "Clients or field values whose counts for `rate_limit` were given up, because \
+         `rate_limit_entries` is too small.";
     ForwardedFieldsReplaced, Counter, "forwarded_fields_replaced_total",
         "Requests that were sent to origins without the client's own `X-Forwarded-For`, \
          `X-Forwarded-Proto`, `X-Forwarded-Host`, `Forwarded` or `X-Request-Id`, because the \

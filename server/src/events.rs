@@ -100,6 +100,7 @@ events! {
     OriginBadAnswer, warn, "origin_bad_answer", "refused an origin's answer";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes on an idle connection";
     TagsRefused, warn, "tags_refused", "did not store a response: its tags exceed a limit";
+    RateLimited, warn, "rate_limited", "refuses requests: a rate limit is reached";
     TunnelRefused, warn, "tunnel_refused", "refused a tunnel: a limit is reached";
     LockProfileFailed, warn, "lock_profile_failed", "cannot create the lock profile";
     LogFailed, error, "log_failed", "cannot write the access log";

@@ -56,6 +56,13 @@ pub(crate) enum Fault {
     WrongPassword,
     /// Too many passwords wait for their check, or one could not be checked.
     LoginsBusy,
+    /// The request exceeds a rate limit.
+    RateLimited {
+        /// The index of the limit in the list of the route.
+        limit: u8,
+        /// The time after which the request would be admitted.
+        wait_s: u32,
+    },
     /// The client's address is not allowed to purge.
     PurgeForbidden,
     /// A PURGE request names more tags, or longer tags, than a response can have.
@@ -120,6 +127,7 @@ impl Fault {
             | Fault::AddressRefused
             | Fault::NoCredentials
             | Fault::WrongPassword
+            | Fault::RateLimited { .. }
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
@@ -165,6 +173,7 @@ impl Fault {
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow | Fault::GaveWay => 408,
             Fault::NoSite | Fault::OtherCertificates => 421,
+            Fault::RateLimited { .. } => 429,
             Fault::Loop => 508,
             Fault::HitCut | Fault::Rules | Fault::Internal => 500,
             Fault::OriginBusy
@@ -209,6 +218,7 @@ impl Fault {
             Fault::NoCredentials => "a user name and a password are needed here",
             Fault::WrongPassword => "the user name or the password is wrong",
             Fault::LoginsBusy => "too many passwords are being checked; try again",
+            Fault::RateLimited { .. } => "too many requests; try again later",
             Fault::PurgeForbidden => "the client's address is not allowed to purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
@@ -250,6 +260,7 @@ impl Fault {
             | Fault::AddressRefused
             | Fault::NoCredentials
             | Fault::WrongPassword
+            | Fault::RateLimited { .. }
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
@@ -283,6 +294,7 @@ impl Fault {
             Fault::NoCredentials => Some(Counter::CredentialsMissing),
             Fault::WrongPassword => Some(Counter::PasswordsWrong),
             Fault::LoginsBusy => Some(Counter::PasswordChecksRefused),
+            Fault::RateLimited { .. } => Some(Counter::RateLimited),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),

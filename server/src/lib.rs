@@ -33,6 +33,7 @@ mod pace;
 mod parse;
 mod poll_once;
 mod purger;
+mod rate_limits;
 mod response;
 mod rules;
 mod secret;

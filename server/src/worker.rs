@@ -37,6 +37,7 @@ use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLO
 use crate::log::LogSender;
 use crate::login::Logins;
 use crate::purger::Purger;
+use crate::rate_limits::RateLimiter;
 use crate::store::CompressionRoom;
 use crate::trace::WorkerTracers;
 use crate::transport::Connector;
@@ -60,6 +61,10 @@ pub(crate) struct Worker {
     /// The TLS connections of clients.
     pub(crate) tls: Rc<WorkerTls>,
     pub(crate) hosts: Arc<Hosts>,
+    /// The counts of the rate limits, which all workers share.
+    pub(crate) limiter: Arc<RateLimiter>,
+    /// The second in which this worker last logged that a rate limit is reached.
+    rate_limited_s: Cell<u64>,
     /// The permits for resolving names: one for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
     /// Room for the first parts of request bodies.
@@ -106,6 +111,7 @@ pub(crate) struct WorkerParts {
     pub(crate) store: StoreWorker,
     pub(crate) purger: Purger,
     pub(crate) hosts: Arc<Hosts>,
+    pub(crate) limiter: Arc<RateLimiter>,
     pub(crate) connector: Box<dyn Connector>,
     pub(crate) tls: Rc<WorkerTls>,
     pub(crate) counters: CounterSlot,
@@ -138,6 +144,8 @@ impl Worker {
             connector: parts.connector,
             tls: parts.tls,
             hosts: parts.hosts,
+            limiter: parts.limiter,
+            rate_limited_s: Cell::new(0),
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             tunnels: TunnelRoom::default(),
@@ -332,7 +340,13 @@ impl Worker {
         if let Some(counter) = fault.counter() {
             self.count(counter);
         }
-        if fault.side() == Side::Client && fault != Fault::ClientGone {
+        if let Fault::RateLimited { .. } = fault {
+            // Once a second: a client that does not slow down must not fill the log.
+            let now_s = clock::monotonic_ms() / 1000;
+            if self.rate_limited_s.replace(now_s) != now_s {
+                self.event(Event::RateLimited, &client);
+            }
+        } else if fault.side() == Side::Client && fault != Fault::ClientGone {
             self.event(Event::RequestRefused, &format_args!("{client}: {}", fault.reason()));
         }
     }

@@ -41,6 +41,7 @@ const KINDS: &[(&str, &str)] = &[
         "HTTP/1.1 200",
     ),
     (COMPRESSED, "HTTP/1.1 200"),
+    ("GET /limited HTTP/1.1\r\nHost: a.example\r\nX-Key: a\r\n\r\n", "HTTP/1.1 200"),
 ];
 
 /// Returns at least a hundred rules, of all kinds that run on a hit: two `add-header` and two
@@ -121,7 +122,7 @@ fn hits_allocate_nothing(rules: Option<String>) {
     }
     assert_eq!(
         origin.request_count(),
-        6,
+        7,
         "each URL is fetched once, and all other requests are hits"
     );
     drop(client);
@@ -145,7 +146,9 @@ fn serve(
         let sites = format!(
             "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{origin}\"\n\
              [[site.route]]\npath_prefix = \"/private/\"\ncache = false\n\
-             [[site.route]]\npath_prefix = \"/compressed\"\ncompress = [\"br\", \"gzip\"]\n"
+             [[site.route]]\npath_prefix = \"/compressed\"\ncompress = [\"br\", \"gzip\"]\n\
+             [[site.route]]\npath_prefix = \"/limited\"\n\
+             rate_limit = [\"90000/1s\", \"90000/1s by=route\", \"90000/1s by=field:x-key\"]\n"
         );
         let flags = [
             FlagValue { name: "listen", value: "127.0.0.1:0" },

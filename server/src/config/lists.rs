@@ -4,6 +4,7 @@ mod compression;
 mod forwarded_fields;
 mod key_parts;
 mod normal_forms;
+mod rate_limits;
 mod upgrade_protocols;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,6 +23,8 @@ pub(super) use self::compression::{CompressCodings, MediaTypes};
 pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields, REAL_IP};
 pub(super) use self::key_parts::{KeyCookies, KeyFields};
 pub(super) use self::normal_forms::{LanguageList, ParameterNames};
+pub(super) use self::rate_limits::RateLimits;
+pub(crate) use self::rate_limits::{LimitScope, RateLimit};
 pub(super) use self::upgrade_protocols::UpgradeProtocols;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::suggest::nearest;

@@ -40,7 +40,7 @@ pub use health::{HealthCheck, HealthPath};
 #[cfg(test)]
 pub(crate) use lists::trusted_for_tests;
 pub use lists::{AddressList, TagFields};
-pub(crate) use lists::{ContentCoding, ForwardedField, REAL_IP};
+pub(crate) use lists::{ContentCoding, ForwardedField, LimitScope, REAL_IP, RateLimit};
 pub use origin_tls::OriginTls;
 pub use origins::{Balance, OriginGroup, OriginMember};
 pub use read::{ConfigSource, FlagValue};

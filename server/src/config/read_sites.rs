@@ -257,7 +257,8 @@ impl Reader<'_> {
             return None;
         }
         seen.insert(path_prefix.clone(), value.span().start);
-        Some(Route::new(&path_prefix, settings, rules))
+        let has_own_limits = table.contains_key("rate_limit");
+        Some(Route::new(&path_prefix, settings, rules).with_own_limits(has_own_limits))
     }
 }
 

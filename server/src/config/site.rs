@@ -43,10 +43,15 @@ pub struct Route {
     decoded_prefix: Vec<u8>,
     /// Settings of the paths with this prefix.
     pub settings: RouteSettings,
-    /// Whether the settings refuse any client because of its address or its password.
+    /// Whether a request may be refused because of its client: by its address, its password or a
+    /// rate limit.
     is_restricted: bool,
     /// Whether the settings change fields of every response.
     changes_heads: bool,
+    /// Whether the route has a list of rate limits of its own, in place of its site's.
+    has_own_limits: bool,
+    /// The identities of the counts of `settings.rate_limit`.
+    pub(crate) limit_ids: Box<[u64]>,
     /// Whether the settings redirect requests or give a fixed answer.
     answers_itself: bool,
     /// The route's number in the configuration.
@@ -110,6 +115,10 @@ impl Site {
             routes.push(fallback);
         }
         routes.sort_by_key(|route| std::cmp::Reverse(route.path_prefix.len()));
+        for route in &mut routes {
+            let prefix = if route.has_own_limits { &*route.path_prefix } else { "" };
+            route.limit_ids = route.settings.rate_limit.identities(&name, prefix);
+        }
         let (health, certificates) = (None, None);
         Site { name, names, origins, health, certificates, certificates_id: 0, routes }
     }
@@ -183,11 +192,16 @@ impl Route {
         rule_files: Vec<NamedFile>,
     ) -> Route {
         let decoded = decode_prefix(path_prefix.as_bytes());
+        let is_restricted = has_address_list(&settings)
+            || settings.basic_auth.users().is_some()
+            || !settings.rate_limit.is_empty();
         Route {
             path_prefix: path_prefix.to_owned(),
             decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
-            is_restricted: has_address_list(&settings) || settings.basic_auth.users().is_some(),
+            is_restricted,
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
+            has_own_limits: false,
+            limit_ids: Box::default(),
             answers_itself: settings.https_redirect_port != 0 || settings.needs_no_origin(),
             settings,
             number: RouteNumber::default(),
@@ -196,7 +210,13 @@ impl Route {
         }
     }
 
-    /// Whether the route refuses any client because of its address or its password.
+    /// Sets whether the route has a list of rate limits of its own.
+    pub(crate) fn with_own_limits(self, has_own_limits: bool) -> Route {
+        Route { has_own_limits, ..self }
+    }
+
+    /// Whether a request may be refused because of its client: by its address, its password or a
+    /// rate limit.
     #[inline]
     pub(crate) fn is_restricted(&self) -> bool {
         self.is_restricted

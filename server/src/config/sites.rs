@@ -51,6 +51,12 @@ impl Sites {
         }
     }
 
+    /// Whether any route has a rate limit.
+    pub(crate) fn have_rate_limits(&self) -> bool {
+        let mut routes = self.sites.iter().flat_map(Site::routes);
+        routes.any(|route| !route.settings.rate_limit.is_empty())
+    }
+
     /// Returns the route with this number, and its site.
     ///
     /// # Panics

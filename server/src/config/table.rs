@@ -12,7 +12,8 @@ use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::lists::{
     AddressList, CompressCodings, FieldNameList, ForwardedFields, KeyCookies, KeyFields,
-    LanguageList, MediaTypes, NamePatterns, ParameterNames, TagFields, UpgradeProtocols,
+    LanguageList, MediaTypes, NamePatterns, ParameterNames, RateLimits, TagFields,
+    UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
 use super::origins::BALANCE_WORDS;
@@ -305,6 +306,15 @@ settings! {
         reloads: true,
         reason: "A host with IPv6 usually has a prefix of 64 bits, and so as many addresses as it \
             likes.",
+    }
+    rate_limit_entries: u32 = "65536" {
+        doc: "Number of clients or field values whose requests the rate limits (`rate_limit`) of \
+            all workers together remember, in 8 bytes each. See [rate-limits.md](rate-limits.md).",
+        kind: SettingKind::Count { min: 1024, max: 1 << 27, unit: "clients or field values" },
+        reloads: false,
+        reason: "Only clients that have used a part of their limit in the last moments count. If \
+            there are more, those that have used least start from zero \
+            (`rate_limit_entries_replaced_total`).",
     }
     trusted_proxies: AddressList = "" {
         doc: "Addresses, or networks such as `10.0.0.0/8`, of proxies in front of this server that \
@@ -1061,6 +1071,18 @@ settings! {
         reloads: true,
         reason: "Without the field, all users get the same responses, so one stored response \
             serves all of them, each after the check.",
+    }
+    rate_limit: RateLimits = "" {
+        doc: "Limits on the rate of requests, such as `100/1s`, `600/1m burst=50` or `10/1s \
+            by=field:x-api-key`; a request beyond one of them gets 429. `burst` is the number of \
+            requests that may come at once, by default as many as the rate has. `by` is `address` \
+            (each client network, the default), `route` (all clients together) or `field:NAME` \
+            (each value of a field). See [rate-limits.md](rate-limits.md).",
+        kind: SettingKind::Texts { expected: "an array of at most 4 limits, such as \
+            [\"100/1s\", \"600/1m burst=50 by=route\"]" },
+        reloads: true,
+        reason: "Only the operator knows how many requests a client of the site needs. Each limit \
+            is checked for each request.",
     }
     purge_from: AddressList = "" {
         doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` requests: \

@@ -11,6 +11,7 @@ use super::head::{Head, HeadContext, SyntheticMessage, WrittenHead};
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
+use crate::rate_limits::write_limit_fields;
 use crate::response::SyntheticResponse;
 use crate::send_queue::SendQueue;
 
@@ -46,6 +47,12 @@ fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> D
             let realm = &settings.basic_auth_realm.0;
             let challenge = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
             write::field(text, b"www-authenticate", challenge.as_bytes());
+        }
+        if let Fault::RateLimited { limit, wait_s } = fault
+            && let Some(settings) = context.settings()
+            && let Some(limit) = settings.rate_limit.all().get(usize::from(limit))
+        {
+            write_limit_fields(text, limit, wait_s);
         }
         write_date_field(text);
     };

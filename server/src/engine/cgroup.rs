@@ -37,7 +37,8 @@ pub(super) fn check_memory(settings: &ServerSettings) -> Result<(), StartError> 
         Some(dir) if !is_in_memory(dir) => private_bytes(settings),
         _ => settings.cache_size,
     };
-    check(memory_limit(Path::new(CGROUPS), &membership), cache_bytes, settings.cache_size)
+    let held_bytes = cache_bytes + rate_limit_bytes(settings);
+    check(memory_limit(Path::new(CGROUPS), &membership), held_bytes, settings.cache_size)
 }
 
 /// Checks that a second cache fits beside the memory that is in use. In an upgrade without a common
@@ -86,6 +87,11 @@ fn check(limit: Option<MemoryLimit>, cache_bytes: u64, cache_size: u64) -> Resul
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the bytes of the table of rate limits.
+fn rate_limit_bytes(settings: &ServerSettings) -> u64 {
+    u64::from(settings.rate_limit_entries) * 8
 }
 
 /// Returns the bytes of the cache that are not in its file: arriving responses, and copies for slow

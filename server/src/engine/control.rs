@@ -36,6 +36,7 @@ use crate::limits::{
 };
 use crate::log::{LogLosses, LogWriter, ReplacedLogs};
 use crate::purger::{PurgeError, PurgeHandle, PurgeKind, PurgeWork, PurgerThread};
+use crate::rate_limits::RateLimiter;
 use crate::rules::RuleReport;
 use crate::trace::{TraceEnd, TracePlaces, Tracer};
 use crate::transport::ListenSocket;
@@ -64,6 +65,7 @@ pub(crate) struct Control {
     /// The purge thread, for purges by host, prefix and tags; `None` once the server stops.
     purger: RefCell<Option<PurgerThread>>,
     pub(super) hosts: Arc<Hosts>,
+    pub(super) limiter: Arc<RateLimiter>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
     pub(super) log_writer: RefCell<Option<LogWriter>>,
@@ -90,6 +92,7 @@ pub(crate) struct ControlParts {
     pub(crate) store_worker: StoreWorker,
     pub(crate) purger: PurgerThread,
     pub(crate) hosts: Arc<Hosts>,
+    pub(crate) limiter: Arc<RateLimiter>,
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
     pub(crate) log_writer: Option<LogWriter>,
@@ -109,6 +112,7 @@ impl Control {
             store_is_used: Cell::new(true),
             purger: RefCell::new(Some(parts.purger)),
             hosts: parts.hosts,
+            limiter: parts.limiter,
             counters: parts.counters,
             slot: parts.slot,
             log_writer: RefCell::new(parts.log_writer),

@@ -89,6 +89,7 @@ impl Control {
             LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
         let tls = self.acceptor(&config).map_err(ReloadError::Tls)?;
         config_warnings(&config);
+        self.limiter.prepare(&config);
         let replies = self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             settings.put(NewSettings {

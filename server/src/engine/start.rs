@@ -33,6 +33,7 @@ use crate::fetch::{Hosts, Resolver};
 use crate::limits::PROGRAM_BYTES;
 use crate::log::LogWriter;
 use crate::purger::PurgerThread;
+use crate::rate_limits::RateLimiter;
 use crate::transport::tls::{TlsAcceptor, acceptor};
 use crate::transport::{ListenSocket, Listeners};
 
@@ -322,6 +323,7 @@ impl PreparedServer {
             purger,
             store_worker,
             hosts: Arc::new(Hosts::new(resolver)),
+            limiter: Arc::new(RateLimiter::new(&config)),
             log_writer: LogWriter::open(&config.server, &log_losses)
                 .map_err(StartError::AccessLog)?,
             log_losses,
@@ -404,6 +406,7 @@ fn start_workers(
             attach: attach.clone(),
             purger: parts.purger.purger(),
             hosts: Arc::clone(&parts.hosts),
+            limiter: Arc::clone(&parts.limiter),
             counters: parts.counters.slot(index),
             access_log: parts.log_writer.as_ref().map(LogWriter::sender),
             process_id: Arc::clone(&process_id),

@@ -29,6 +29,7 @@ use crate::fetch::{Hosts, OriginReport, start_due_checks};
 use crate::limits::SWEEP_MS;
 use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
+use crate::rate_limits::RateLimiter;
 use crate::rules::RuleReport;
 use crate::trace::Tracer;
 use crate::transport::tls::{TlsAcceptor, TlsListener, WorkerTls};
@@ -110,6 +111,7 @@ pub(crate) struct WorkerStart {
     pub(super) attach: AttachDeadline,
     pub(crate) purger: Purger,
     pub(crate) hosts: Arc<Hosts>,
+    pub(crate) limiter: Arc<RateLimiter>,
     pub(crate) counters: CounterSlot,
     pub(crate) access_log: Option<LogSender>,
     pub(crate) process_id: Arc<str>,
@@ -238,6 +240,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener
         store,
         purger: start.purger,
         hosts: start.hosts,
+        limiter: start.limiter,
         connector: Box::new(TcpConnector),
         tls,
         counters: start.counters,

@@ -1,4 +1,5 @@
-//! Limits of the addresses that proxies state, of requests, and of answers that routes give.
+//! Limits of the addresses that proxies state, of requests, of answers that routes give, and of
+//! rate limits.
 
 /// Addresses of `X-Forwarded-For` that are read, from the last one on. A request passes few
 /// proxies; each address is compared with the networks of `trusted_proxies`.
@@ -47,3 +48,11 @@ pub(crate) const LOGIN_CHECKS_PER_NETWORK_MAX: usize = 8;
 /// Niceness of a thread that checks a password. A worker that needs the same processor gets about
 /// nine tenths of it.
 pub(crate) const LOGIN_NICENESS: i32 = 10;
+
+/// Rate limits of one route. Each is looked up for each request, in a line of memory that all
+/// workers write.
+pub(crate) const RATE_LIMITS_MAX: usize = 4;
+
+/// Longest time over which a rate is given. A longer one is a quota, and would have to survive
+/// restarts.
+pub(crate) const RATE_PERIOD_S_MAX: u64 = 86_400;

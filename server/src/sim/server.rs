@@ -34,6 +34,7 @@ use crate::counters::{COUNTERS, Counter};
 use crate::engine::{NewSettings, SettingsSlot, WorkerCommand, work};
 use crate::fetch::{Hosts, Resolver};
 use crate::purger::{InlinePurger, PurgeKind, PurgeWork, Purger};
+use crate::rate_limits::RateLimiter;
 use crate::transport::tls::WorkerTls;
 use crate::worker::{Worker, WorkerParts};
 
@@ -51,6 +52,7 @@ pub(super) struct SimServer {
     counters: Rc<CounterFile>,
     slots_used: usize,
     purger: Purger,
+    limiter: Arc<RateLimiter>,
     purging: JoinHandle<()>,
     /// The task that checks the store's memory.
     watching: JoinHandle<()>,
@@ -105,6 +107,7 @@ impl SimServer {
             counters,
             slots_used,
             purger,
+            limiter: Arc::new(RateLimiter::new(&config)),
             purging,
             watching,
             origin,
@@ -132,6 +135,7 @@ impl SimServer {
             store: self.store.join().expect("a place"),
             purger: self.purger.clone(),
             hosts: Arc::new(Hosts::new(Resolver::system())),
+            limiter: Arc::clone(&self.limiter),
             connector: Box::new(connector),
             tls: Rc::new(WorkerTls::new(None)),
             counters: self.counters.slot(slot),

@@ -117,6 +117,7 @@ fn defaults_of_routes_are_the_ones_that_are_documented() {
             forwarded_fields: route.forwarded_fields,
             allow_from: AddressList::default(),
             deny_from: AddressList::default(),
+            rate_limit: Default::default(),
             tag_fields: route.tag_fields,
             early_hints: false,
             validate_variants: false,
@@ -166,6 +167,19 @@ fn lists_are_arrays_in_a_file_and_words_between_commas_or_several_flags() {
     for (text, flags, expected) in cases {
         assert_eq!(route(text, flags).tag_fields.set(), *expected, "{text} {flags:?}");
     }
+    let limits = |text, flags| route(text, flags).rate_limit;
+    let listed = limits("rate_limit = ['100/1s', '6/1m burst=9 by=route']", &[]);
+    assert_eq!(listed, limits("", &[("rate-limit", "100/1s,6/1m  by=route burst=9")]));
+    assert_eq!(
+        listed,
+        limits(
+            "",
+            &[
+                ("rate-limit", "100/1s burst=100 by=address"),
+                ("rate-limit", "6/60s burst=9 by=route")
+            ]
+        )
+    );
     let allowed = |list: &AddressList, address: &str| {
         list.contains(address.parse::<IpAddr>().expect("an address"))
     };
