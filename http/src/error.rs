@@ -88,7 +88,7 @@ reasons! {
         TooManyFields => "the request head has too many fields",
         MissingHost => "the Host field is missing",
         SeveralHosts => "the Host field occurs more than once",
-        InvalidHost => "the Host field is not one host and port",
+        InvalidHost => "the Host field is not a single host with an optional port",
         HostConflict => "the Host field and the request target name different hosts",
         UnknownExpectation => "the expectation is not 100-continue",
         TooManyOptions => "the Connection field names too many fields";

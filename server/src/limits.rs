@@ -313,9 +313,8 @@ pub(crate) const HOST_RETRY_MS: u64 = 1_000;
 /// faster, even if its first server does not answer immediately.
 pub(crate) const HOST_WAIT_MS: u64 = 1_500;
 
-/// How long after a failed resolution requests use stale addresses without waiting for the
-/// resolver. Otherwise each new attempt would delay all of them. RFC 8767 §5 calls this the failure
-/// recheck timer.
+/// The time after a failed resolution in which requests use stale addresses and do not wait for the
+/// resolver. Without it, each attempt would delay all requests. RFC 8767 §5: failure recheck timer.
 pub(crate) const HOST_DOUBTED_MS: u64 = 30_000;
 
 /// Interval at which one request first tries an address that has refused a connection; all other

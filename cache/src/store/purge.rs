@@ -91,8 +91,8 @@ impl StoreWorker {
         Some(PastPurge { covered, later, number })
     }
 
-    /// Removes all records of a primary key. No lookup that begins after this returns finds these
-    /// records, or the response of a fetch that began before the call.
+    /// Removes all records of a primary key. Lookups that begin after the call find neither these
+    /// records nor the response of a fetch that began before the call.
     ///
     /// # Errors
     /// [`PurgeBusy`], if another purge does not end in time.

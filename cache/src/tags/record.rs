@@ -21,7 +21,7 @@ pub enum TagsError {
     },
     /// A tag is too long.
     TooLong {
-        /// The longest tag, in bytes.
+        /// The largest length of a tag, in bytes.
         max: usize,
     },
     /// A tag is empty, or contains a NUL.

@@ -98,8 +98,8 @@ impl<'a> ListedRecord<'a> {
         .unwrap_or(KeyParts::Primary(key))
     }
 
-    /// Whether the record has a time from which it is stale. Fragments and bases have no such time:
-    /// the heads of fragments and the variants of bases have it.
+    /// Whether the record has a time from which it is stale. Fragments and base records have none:
+    /// the record with the head of the fragmented body has it, and each variant of the base record.
     pub fn expires(&self) -> bool {
         matches!(self.kind, RecordKind::Whole | RecordKind::LongHead)
     }

@@ -37,7 +37,7 @@ malformed! {
     Scheme => "the scheme differs from the scheme of the connection";
     Path => "the path is neither absolute nor, for OPTIONS, an asterisk";
     MissingHost => "neither :authority nor Host names a host";
-    Authority => "the authority is not one host and port";
+    Authority => "the authority is not a single host with an optional port";
     HostConflict => "Host occurs more than once, or differs from :authority";
     ConnectionField => "a field is specific to a connection";
     Te => "TE has a value other than trailers";

@@ -31,7 +31,7 @@ fn list_of(lines: &[(&str, &str)]) -> FieldList {
 }
 
 /// Returns the base request with the pseudo-fields of `lines` in place of its own, followed by the
-/// other lines. An empty value removes the pseudo-field.
+/// other lines. The value `-` removes a pseudo-field.
 fn changed(lines: Lines) -> Vec<(&'static str, &'static str)> {
     let is_base = |name: &str| BASE.iter().any(|(base, _)| *base == name);
     let mut all: Vec<_> = BASE

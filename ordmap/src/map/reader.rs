@@ -179,8 +179,9 @@ impl<'m> MapReader<'m> {
         })
     }
 
-    /// Returns the result of `take` for the entry of a key. `take` has to
-    /// [settle](ObjectView::settle) what it reads, and may be called several times.
+    /// Returns the result of `take` for the entry of a key; `None` if the key does not exist.
+    /// `take` must check with [`ObjectView::settle`] that the entry did not change while it was
+    /// read. `take` may be called several times.
     #[inline]
     pub(super) fn look_up<T>(
         &self,

@@ -245,8 +245,8 @@ fn slot_at<'a>(
     }
 }
 
-/// Performs the steps after a publication, except for the old entry. `let_go` frees an unlinked
-/// object, or moves it to limbo.
+/// Performs the steps that follow a publication. The caller handles the old entry ([`OLD_ENTRY`])
+/// itself. `let_go` frees an unlinked object, or moves it to limbo.
 fn finish(
     allocator: &Allocator<'_>,
     shard: ShardWords<'_>,

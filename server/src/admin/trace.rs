@@ -78,8 +78,8 @@ impl TraceQuery {
         let (host, path) = (query.text("host"), query.text("path"));
         let filter = match query.text("prefix") {
             Some(_) if host.is_some() || path.is_some() => {
-                let text = "a prefix already contains host and path; give either a prefix, or host \
-                            and path";
+                let text = "a prefix already contains host and path; give either `prefix`, or \
+                            `host` and `path`";
                 return Err(QueryError::new("prefix", text));
             }
             Some(url) => TraceFilter::of_url(url),

@@ -580,8 +580,8 @@ settings! {
             path is forwarded unchanged. See [sites.md](sites.md#paths-with-several-readings).",
         kind: SettingKind::Choice(AMBIGUOUS_PATH_WORDS),
         reloads: true,
-        reason: "Otherwise a client could choose the route, and have a page that must not be \
-            stored (`cache = false`) stored for all clients. One route can stay strict while \
+        reason: "Otherwise a client could choose the route: it could make the cache store a page \
+            of a route with `cache = false`, for all clients. One route can stay strict while \
             others are relaxed.",
     }
     default_freshness_s: u32 = "0" {

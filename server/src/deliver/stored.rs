@@ -118,7 +118,7 @@ fn queue_part(
     }
 }
 
-/// Appends several parts of a stored body, in the same way as [`queue_part`].
+/// Appends several ranges of a stored body as multipart content; see [`queue_part`].
 // RFC: 9110-15.3.7.2-1
 #[cold]
 fn queue_parts(

@@ -173,7 +173,10 @@ impl MissedRequest<'_> {
         first_of(&[
             (ask.no_cache, "the client says no-cache"),
             (reply.is_soft_purged, "purged softly"),
-            (is_error && is_old(Duration::from_secs(ERROR_S), age), "an error is fresh for short"),
+            (
+                is_error && is_old(Duration::from_secs(ERROR_S), age),
+                "an error stays fresh only briefly",
+            ),
             (is_error && kind_of(ask.url).varies, "an error without Vary"),
             (is_heuristic && reply.has_cookie, "no heuristic for a cookie"),
             (left <= rounding, "times are in whole seconds"),

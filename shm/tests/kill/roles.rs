@@ -1,4 +1,4 @@
-//! The work of the processes of these tests.
+//! The roles that the child processes of these tests play.
 
 use std::io::Read;
 use std::os::unix::fs::FileExt;
