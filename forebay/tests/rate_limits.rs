@@ -168,6 +168,42 @@ fn purges_do_not_count() {
     }
 }
 
+/// Guesses of a password count too.
+#[test]
+fn a_limit_counts_requests_before_their_passwords_are_checked() {
+    let origin =
+        Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"hello"));
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));
+    let users = builder.path("users");
+    let user = "ann:$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    std::fs::write(&users, user).expect("it is written");
+    let lines = format!("basic_auth = {users:?}\nrate_limit = [\"3/1h\"]\n");
+    let server = builder.config(&config(&origin, "off", &lines)).start();
+    // `ann:wrong` and `ann:secret`
+    let (wrong, right) =
+        ("Authorization: Basic YW5uOndyb25n", "Authorization: Basic YW5uOnNlY3JldA==");
+    for (field, status) in
+        [("X: none", 401), (right, 200), (wrong, 401), (wrong, 429), (right, 429)]
+    {
+        assert_eq!(ask(&server, 1, "/", &[field]).status, status, "{field}");
+    }
+    assert_eq!(ask(&server, 2, "/", &[right]).status, 200);
+}
+
+#[test]
+fn an_error_page_comes_with_the_fields_of_the_limit() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &[], b"hello"));
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));
+    let page = builder.path("429.html");
+    std::fs::write(&page, "<p>slow down").expect("it is written");
+    let lines = format!("error_pages = [\"429={}\"]\nrate_limit = [\"1/1h\"]\n", page.display());
+    let server = builder.config(&config(&origin, "off", &lines)).start();
+    assert_eq!(ask(&server, 1, "/", &[]).status, 200);
+    let response = ask(&server, 1, "/", &[]);
+    assert_eq!((response.status, &*response.text()), (429, "<p>slow down"));
+    assert!(response.field("retry-after").is_some() && response.field("ratelimit").is_some());
+}
+
 #[test]
 fn a_limit_admits_again_as_time_passes() {
     let (_origin, server) = serve("rate_limit = [\"4/1s burst=1\"]\n");

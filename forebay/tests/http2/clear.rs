@@ -57,6 +57,34 @@ fn only_users_are_served_and_their_streams_share_the_check_of_the_password() {
     assert_eq!(server.stat("password_checks_refused_total"), 0.0);
 }
 
+/// Streams count like requests of other connections of the client.
+#[test]
+fn a_rate_limit_counts_streams() {
+    let origin = origin();
+    let server = start(&origin, &[("--rate-limit", "5/1h")]);
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let asked = (0..20).map(|_| {
+            let client = client.clone();
+            tokio::task::spawn_local(async move {
+                ask(&client, get("http", "/stored/1"), &[]).await.expect("an answer")
+            })
+        });
+        let asked: Vec<_> = asked.collect();
+        let mut admitted = 0;
+        for answer in asked {
+            let answer = answer.await.expect("no panic");
+            match answer.status {
+                200 => admitted += 1,
+                429 => assert_eq!(answer.fields["ratelimit-policy"], "\"address\";q=5;w=3600"),
+                other => panic!("status {other}"),
+            }
+        }
+        assert_eq!(admitted, 5);
+    });
+    let response = Client::connect(server.address()).ask("GET", "/stored/1", &[]);
+    assert_eq!(response.expect("an answer").status, 429);
+}
+
 #[test]
 fn hits_and_misses_of_all_sizes_arrive_over_many_streams() {
     let origin = origin();
