@@ -10,7 +10,7 @@ use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder, e
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// `ann:secret` with bcrypt, `bob:secret` with SHA-crypt.
-const USERS: &str = "ann:$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n\
+const USERS: &str = "ann:$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n\
     bob:$6$rounds=1000$saltstring$2BkAo106CG84raQcWpAlhyy6TSSkAsL1nfvBCoezLYyerUzY2l8axTvq6NynEt\
     7SQAx3/cdop9ds0po8uaeHq0\n";
 
@@ -198,6 +198,18 @@ fn a_reload_reads_the_users_again() {
     fs::set_permissions(&users, fs::Permissions::from_mode(0o644)).expect("it is owned");
     assert!(server.command(&["reload"]).status.success());
     eventually("it is reported", || server.errors().contains("chmod 600"));
+}
+
+/// A purge counts against rate limits only where it tells whether a password is right.
+#[test]
+fn guesses_by_any_method_count_against_the_rate_limit() {
+    let origin = origin();
+    let lines = "basic_auth = 'FILE'\nrate_limit = ['2/1h']\npurge_from = ['127.0.0.1']\n";
+    let server = serve(&origin, USERS, lines);
+    let statuses = ["PURGE", "GET", "PURGE", "GET"];
+    let statuses = statuses.map(|method| status(&server, method, "/", &[WRONG]));
+    assert_eq!(statuses, [401, 401, 429, 429]);
+    assert_eq!(server.stat("password_checks_total"), 2.0);
 }
 
 /// Slow hashes: each check takes a few hundred milliseconds in a debug build.

@@ -39,13 +39,15 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
 }
 
 /// Counts a request against the rate limits of its route. A purge does not count, because no reader
-/// gets its response.
+/// gets its response; but on a route with users it does, because it tells whether a password is
+/// right.
 ///
 /// # Errors
 /// [`Fault::RateLimited`].
 fn check_rate(transaction: &Transaction<'_>) -> Result<(), Fault> {
     let (client, route, request) = (transaction.client, transaction.route(), &transaction.request);
-    if local_request(route, request) == Some(LocalRequest::Purge) {
+    let has_users = route.route.settings.basic_auth.users().is_some();
+    if !has_users && local_request(route, request) == Some(LocalRequest::Purge) {
         return Ok(());
     }
     client.worker.limiter.check(client, route.route, request)
