@@ -245,3 +245,41 @@ fn a_purge_of_a_disguised_path_is_refused_and_operators_still_reach_its_key() {
     assert!(server.command(&["reload"]).status.success());
     assert!(!is_hit(&ask(&server, "GET", path, "alice")));
 }
+
+/// A path of a route by itself: neither the pages below it nor other spellings belong to it.
+#[test]
+fn an_exact_path_wins_over_prefixes_and_has_no_pages_below_it() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &[], b"of the origin"));
+    let text = format!(
+        "[[site]]\nname = 'a'\nnames = ['*']\norigin = 'http://{}'\n\
+         [[site.route]]\npath = '/'\nrespond = '200 start'\n\
+         [[site.route]]\npath = '/shop'\nrespond = '200 shop'\n\
+         [[site.route]]\npath = '/shop/caf%C3%A9'\nrespond = '200 cafe'\n\
+         [[site.route]]\npath_prefix = '/shop'\nrespond = '200 below'\n",
+        origin.address()
+    );
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&text).start();
+    let mut client = Client::connect(server.address());
+    for (target, body) in [
+        ("/", "start"),
+        ("/?x=/shop", "start"),
+        ("/other", "of the origin"),
+        ("/shop", "shop"),
+        ("/shop?x", "shop"),
+        ("/shop/", "below"),
+        ("/shop/x", "below"),
+        ("/shop/caf%C3%A9?x", "cafe"),
+        ("/shop/caf%C3%A9/x", "below"),
+        ("/shopping", "of the origin"),
+    ] {
+        let answer = client.ask("GET", target, &[]).expect("an answer");
+        assert_eq!((answer.status, &*answer.text()), (200, body), "{target}");
+    }
+    for target in ["//shop", "/sh%6fp", "/x/../shop", "/shop;x", "/shop%3fx"] {
+        let mut client = Client::connect(server.address());
+        assert_eq!(client.ask("GET", target, &[]).expect("an answer").status, 400, "{target}");
+    }
+    let explained = server.command(&["explain", "http://a/shop"]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(explained.contains("/shop (only this path)"), "{explained}");
+}

@@ -169,7 +169,7 @@ impl<'t> Transaction<'t> {
         self.route = Some(route);
         self.trace().step(|| RequestStep::Route {
             site: route.site.name.clone(),
-            path_prefix: route.route.path_prefix.clone(),
+            path_prefix: route.route.shown_path(),
         });
         Ok(route)
     }

@@ -54,6 +54,8 @@ pub fn defaults_toml() -> String {
     );
     write_setting(&mut out, &table::PATH_PREFIX, example(&table::PATH_PREFIX).to_owned());
     ROUTE.iter().for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
+    out.push_str("\n# Another route of the site above, for one path.\n[[site.route]]\n");
+    write_setting(&mut out, &table::PATH, example(&table::PATH).to_owned());
     out
 }
 
@@ -81,6 +83,7 @@ fn example(setting: &Setting) -> &'static str {
         "names" => "[\"example.org\", \"*.example.org\"]",
         "origin" => "\"http://127.0.0.1:3000\"",
         "balance" => "\"round-robin\"",
+        "path" => "\"/robots.txt\"",
         _ => "\"/static/\"",
     }
 }
@@ -105,7 +108,7 @@ pub fn settings_markdown() -> String {
     markdown_table(&mut out, "Sites: in `[[site]]`", SITE);
     let origins = "Origins: in `[[site.origin]]`, or in a table of the array `origin`";
     markdown_table(&mut out, origins, table::ORIGIN_TABLE);
-    markdown_table(&mut out, "Routes: in `[[site.route]]`", &[table::PATH_PREFIX]);
+    markdown_table(&mut out, "Routes: in `[[site.route]]`", &[table::PATH_PREFIX, table::PATH]);
     out
 }
 

@@ -13,7 +13,7 @@ use super::rules::{NamedFile, named_files};
 use super::setting::{Setting, ValueProblem};
 use super::site::{HostPattern, Route, Site, read_name, read_prefix};
 use super::table::{
-    self, BALANCE, NAME, NAMES, ORIGIN, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings,
+    self, BALANCE, NAME, NAMES, ORIGIN, PATH, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings,
     Settings, SiteSettings,
 };
 use super::value::{FixedAnswer, Redirect};
@@ -231,17 +231,19 @@ impl Reader<'_> {
         (header, table): (Range<usize>, &DeTable<'_>),
         defaults: &RouteSettings,
         of_site: &[NamedFile],
-        seen: &mut HashMap<String, usize>,
+        seen: &mut HashMap<(String, bool), usize>,
     ) -> Option<Route> {
         let mut settings = defaults.clone();
         let mut rules = of_site.to_vec();
-        for (key, value) in table.iter().filter(|(key, _)| key.get_ref() != PATH_PREFIX.name) {
+        let is_path = |key: &str| key == PATH.name || key == PATH_PREFIX.name;
+        for (key, value) in table.iter().filter(|(key, _)| !is_path(key.get_ref())) {
             if key.get_ref() == RULES.name {
                 rules.extend(named_files(self, &RULES, value));
                 continue;
             }
             let Some(setting) = find(ROUTE.iter(), key.get_ref()) else {
-                let own = ROUTE.iter().chain([&RULES, &PATH_PREFIX]).map(|setting| setting.name);
+                let own =
+                    ROUTE.iter().chain([&RULES, &PATH, &PATH_PREFIX]).map(|setting| setting.name);
                 self.unknown(key, value, "of a route", own);
                 continue;
             };
@@ -249,16 +251,30 @@ impl Reader<'_> {
             self.keep_at(value.span(), read);
         }
         self.settle_answers(table, &mut settings);
-        let value = self.needed(table, &PATH_PREFIX, &header)?;
-        let read = read_prefix(raw(value.get_ref()), &PATH_PREFIX);
-        let path_prefix = self.keep_at(value.span(), read)?;
-        if let Some(first) = seen.get(&path_prefix) {
-            self.clash(value, *first, format!("the site has two routes for {path_prefix:?}"));
+        let exact = table.get(PATH.name);
+        if let Some(value) = exact
+            && table.contains_key(PATH_PREFIX.name)
+        {
+            let problem = ValueProblem::new("`path` and `path_prefix` are in the same section");
+            let hint = "a route has one path or one beginning of paths; leave one of them out";
+            self.problem(ProblemSpan::Span(value.span()), problem.hint(hint));
             return None;
         }
-        seen.insert(path_prefix.clone(), value.span().start);
+        let (value, setting) = match exact {
+            Some(value) => (value, &PATH),
+            None => (self.needed(table, &PATH_PREFIX, &header)?, &PATH_PREFIX),
+        };
+        let read = read_prefix(raw(value.get_ref()), setting);
+        let path = self.keep_at(value.span(), read)?;
+        let place = (path, exact.is_some());
+        if let Some(first) = seen.get(&place) {
+            self.clash(value, *first, format!("the site has two routes for {:?}", place.0));
+            return None;
+        }
         let has_own_limits = table.contains_key("rate_limit");
-        Some(Route::new(&path_prefix, settings, rules).with_own_limits(has_own_limits))
+        let route = Route::new(&place.0, settings, rules).with_own_limits(has_own_limits);
+        seen.insert(place, value.span().start);
+        Some(if exact.is_some() { route.exact() } else { route })
     }
 }
 
@@ -270,7 +286,7 @@ fn has_answer(table: &DeTable<'_>) -> bool {
 /// Whether every route answers its requests itself; `fallback` has the settings of the route for
 /// `/` if `routes` has none.
 fn needs_no_origin(routes: &[Route], fallback: &RouteSettings) -> bool {
-    let has_fallback = routes.iter().any(|route| route.path_prefix == "/");
+    let has_fallback = routes.iter().any(Route::has_all_paths);
     routes.iter().all(|route| route.settings.needs_no_origin())
         && (has_fallback || fallback.needs_no_origin())
 }

@@ -39,6 +39,8 @@ pub struct Site {
 pub struct Route {
     /// The prefix, which begins with `/`.
     pub path_prefix: String,
+    /// Whether the route has only the path `path_prefix` itself.
+    pub is_exact: bool,
     /// The prefix without percent-encoding.
     decoded_prefix: Vec<u8>,
     /// Settings of the paths with this prefix.
@@ -64,7 +66,7 @@ pub struct Route {
 
 impl PartialEq for Route {
     fn eq(&self, other: &Route) -> bool {
-        self.path_prefix == other.path_prefix
+        (&self.path_prefix, self.is_exact) == (&other.path_prefix, other.is_exact)
             && self.settings == other.settings
             && self.rule_set == other.rule_set
     }
@@ -111,13 +113,14 @@ impl Site {
         mut routes: Vec<Route>,
         fallback: Route,
     ) -> Site {
-        if routes.iter().all(|route| route.path_prefix != "/") {
+        if !routes.iter().any(Route::has_all_paths) {
             routes.push(fallback);
         }
-        routes.sort_by_key(|route| std::cmp::Reverse(route.path_prefix.len()));
+        let rank = |route: &Route| (route.path_prefix.len(), route.is_exact);
+        routes.sort_by_key(|route| std::cmp::Reverse(rank(route)));
         for route in &mut routes {
-            let prefix = if route.has_own_limits { &*route.path_prefix } else { "" };
-            route.limit_ids = route.settings.rate_limit.identities(&name, prefix);
+            let paths = if route.has_own_limits { route.shown_path() } else { String::new() };
+            route.limit_ids = route.settings.rate_limit.identities(&name, &paths);
         }
         let (health, certificates) = (None, None);
         Site { name, names, origins, health, certificates, certificates_id: 0, routes }
@@ -145,7 +148,7 @@ impl Site {
     /// target that no prefix matches, such as the `*` of OPTIONS, belongs to the route of `/`.
     pub fn route(&self, path: &[u8]) -> &Route {
         let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
-        let matches = |route: &&Route| is_below(path, route.path_prefix.as_bytes());
+        let matches = |route: &&Route| route.has(path, route.path_prefix.as_bytes());
         others.iter().find(matches).unwrap_or(fallback)
     }
 
@@ -156,7 +159,7 @@ impl Site {
             return self.route(reading.path);
         }
         let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
-        let matches = |route: &&Route| is_below(reading.path, &route.decoded_prefix);
+        let matches = |route: &&Route| route.has(reading.path, &route.decoded_prefix);
         others.iter().find(matches).unwrap_or(fallback)
     }
 
@@ -197,6 +200,7 @@ impl Route {
             || !settings.rate_limit.is_empty();
         Route {
             path_prefix: path_prefix.to_owned(),
+            is_exact: false,
             decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
             is_restricted,
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
@@ -242,6 +246,35 @@ impl Route {
     #[inline]
     pub(crate) fn answers_itself(&self) -> bool {
         self.answers_itself
+    }
+
+    /// Makes this the route of only the path `path_prefix`.
+    pub(super) fn exact(self) -> Route {
+        Route { is_exact: true, ..self }
+    }
+
+    /// Whether every path of the site that has no other route belongs to this route.
+    pub(super) fn has_all_paths(&self) -> bool {
+        self.path_prefix == "/" && !self.is_exact
+    }
+
+    /// Whether a path, which may include a query, belongs to the route if no other route is more
+    /// specific. `own` is the route's path, in the same encoding.
+    fn has(&self, path: &[u8], own: &[u8]) -> bool {
+        match self.is_exact {
+            true => {
+                path.strip_prefix(own).is_some_and(|rest| matches!(rest.first(), None | Some(b'?')))
+            }
+            false => is_below(path, own),
+        }
+    }
+
+    /// Returns the paths of the route, for people.
+    pub(crate) fn shown_path(&self) -> String {
+        match self.is_exact {
+            true => format!("{} (only this path)", self.path_prefix),
+            false => self.path_prefix.clone(),
+        }
     }
 
     /// Whether the route refuses a path that may belong to it or to another route.

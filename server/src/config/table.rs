@@ -1285,9 +1285,27 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
     reason: "A prefix ends where a path segment ends, so a route never matches an unrelated path.",
 };
 
+/// The setting `path` of a route.
+pub(crate) const PATH: Setting = Setting {
+    name: "path",
+    kind: SettingKind::Text { hint: "PATH", expected: "a path that begins with /" },
+    default: None,
+    scope: SettingScope::OneRoute,
+    reloads: true,
+    doc: "The only path of the route, in place of `path_prefix`; its query may be any. `/feed` \
+        does not match `/feed/`. It wins over prefixes.",
+    reason: "A redirect of one page must not lead away from the pages below it.",
+};
+
 /// Returns every setting, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
-    SERVER.iter().chain(PER_SITE).chain(ROUTE).chain([&RULES]).chain(SITE).chain([&PATH_PREFIX])
+    SERVER
+        .iter()
+        .chain(PER_SITE)
+        .chain(ROUTE)
+        .chain([&RULES])
+        .chain(SITE)
+        .chain([&PATH_PREFIX, &PATH])
 }
 
 /// Returns the settings that are allowed before the first section. Each of them has a flag.

@@ -132,7 +132,7 @@ impl Explainer<'_> {
                 true => route.site.origins.to_string(),
                 false => "none".to_owned(),
             },
-            path_prefix: route.route.path_prefix.clone(),
+            path_prefix: route.route.shown_path(),
             origin_is_down: context.as_ref().is_some_and(JoinContext::origin_is_down),
             origin_failure: context
                 .as_ref()
