@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(query, TraceQuery { filter, limit: u64::MAX, is_json: false });
         for (query, argument, part) in [
             ("prefix=a.org", "prefix", "http://"),
-            ("prefix=http://a.org&host=a.org", "prefix", "give either a prefix, or"),
+            ("prefix=http://a.org&host=a.org", "prefix", "give either `prefix`, or"),
             ("host=a+b", "host", "HOST:PORT"),
             ("path=x", "path", "begins with /"),
             ("limit=x", "limit", "whole number"),
