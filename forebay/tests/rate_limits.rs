@@ -129,6 +129,17 @@ fn each_request_has_to_keep_to_all_limits_and_counts_only_if_it_does() {
 }
 
 #[test]
+fn a_client_learns_the_longest_of_the_times_to_wait() {
+    let (_origin, server) =
+        serve("rate_limit = [\"1/1m\", \"2/10h burst=1\", \"1/1m by=route\"]\n");
+    assert_eq!(ask(&server, 1, "/", &[]).status, 200);
+    let refused = ask(&server, 1, "/", &[]);
+    let wait_s: u64 = refused.field("retry-after").expect("a time").parse().expect("a number");
+    assert!((17_000..=18_000).contains(&wait_s), "{wait_s}");
+    assert_eq!(refused.field("ratelimit-policy"), Some("\"address-2\";q=2;w=36000"));
+}
+
+#[test]
 fn the_address_is_the_one_that_a_trusted_proxy_states() {
     let (_origin, server) = serve(
         "rate_limit = [\"1/1h\"]\n\
@@ -157,7 +168,7 @@ fn the_address_is_the_one_that_a_trusted_proxy_states() {
 }
 
 #[test]
-fn purges_do_not_count() {
+fn purges_of_clients_that_may_purge_do_not_count() {
     let (_origin, server) = serve("rate_limit = [\"1/1h\"]\npurge_from = [\"127.0.0.1\"]\n");
     let mut client = Client::connect(server.address());
     let mut status = |method: &str| client.ask(method, "/", &[]).expect("an answer").status;
@@ -165,6 +176,10 @@ fn purges_do_not_count() {
         [("PURGE", 200), ("GET", 200), ("PURGE", 200), ("GET", 429), ("PURGE", 200)]
     {
         assert_eq!(status(method), expected, "{method}");
+    }
+    let mut stranger = Client::connect_from(IpAddr::from([127, 0, 0, 2]), server.address());
+    for expected in [403, 429] {
+        assert_eq!(stranger.ask("PURGE", "/", &[]).expect("an answer").status, expected);
     }
 }
 

@@ -94,7 +94,7 @@ fn a_fixed_answer_takes_the_place_of_the_origin_and_of_stored_responses() {
              respond = \"\"\"200 User-agent: *\nAllow: /\n\"\"\"\n\
              [[site.route]]\npath_prefix = '/empty'\nrespond = '204'\n\
              [[site.route]]\npath_prefix = '/json'\nrespond = '404 {{}}'\n\
-             respond_type = 'application/json'\nrespond_retry_after_s = '0s'\n\
+             respond_type = 'application/json'\n\
              [[site.route]]\npath_prefix = '/moved'\nredirect = '303 /gone'\n\
              [[site.route]]\npath_prefix = '/open'\nrespond = 'off'\n\
              [[site]]\nname = 'b'\nnames = ['b.org']\nrespond = '503 no origin'\n",
@@ -127,7 +127,7 @@ fn a_fixed_answer_takes_the_place_of_the_origin_and_of_stored_responses() {
 
     // Maintenance: only the routes with an answer of their own differ, and PURGE still works.
     let lines = format!(
-        "respond = '503'\nrespond_retry_after_s = '10m'\nerror_pages = ['503={}']\n",
+        "respond = '503'\nrespond_type = 'a/b'\nrespond_retry_after_s = '10m'\nerror_pages = ['503={}']\n",
         page.display()
     );
     server.write_config(&config(&lines));
@@ -137,7 +137,9 @@ fn a_fixed_answer_takes_the_place_of_the_origin_and_of_stored_responses() {
     assert_eq!(answer.field("retry-after"), Some("600"));
     assert_eq!(answer.field("content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(answer.field("cache-control"), Some("no-store"));
-    assert_eq!(ask(&server, "GET /gone", "a.org").status, 410);
+    let gone = ask(&server, "GET /gone", "a.org");
+    assert_eq!((gone.status, gone.field("content-type")), (410, plain));
+    assert_eq!(gone.field("retry-after"), None);
     assert_eq!(ask(&server, "GET /moved", "a.org").status, 303);
     assert_eq!(ask(&server, "GET /open", "a.org").status, 200);
     let purged = ask(&server, "PURGE /page", "a.org");

@@ -38,17 +38,21 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
     Ok(None)
 }
 
-/// Counts a request against the rate limits of its route. A purge does not count, because no reader
-/// gets its response; but on a route with users it does, because it tells whether a password is
-/// right.
+/// Counts a request against the rate limits of its route. A purge by a client of `purge_from` does
+/// not count, because no reader gets its response; but on a route with users it does, because it
+/// tells whether a password is right.
 ///
 /// # Errors
 /// [`Fault::RateLimited`].
 fn check_rate(transaction: &Transaction<'_>) -> Result<(), Fault> {
     let (client, route, request) = (transaction.client, transaction.route(), &transaction.request);
-    let has_users = route.route.settings.basic_auth.users().is_some();
+    let settings = &route.route.settings;
+    let has_users = settings.basic_auth.users().is_some();
     if !has_users && local_request(route, request) == Some(LocalRequest::Purge) {
-        return Ok(());
+        let purgers = &settings.purge_from;
+        if client.known_address().is_some_and(|address| purgers.contains(address)) {
+            return Ok(());
+        }
     }
     client.worker.limiter.check(client, route.route, request)
 }

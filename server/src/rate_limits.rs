@@ -83,8 +83,11 @@ impl RateLimiter {
             *key = self.hasher.hash_one((id, limited_client(limit, client, request)));
         }
         if limits.len() > 1 {
-            for (index, (key, limit)) in keys.iter().zip(limits).enumerate() {
-                refuse_if(index, table.wait_us(*key, limit.rate, now_us))?;
+            let waits = keys.iter().zip(limits);
+            let waits = waits.map(|(key, limit)| table.wait_us(*key, limit.rate, now_us));
+            // The request would be admitted after the longest wait.
+            if let Some((index, wait_us)) = waits.enumerate().max_by_key(|(_, wait_us)| *wait_us) {
+                refuse_if(index, wait_us)?;
             }
         }
         for (index, (key, limit)) in keys.iter().zip(limits).enumerate() {

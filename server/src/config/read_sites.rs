@@ -128,7 +128,7 @@ impl Reader<'_> {
     }
 
     /// Applies the one of `redirect` and `respond` that this section has, in place of those of
-    /// outer sections.
+    /// outer sections. The fields that outer sections give their `respond` do not belong to this one.
     fn settle_answers(&mut self, table: &DeTable<'_>, settings: &mut RouteSettings) {
         let is_on = [settings.redirect.get().is_some(), settings.respond.get().is_some()];
         let [redirect, respond] =
@@ -140,7 +140,17 @@ impl Reader<'_> {
                 self.problem(ProblemSpan::Span(span), problem.hint(hint));
             }
             (Some(_), None) => settings.respond = FixedAnswer::default(),
-            (None, Some(_)) => settings.redirect = Redirect::default(),
+            (None, Some(_)) => {
+                let RouteSettings { respond_type, respond_retry_after_s, .. } =
+                    RouteSettings::default();
+                settings.redirect = Redirect::default();
+                if !table.contains_key("respond_type") {
+                    settings.respond_type = respond_type;
+                }
+                if !table.contains_key("respond_retry_after_s") {
+                    settings.respond_retry_after_s = respond_retry_after_s;
+                }
+            }
             (None, None) => {}
         }
     }

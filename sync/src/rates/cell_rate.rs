@@ -49,6 +49,11 @@ impl CellRate {
         }
     }
 
+    /// Returns how far the theoretical arrival time can be ahead of the present.
+    pub(super) const fn ahead_us_max(self) -> u64 {
+        self.tolerance_us + self.interval_us
+    }
+
     /// Returns the microseconds from one request to the next at the highest steady rate.
     pub(super) const fn interval_us(self) -> u64 {
         self.interval_us

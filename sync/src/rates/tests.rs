@@ -97,12 +97,45 @@ fn a_full_set_replaces_the_key_that_has_used_least() {
     assert_eq!(table.take(key(5000), rate, later_us), ADMITTED);
 }
 
-/// The clock wraps after 203 days.
+#[test]
+fn keys_of_slow_limits_do_not_replace_a_key_that_has_used_up_its_burst() {
+    let table = RateTable::new(SET_WORDS);
+    let (logins, calls) = (rate(10, 60 * SECOND_US, 10), rate(100, DAY_US, 100));
+    let now_us = SECOND_US;
+    for number in 0..10 {
+        assert_eq!(table.take(key(0), logins, now_us), ADMITTED, "{number}");
+    }
+    for number in 1..1000 {
+        let decision = table.take(key(number), calls, now_us);
+        assert!(matches!(decision, RateDecision::Admitted { .. }), "{number}: {decision:?}");
+    }
+    assert_eq!(table.take(key(0), logins, now_us), RateDecision::Refused { wait_us: 6_000_000 });
+}
+
+/// The time of an old word seems to be ahead of the present before the clock wraps.
+#[test]
+fn a_key_that_was_quiet_for_fifty_days_is_admitted() {
+    for (until_wrap_us, rate) in [
+        (10 * SECOND_US, rate(1, SECOND_US, 1)),
+        (3600 * SECOND_US, rate(50, SECOND_US, 200)),
+        (20 * 3600 * SECOND_US, rate(10, 60 * SECOND_US, 10)),
+    ] {
+        let table = RateTable::new(SET_WORDS);
+        let start_us = 5 * SECOND_US;
+        assert_eq!(table.take(key(1), rate, start_us), ADMITTED);
+        let later_us = start_us + (1 << 42) - until_wrap_us;
+        assert_eq!(table.take(key(1), rate, later_us), ADMITTED, "{until_wrap_us}");
+        // Words of zeros stay free.
+        assert_eq!(table.take(key(2), rate, later_us), ADMITTED, "{until_wrap_us}");
+    }
+}
+
+/// The clock wraps after 50 days.
 #[test]
 fn the_end_of_the_clock_frees_no_key_and_refuses_none() {
     let table = RateTable::new(SET_WORDS);
     let rate = rate(1, 60 * SECOND_US, 2);
-    let wraps_us = 1 << 44;
+    let wraps_us = 1 << 42;
     for now_us in [1, wraps_us / 2, wraps_us - 30 * SECOND_US, wraps_us + wraps_us / 3] {
         assert_eq!(table.take(key(1), rate, now_us), ADMITTED, "{now_us}");
         assert_eq!(table.take(key(1), rate, now_us), ADMITTED, "{now_us}");

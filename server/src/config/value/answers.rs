@@ -169,7 +169,7 @@ fn read_parts(url: &str) -> Result<Vec<TargetPart>, String> {
 /// A hint.
 fn check_beginning(url: &str) -> Result<(), String> {
     if let Some(path) = url.strip_prefix('/') {
-        return match path.starts_with(['/', '$']) {
+        return match ["/", "$path", "$uri"].iter().any(|start| path.starts_with(start)) {
             true => Err("a URL that begins with two slashes leads to another host; write \
                          http:// or https:// and the host in front"
                 .to_owned()),
@@ -265,6 +265,7 @@ mod tests {
             ("307 https://$host$uri", target, "https://a.org/p//q?x=1&y"),
             ("308 http://www.$host:81/a$path$query", target, "http://www.a.org:81/a/p//q?x=1&y"),
             ("301 /new", target, "/new"),
+            ("301 /$query", target, "/?x=1&y"),
             ("301 /new$uri", target, "/new/p//q?x=1&y"),
             ("301 https://b.org/%24path", target, "https://b.org/%24path"),
         ] {
