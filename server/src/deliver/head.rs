@@ -208,23 +208,58 @@ fn change_fields(
     if let Some(value) = settings.hsts.0.as_deref()
         && transaction.client.request_scheme() == Scheme::Https
     {
-        remove_field(text, fields_start, HSTS);
+        remove_fields(text, fields_start, |name| name.eq_ignore_ascii_case(HSTS));
         write::field(text, HSTS, value.as_bytes());
     }
     if settings.uses_credentials() {
-        remove_field(text, fields_start, b"cdn-cache-control");
-        remove_field(text, fields_start, b"surrogate-control");
-        write::field(text, b"cache-control", b"private");
+        make_private(text, fields_start);
     }
 }
 
-/// Removes the lines of a field from the lines that begin at `fields_start`.
-fn remove_field(text: &mut Vec<u8>, fields_start: usize, removed: &[u8]) {
+/// Permits the response of the lines that begin at `fields_start` to private caches only. Removes
+/// the fields by which origins direct single caches (RFC 9213), and the directives for shared ones.
+fn make_private(text: &mut Vec<u8>, fields_start: usize) {
+    let mut control = b"private".to_vec();
+    for line in text[fields_start..].split(|byte| *byte == b'\n') {
+        let Some(at) = line.iter().position(|byte| *byte == b':') else { continue };
+        let (name, value) = line.split_at(at);
+        if !name.eq_ignore_ascii_case(b"cache-control") {
+            continue;
+        }
+        let mut is_quoted = false;
+        let directives = value[1..].split(|byte| {
+            is_quoted ^= *byte == b'"';
+            *byte == b',' && !is_quoted
+        });
+        for directive in directives.map(<[u8]>::trim_ascii) {
+            let name = directive.split(|byte| *byte == b'=').next().unwrap_or_default();
+            let is_shared = [&b"public"[..], b"s-maxage", b"private"]
+                .iter()
+                .any(|shared| name.eq_ignore_ascii_case(shared));
+            if !directive.is_empty() && !is_shared {
+                control.extend_from_slice(b", ");
+                control.extend_from_slice(directive);
+            }
+        }
+    }
+    remove_fields(text, fields_start, |name| {
+        const DIRECTING: [&[u8]; 4] =
+            [b"cache-control", b"surrogate-control", b"edge-control", b"x-accel-expires"];
+        const TARGETED: &[u8] = b"-cache-control";
+        let end = name.get(name.len().saturating_sub(TARGETED.len())..).unwrap_or_default();
+        DIRECTING.iter().any(|other| name.eq_ignore_ascii_case(other))
+            || end.eq_ignore_ascii_case(TARGETED)
+    });
+    write::field(text, b"cache-control", &control);
+}
+
+/// Removes the fields whose names `is_removed` accepts from the lines that begin at `fields_start`.
+fn remove_fields(text: &mut Vec<u8>, fields_start: usize, is_removed: impl Fn(&[u8]) -> bool) {
     let mut from = fields_start;
     while let Some(rest) = text.get(from..).filter(|rest| !rest.is_empty()) {
         let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
         let name = rest.split(|byte| *byte == b':').next().unwrap_or_default();
-        match name.eq_ignore_ascii_case(removed) {
+        match is_removed(name) {
             true => drop(text.drain(from..from + end)),
             false => from += end,
         }

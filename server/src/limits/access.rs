@@ -18,7 +18,8 @@ pub(crate) const MEDIA_TYPE_BYTES_MAX: usize = 255;
 /// users wait.
 pub(crate) const BCRYPT_COST_MAX: u32 = 14;
 
-/// Most rounds of a SHA-crypt hash: about a second of a processor, like `BCRYPT_COST_MAX`.
+/// Most rounds of a SHA-crypt hash: about a second of a processor for a short password, like
+/// `BCRYPT_COST_MAX`.
 pub(crate) const SHA_CRYPT_ROUNDS_MAX: u32 = 1_000_000;
 
 /// Longest user name in a file with users.
@@ -32,7 +33,7 @@ pub(crate) const REALM_BYTES_MAX: usize = 255;
 
 /// Longest user name and password of a request together. The time to check a password grows with
 /// its length.
-pub(crate) const CREDENTIALS_BYTES_MAX: usize = 1 << 10;
+pub(crate) const CREDENTIALS_BYTES_MAX: usize = 512;
 
 /// Right passwords that a worker remembers: less than 1 MiB.
 pub(crate) const LOGINS_KEPT_MAX: usize = 4096;
@@ -40,6 +41,10 @@ pub(crate) const LOGINS_KEPT_MAX: usize = 4096;
 /// Passwords of one worker that wait for their check, or are being checked. At 50 ms for a check,
 /// the last waits for less than two seconds.
 pub(crate) const LOGIN_CHECKS_MAX: usize = 32;
+
+/// Longest time for which a request waits for the check of its password. Checks of hashes with a
+/// high cost may take longer altogether.
+pub(crate) const LOGIN_WAIT_MS_MAX: u64 = 10_000;
 
 /// The part of `LOGIN_CHECKS_MAX` that one client network can use: a client that guesses passwords
 /// leaves room for others.

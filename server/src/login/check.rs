@@ -5,10 +5,12 @@ use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use forebay_http::fields::Fields;
 use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::timeout;
 
 use super::credentials::Credentials;
 use super::known::KnownLogins;
@@ -19,6 +21,7 @@ use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{
     CREDENTIALS_BYTES_MAX, LOGIN_CHECKS_MAX, LOGIN_CHECKS_PER_NETWORK_MAX, LOGIN_NICENESS,
+    LOGIN_WAIT_MS_MAX,
 };
 use crate::secret::secret_number;
 use crate::worker::Worker;
@@ -48,10 +51,15 @@ impl LoginCheck {
     /// Waits for the result.
     ///
     /// # Errors
-    /// [`Fault::WrongPassword`]; or [`Fault::LoginsBusy`] if the check could not run.
+    /// [`Fault::WrongPassword`]; or [`Fault::LoginsBusy`] if the check could not run, or not within
+    /// `LOGIN_WAIT_MS_MAX`.
     pub(crate) async fn wait(mut self) -> Result<(), Fault> {
-        let result = self.0.wait_for(Option::is_some).await.map_err(|_| Fault::LoginsBusy)?;
-        match *result {
+        let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
+        let result = match timeout(limit, self.0.wait_for(Option::is_some)).await {
+            Ok(Ok(result)) => *result,
+            Ok(Err(_)) | Err(_) => return Err(Fault::LoginsBusy),
+        };
+        match result {
             Some(true) => Ok(()),
             _ => Err(Fault::WrongPassword),
         }
@@ -92,7 +100,7 @@ pub(crate) fn log_in(
         .key
         .get_or_init(|| hmac::Key::new(hmac::HMAC_SHA256, &secret_number().to_le_bytes()));
     let (hash, is_user) = file.hash_of(credentials.user());
-    let tag = tag_of(key, hash, &credentials);
+    let tag = tag_of(key, (hash, is_user), &credentials);
     let user = credentials.user().to_owned();
     if logins.known.borrow().contains(&tag) {
         return Ok(Login { user, check: None });
@@ -131,6 +139,8 @@ fn begin(
     let own = Rc::clone(worker);
     worker.spawn(async move {
         let is_right = match own.logins.turn.acquire().await {
+            // Only the list of pending checks still has a receiver: all clients have left.
+            Ok(_turn) if tell.receiver_count() <= 1 => Err(io::ErrorKind::NotConnected.into()),
             Ok(_turn) => {
                 own.count(Counter::PasswordChecks);
                 compare(comparison).await

@@ -23,9 +23,10 @@ use crate::config::value::PasswordHash;
 use crate::fault::Fault;
 use crate::parse::Request;
 
-/// Identifies the hash of a user's password in the file, the user, and the password of a request: a
-/// hash of all three with a secret key of the worker. If the user or the hash is no longer in the
-/// file, no request has the tag.
+/// Identifies the hash of a user's password in the file, whether it is that user's own, the user,
+/// and the password of a request: a hash of all four with a secret key of the worker. If the user
+/// or the hash is no longer in the file, no request has the tag. Whether the hash is the user's own
+/// must be part of it, because an unknown user is compared with the hash of another one.
 type LoginTag = [u8; 32];
 
 /// The user of a request.
@@ -35,10 +36,14 @@ pub(crate) struct Login {
     pub(crate) check: Option<LoginCheck>,
 }
 
-fn tag_of(key: &hmac::Key, hash: &PasswordHash, credentials: &Credentials<'_>) -> LoginTag {
+fn tag_of(
+    key: &hmac::Key,
+    (hash, is_user): (&PasswordHash, bool),
+    credentials: &Credentials<'_>,
+) -> LoginTag {
     let mut context = hmac::Context::with_key(key);
     context.update(hash.text().as_bytes());
-    context.update(b"\0");
+    context.update(&[0, u8::from(is_user)]);
     context.update(credentials.pair());
     let mut tag = LoginTag::default();
     tag.copy_from_slice(context.sign().as_ref());

@@ -31,6 +31,15 @@ pub(crate) struct PurgeRequest<'a> {
     pub(crate) request: &'a Request<'a>,
 }
 
+/// Whether a client that may purge on a route may also purge all of the site by tags. Any response
+/// of the site may have a tag, so the client must be allowed to purge at the site's `/`, and must
+/// have given the password that is asked there.
+fn may_purge_site(route: RouteMatch<'_>, client: IpAddr) -> bool {
+    let (root, own) = (&route.site.route(b"/").settings, &route.route.settings);
+    let has_password = root.basic_auth.users().is_none() || root.basic_auth == own.basic_auth;
+    has_password && root.purge_from.contains(client)
+}
+
 /// Removes the responses that a PURGE request names.
 ///
 /// # Errors
@@ -47,9 +56,7 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
         return Err(Fault::PurgeElsewhere);
     }
     let expression = tags_asked(route, request)?;
-    // Any response of the site may have the tag, so the client must be allowed to purge at the
-    // site's `/`.
-    if expression.is_some() && !route.site.route(b"/").settings.purge_from.contains(client) {
+    if expression.is_some() && !may_purge_site(route, client) {
         return Err(Fault::PurgeForbidden);
     }
     worker.count(Counter::PurgeRequests);

@@ -214,6 +214,8 @@ type Users = (HashMap<Box<str>, PasswordHash>, PasswordHash);
 
 fn read_users(text: &str, path: &Path) -> Result<Users, (String, String)> {
     let (mut users, mut first) = (HashMap::new(), None);
+    // Some editors begin a file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim_end();
         if line.is_empty() || line.starts_with('#') {
@@ -222,7 +224,7 @@ fn read_users(text: &str, path: &Path) -> Result<Users, (String, String)> {
         let at = |what: String, hint: String| (format!(", line {number}: {what}"), hint);
         let form = || at("this is not a user and a hash".into(), "write USER:HASH".into());
         let (user, hash) = line.split_once(':').ok_or_else(form)?;
-        let is_name = !user.chars().any(char::is_control);
+        let is_name = !user.chars().any(char::is_control) && user.trim_start() == user;
         if user.is_empty() || user.len() > USER_BYTES_MAX || !is_name {
             return Err(form());
         }
