@@ -224,6 +224,15 @@ fn an_open_route_purges_no_tag_of_a_site_with_users() {
     assert_eq!(status(&server, "PURGE", "/open", &[tag]), 403);
     assert_eq!(status(&server, "PURGE", "/page", &[tag]), 401);
     assert_eq!(status(&server, "PURGE", "/page", &[tag, ANN]), 200);
+    // The same holds for a site that serves only some addresses.
+    let server = serve(
+        &origin,
+        USERS,
+        "allow_from = ['127.0.0.9']\npurge_from = ['127.0.0.1']\n\
+         [[site.route]]\npath_prefix = '/open'\nallow_from = []\n",
+    );
+    assert_eq!(status(&server, "PURGE", "/open", &[]), 200);
+    assert_eq!(status(&server, "PURGE", "/open", &[tag]), 403);
 }
 
 /// A purge counts against rate limits only where it tells whether a password is right.

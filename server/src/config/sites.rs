@@ -86,9 +86,7 @@ impl Sites {
         let lower = lower.get_mut(..host.len())?;
         lower.copy_from_slice(host);
         lower.make_ascii_lowercase();
-        // A final dot names the same host (RFC 1034 §3.1); it must not lead to another site.
-        let lower = lower.strip_suffix(b".").unwrap_or(lower);
-        self.exact.get(lower).copied().or_else(|| self.lookup_below(lower))
+        self.exact.get(&*lower).copied().or_else(|| self.lookup_below(lower))
     }
 
     /// Returns the site with the longest matching `*.` name. The search begins at the last label

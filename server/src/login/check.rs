@@ -1,6 +1,6 @@
 //! The checks of passwords in progress.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::io;
 use std::rc::Rc;
@@ -45,7 +45,12 @@ struct PendingCheck {
 
 /// A check in progress. Requests with the same credentials wait for the same check.
 #[derive(Clone)]
-pub(crate) struct LoginCheck(watch::Receiver<Option<bool>>);
+pub(crate) struct LoginCheck {
+    result: watch::Receiver<Option<bool>>,
+    /// Whether a request has waited for too long. The check still runs, so that the request can be
+    /// repeated.
+    is_late: Rc<Cell<bool>>,
+}
 
 impl LoginCheck {
     /// Waits for the result.
@@ -55,9 +60,13 @@ impl LoginCheck {
     /// `LOGIN_WAIT_MS_MAX`.
     pub(crate) async fn wait(mut self) -> Result<(), Fault> {
         let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
-        let result = match timeout(limit, self.0.wait_for(Option::is_some)).await {
+        let result = match timeout(limit, self.result.wait_for(Option::is_some)).await {
             Ok(Ok(result)) => *result,
-            Ok(Err(_)) | Err(_) => return Err(Fault::LoginsBusy),
+            Ok(Err(_)) => return Err(Fault::LoginsBusy),
+            Err(_) => {
+                self.is_late.set(true);
+                return Err(Fault::LoginsBusy);
+            }
         };
         match result {
             Some(true) => Ok(()),
@@ -134,13 +143,16 @@ fn begin(
         return Err(Fault::LoginsBusy);
     }
     let (tell, told) = watch::channel(None);
-    let result = LoginCheck(told);
+    let is_late = Rc::new(Cell::new(false));
+    let result = LoginCheck { result: told, is_late: Rc::clone(&is_late) };
     pending.push(PendingCheck { network, tag, result: result.clone() });
     let own = Rc::clone(worker);
     worker.spawn(async move {
         let is_right = match own.logins.turn.acquire().await {
             // Only the list of pending checks still has a receiver: all clients have left.
-            Ok(_turn) if tell.receiver_count() <= 1 => Err(io::ErrorKind::NotConnected.into()),
+            Ok(_turn) if tell.receiver_count() <= 1 && !is_late.get() => {
+                Err(io::ErrorKind::NotConnected.into())
+            }
             Ok(_turn) => {
                 own.count(Counter::PasswordChecks);
                 compare(comparison).await

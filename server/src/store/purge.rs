@@ -32,12 +32,14 @@ pub(crate) struct PurgeRequest<'a> {
 }
 
 /// Whether a client that may purge on a route may also purge all of the site by tags. Any response
-/// of the site may have a tag, so the client must be allowed to purge at the site's `/`, and must
-/// have given the password that is asked there.
+/// of the site may have a tag, so the client must be allowed to purge at the site's `/`, must be
+/// served there, and must have given the password that is asked there.
 fn may_purge_site(route: RouteMatch<'_>, client: IpAddr) -> bool {
-    let (root, own) = (&route.site.route(b"/").settings, &route.route.settings);
-    let has_password = root.basic_auth.users().is_none() || root.basic_auth == own.basic_auth;
-    has_password && root.purge_from.contains(client)
+    let root = route.site.route(b"/");
+    let (settings, own) = (&root.settings, &route.route.settings);
+    let users = &settings.basic_auth;
+    let has_password = users.users().is_none() || *users == own.basic_auth;
+    has_password && root.admits(Some(client)) && settings.purge_from.contains(client)
 }
 
 /// Removes the responses that a PURGE request names.

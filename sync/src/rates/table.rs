@@ -24,11 +24,11 @@
 //! of the same word, in the order of its own changes, so all accesses may be relaxed.
 //!
 //! # When a set is full
+//!
 //! If every word of a set is in use by another key, the new key replaces the word with the smallest
 //! *debt*: the requests that its key has used up, as the word's time and interval tell within a
-//! factor of four. That key starts again with no debt; a key that has used up a burst of some
-//! requests stays, even if limits with much longer intervals fill the set. The alternatives are
-//! worse: to refuse the new key would turn clients away that did nothing, and to admit it without a
+//! factor of four. That key starts again with no debt; a key that has used up its burst stays,
+//! unless the others have used up more than a quarter as many requests. The alternatives are worse: to refuse the new key would turn clients away that did nothing, and to admit it without a
 //! word would free an attacker who fills the sets from every limit. Only here may a word's time move
 //! backward, so that a key may get a second word; [`RateDecision::Admitted`] tells the caller.
 
@@ -53,7 +53,7 @@ const TIME_MASK: u64 = u64::MAX >> TAG_BITS;
 const USED_US_MAX: u64 = AHEAD_US_MAX + 3_600_000_000;
 
 /// How much later than this thread another one may have read the clock before it wrote a word.
-const CLOCK_US_MAX: u64 = 1_000_000;
+const CLOCK_US_MAX: u64 = 60_000_000;
 
 /// The theoretical arrival times of keys.
 #[derive(Debug)]
@@ -178,7 +178,8 @@ const fn rank(value: u64, now_us: u64) -> (u64, u64) {
 /// with different clocks get the same order.
 ///
 /// A word that does not change for 49 days seems to be in use for the next day, and then free again.
-/// On that day, other keys replace other words first.
+/// On that day, other keys replace other words first, and a limit with an interval of hours may
+/// refuse a request of the word's key.
 const fn order_of(value: u64, now_us: u64) -> u64 {
     match value {
         0 => 0,

