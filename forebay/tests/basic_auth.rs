@@ -184,7 +184,7 @@ fn a_reload_reads_the_users_again() {
     assert_eq!(all(), [200, 200], "until the reload");
     assert!(server.command(&["reload"]).status.success());
     assert_eq!(all(), [401, 200]);
-    // An unknown user is compared with the hash of the first one, also if it was once the user's own.
+    // An unknown user is compared with the hash of the first one, even if it was once the user's.
     let hash = USERS.lines().next().expect("a line").split_once(':').expect("a hash").1;
     write_users(&users, &format!("first:{hash}\neve:{hash}\n"));
     assert!(server.command(&["reload"]).status.success());

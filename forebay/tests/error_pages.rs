@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use forebay_testkit::{Client, Origin, Response, Script, ServerBuilder};
+use forebay_testkit::{Client, Origin, Response, Script, ServerBuilder, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -92,6 +92,9 @@ fn an_error_of_the_origin_has_the_page_of_its_route_and_is_stored_without_it() {
     };
     // A response that is not stored, one that is being stored, and one that is stored.
     for (target, detail) in [("/x", "fwd="), ("/gone", "; stored"), ("/gone", "; hit")] {
+        if detail == "; hit" {
+            eventually("the response is stored", || server.stat("stored_total") == 1.0);
+        }
         let response = ask("GET", target, "");
         let name = format!("{target} {detail}");
         assert_eq!((response.status, &*response.text()), (404, "<p>not here</p>"), "{name}");

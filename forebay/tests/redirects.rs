@@ -127,7 +127,8 @@ fn a_fixed_answer_takes_the_place_of_the_origin_and_of_stored_responses() {
 
     // Maintenance: only the routes with an answer of their own differ, and PURGE still works.
     let lines = format!(
-        "respond = '503'\nrespond_type = 'a/b'\nrespond_retry_after_s = '10m'\nerror_pages = ['503={}']\n",
+        "respond = '503'\nrespond_type = 'a/b'\nrespond_retry_after_s = '10m'\n\
+         error_pages = ['503={}']\n",
         page.display()
     );
     server.write_config(&config(&lines));

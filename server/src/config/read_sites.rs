@@ -128,7 +128,8 @@ impl Reader<'_> {
     }
 
     /// Applies the one of `redirect` and `respond` that this section has, in place of those of
-    /// outer sections. The fields that outer sections give their `respond` do not belong to this one.
+    /// outer sections. The fields that outer sections give their `respond` do not belong to this
+    /// one.
     fn settle_answers(&mut self, table: &DeTable<'_>, settings: &mut RouteSettings) {
         let is_on = [settings.redirect.get().is_some(), settings.respond.get().is_some()];
         let [redirect, respond] =

@@ -13,23 +13,25 @@
 //! zeros. Any thread may change a word, by compare-exchange only.
 //!
 //! # One word for each key
-//! A thread that does not find its key's tag replaces the earliest free word of the set, and of equal
-//! words the first. As long as each change of a word moves its time forward, two threads can never
-//! give one key two words: let one thread replace `a`, which it saw in word 1, and have seen `d` in
-//! word 2; let the other replace `c` in word 2, and have seen `b` in word 1. Neither saw the other's
-//! new word, and each replaced the value that it saw, so `b` is not later than `a`, and `d` is not
-//! later than `c`. The choices say that `a` is not later than `d`, and `c` not later than `b`: `a`
-//! and `c` were free, and a word in use is later than a free one. So all four are equal, and both
-//! threads choose the first of the two words: one of them fails. This argument compares only values
-//! of the same word, in the order of its own changes, so all accesses may be relaxed.
+//!
+//! A thread that does not find its key's tag replaces the earliest free word of the set, and of
+//! equal words the first. As long as each change of a word moves its time forward, two threads can
+//! never give one key two words: let one thread replace `a`, which it saw in word 1, and have seen
+//! `d` in word 2; let the other replace `c` in word 2, and have seen `b` in word 1. Neither saw the
+//! other's new word, and each replaced the value that it saw, so `b` is not later than `a`, and `d`
+//! is not later than `c`. The choices say that `a` is not later than `d`, and `c` not later than
+//! `b`: `a` and `c` were free, and a word in use is later than a free one. So all four are equal,
+//! and both threads choose the first of the two words: one of them fails. This argument compares
+//! only values of the same word, in the order of its own changes, so all accesses may be relaxed.
 //!
 //! # When a set is full
 //!
 //! If every word of a set is in use by another key, the new key replaces the word with the smallest
 //! *debt*: the requests that its key has used up, as the word's time and interval tell within a
 //! factor of four. That key starts again with no debt; a key that has used up its burst stays,
-//! unless the others have used up more than a quarter as many requests. The alternatives are worse: to refuse the new key would turn clients away that did nothing, and to admit it without a
-//! word would free an attacker who fills the sets from every limit. Only here may a word's time move
+//! unless the others have used up more than a quarter as many requests. The alternatives are worse:
+//! to refuse the new key would turn clients away that did nothing, and to admit it without a word
+//! would free an attacker who fills the sets from every limit. Only here may a word's time move
 //! backward, so that a key may get a second word; [`RateDecision::Admitted`] tells the caller.
 
 use super::cell_rate::{AHEAD_US_MAX, CellRate};
@@ -146,8 +148,8 @@ impl RateTable {
 }
 
 impl FoundWord<'_> {
-    /// Returns how far the time of the key is ahead of now; 0 if it has passed, or if the key has no
-    /// word.
+    /// Returns how far the time of the key is ahead of now; 0 if it has passed, or if the key has
+    /// no word.
     const fn own_ahead_us(&self, rate: CellRate, now_us: u64) -> u64 {
         let ahead_us = ahead_us(self.value, now_us);
         // No request moves the time further ahead, so the word is 49 days old.
@@ -177,9 +179,9 @@ const fn rank(value: u64, now_us: u64) -> (u64, u64) {
 /// Returns the position of a word's time in the 50 days that end [`USED_US_MAX`] from now. Threads
 /// with different clocks get the same order.
 ///
-/// A word that does not change for 49 days seems to be in use for the next day, and then free again.
-/// On that day, other keys replace other words first, and a limit with an interval of hours may
-/// refuse a request of the word's key.
+/// A word that does not change for 49 days seems to be in use for the next day, and then free
+/// again. On that day, other keys replace other words first, and a limit with an interval of hours
+/// may refuse a request of the word's key.
 const fn order_of(value: u64, now_us: u64) -> u64 {
     match value {
         0 => 0,
