@@ -9,7 +9,7 @@ fn the_document_describes_the_words() {
     let text = std::fs::read_to_string(page).unwrap();
     let sentences = [
         format!("| `index` | {BUCKET_WORDS} for each bucket"),
-        format!("A bucket is one line of {BUCKET_WORDS} words."),
+        format!("A bucket is one cache line of {BUCKET_WORDS} words."),
         bits("`location`", IndexWord::EMPTY.with_location(u32::MAX)),
         bits("`use`", IndexWord::EMPTY.with_uses(USE_MAX)),
         bits("`state`", IndexWord::EMPTY.with_state(WordState::Reserved)),
