@@ -254,22 +254,7 @@ fn guesses_of_one_network_leave_room_for_others_and_block_no_other_request() {
     let lines = "[[site.route]]\npath_prefix = '/slow'\nbasic_auth = 'FILE'\n";
     let server = serve(&origin, SLOW_USERS, lines);
     assert_eq!(status(&server, "GET", "/page", &[]), 200);
-    let guesses: Vec<String> = (0..20)
-        .map(|number| {
-            // `ann:guess00` to `ann:guess19`
-            let pair = format!("ann:guess{number:02}");
-            format!("Authorization: Basic {}", base64(pair.as_bytes()))
-        })
-        .collect();
-    let from = IpAddr::from([127, 0, 0, 2]);
-    let mut guessers: Vec<_> = guesses
-        .iter()
-        .map(|guess| {
-            let mut client = Client::connect_from(from, server.address());
-            client.send(format!("GET /slow HTTP/1.1\r\nHost: a\r\n{guess}\r\n\r\n"));
-            client
-        })
-        .collect();
+    let mut guessers = guess_from(&server, 2, 20);
     assert_eq!(status(&server, "GET", "/page", &[]), 200);
     assert_eq!(status(&server, "GET", "/slow", &[BOB]), 200, "there is room for others");
     let answers = guessers.iter_mut().map(|client| client.response("GET").expect("one").status);
@@ -278,6 +263,36 @@ fn guesses_of_one_network_leave_room_for_others_and_block_no_other_request() {
     assert!(answers.iter().all(|status| matches!(status, 401 | 503)), "{answers:?}");
     assert!(busy > 0 && answers.contains(&401), "{answers:?}");
     assert_eq!(server.stat("password_checks_refused_total"), busy as f64);
+}
+
+/// Networks that fill the queue delay another one by one check, and refuse it nothing.
+#[test]
+fn guesses_of_many_networks_leave_room_for_another_one() {
+    let origin = origin();
+    let server = serve(&origin, SLOW_USERS, "basic_auth = 'FILE'\n");
+    let mut guessers: Vec<_> = (2..=5).flat_map(|host| guess_from(&server, host, 8)).collect();
+    eventually("a check runs", || server.stat("password_checks_total") >= 1.0);
+    assert_eq!(status(&server, "GET", "/page", &[BOB]), 200);
+    let checks = server.stat("password_checks_total");
+    assert!(checks < 16.0, "{checks} of 33 checks ran before the one of the other network");
+    let answers = guessers.iter_mut().map(|client| client.response("GET").expect("one").status);
+    let answers: Vec<_> = answers.collect();
+    assert!(answers.iter().all(|status| matches!(status, 401 | 503)), "{answers:?}");
+    assert!(answers.contains(&503), "a guess made room: {answers:?}");
+}
+
+/// Sends `count` requests from `127.0.0.HOST`, each with another wrong password of `ann`.
+fn guess_from(server: &Server, host: u8, count: usize) -> Vec<Client> {
+    let guess = |number| {
+        // `ann:guess00` and so on
+        let pair = format!("ann:guess{:02}", usize::from(host) * 8 + number);
+        let credentials = base64(pair.as_bytes());
+        let mut client = Client::connect_from(IpAddr::from([127, 0, 0, host]), server.address());
+        let field = format!("Authorization: Basic {credentials}");
+        client.send(format!("GET /slow HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n"));
+        client
+    };
+    (0..count).map(guess).collect()
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -47,8 +47,12 @@ pub(crate) const LOGIN_CHECKS_MAX: usize = 32;
 pub(crate) const LOGIN_WAIT_MS_MAX: u64 = 10_000;
 
 /// The part of `LOGIN_CHECKS_MAX` that one client network can use: a client that guesses passwords
-/// leaves room for others.
+/// leaves room for others. If several networks use up `LOGIN_CHECKS_MAX`, another network displaces
+/// a check of theirs.
 pub(crate) const LOGIN_CHECKS_PER_NETWORK_MAX: usize = 8;
+
+/// Client networks of which a worker remembers the order of their last checks: more than can wait.
+pub(crate) const LOGIN_TURNS_KEPT_MAX: usize = 64;
 
 /// Niceness of a thread that checks a password. A worker that needs the same processor gets about
 /// nine tenths of it.

@@ -1,4 +1,4 @@
-//! The checks of passwords in progress.
+//! Checks of passwords.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
@@ -9,42 +9,48 @@ use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use forebay_http::fields::Fields;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::credentials::Credentials;
 use super::known::KnownLogins;
+use super::queue::{CheckQueue, QueueFull};
 use super::{Login, LoginTag, tag_of};
 use crate::accept::ClientNetwork;
 use crate::config::value::{PasswordHash, UserFile};
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::{
-    CREDENTIALS_BYTES_MAX, LOGIN_CHECKS_MAX, LOGIN_CHECKS_PER_NETWORK_MAX, LOGIN_NICENESS,
-    LOGIN_WAIT_MS_MAX,
-};
+use crate::limits::{CREDENTIALS_BYTES_MAX, LOGIN_NICENESS, LOGIN_WAIT_MS_MAX};
 use crate::secret::secret_number;
 use crate::worker::Worker;
 
 /// The logins of one worker.
+#[derive(Default)]
 pub(crate) struct Logins {
     /// The key of the tags, made for the first login.
     key: OnceCell<hmac::Key>,
     known: RefCell<KnownLogins>,
-    /// The checks in progress, at most `LOGIN_CHECKS_MAX`.
-    pending: RefCell<Vec<PendingCheck>>,
-    /// The turn of the only check that runs.
-    turn: Semaphore,
+    queue: RefCell<CheckQueue<CheckWork>>,
+    /// Whether a task runs the checks of the queue.
+    is_running: Cell<bool>,
 }
 
-struct PendingCheck {
-    network: ClientNetwork,
-    tag: LoginTag,
-    result: LoginCheck,
+/// The work of a check.
+struct CheckWork {
+    comparison: PasswordComparison,
+    tell: watch::Sender<Option<bool>>,
+    is_late: Rc<Cell<bool>>,
 }
 
-/// A check in progress. Requests with the same credentials wait for the same check.
-#[derive(Clone)]
+impl CheckWork {
+    /// Whether a request wants the result. The queue itself has a receiver, too.
+    fn is_wanted(&self) -> bool {
+        self.tell.receiver_count() > 1 || self.is_late.get()
+    }
+}
+
+/// A check that waits or runs. Requests with the same credentials wait for the same check.
+#[derive(Clone, Debug)]
 pub(crate) struct LoginCheck {
     result: watch::Receiver<Option<bool>>,
     /// Whether a request has waited for too long. The check still runs, so that the request can be
@@ -53,11 +59,17 @@ pub(crate) struct LoginCheck {
 }
 
 impl LoginCheck {
+    /// Creates a check, and the sender of its result.
+    pub(super) fn new() -> (watch::Sender<Option<bool>>, LoginCheck) {
+        let (tell, result) = watch::channel(None);
+        (tell, LoginCheck { result, is_late: Rc::default() })
+    }
+
     /// Waits for the result.
     ///
     /// # Errors
-    /// [`Fault::WrongPassword`]; or [`Fault::LoginsBusy`] if the check could not run, or not within
-    /// `LOGIN_WAIT_MS_MAX`.
+    /// [`Fault::WrongPassword`]; or [`Fault::LoginsBusy`] if the check was displaced, could not run,
+    /// or did not end within `LOGIN_WAIT_MS_MAX`.
     pub(crate) async fn wait(mut self) -> Result<(), Fault> {
         let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
         let result = match timeout(limit, self.result.wait_for(Option::is_some)).await {
@@ -71,17 +83,6 @@ impl LoginCheck {
         match result {
             Some(true) => Ok(()),
             _ => Err(Fault::WrongPassword),
-        }
-    }
-}
-
-impl Default for Logins {
-    fn default() -> Self {
-        Logins {
-            key: OnceCell::new(),
-            known: RefCell::default(),
-            pending: RefCell::default(),
-            turn: Semaphore::new(1),
         }
     }
 }
@@ -128,47 +129,52 @@ struct PasswordComparison {
     password: Box<[u8]>,
 }
 
-/// Returns the check of this tag: the one in progress, or a new one.
+/// Returns the check with this tag: the one in the queue, or a new one.
 fn begin(
     worker: &Rc<Worker>,
     (network, tag): (ClientNetwork, LoginTag),
     comparison: PasswordComparison,
 ) -> Result<LoginCheck, Fault> {
-    let mut pending = worker.logins.pending.borrow_mut();
-    if let Some(same) = pending.iter().find(|check| check.tag == tag) {
-        return Ok(same.result.clone());
+    let logins = &worker.logins;
+    let mut queue = logins.queue.borrow_mut();
+    if let Some(same) = queue.find(&tag) {
+        return Ok(same.clone());
     }
-    let of_network = pending.iter().filter(|check| check.network == network).count();
-    if pending.len() >= LOGIN_CHECKS_MAX || of_network >= LOGIN_CHECKS_PER_NETWORK_MAX {
-        return Err(Fault::LoginsBusy);
+    let (tell, check) = LoginCheck::new();
+    let work = CheckWork { comparison, tell, is_late: Rc::clone(&check.is_late) };
+    queue.add((network, tag), check.clone(), work).map_err(|QueueFull| Fault::LoginsBusy)?;
+    if !logins.is_running.replace(true) {
+        worker.spawn(run_checks(RunningChecks(Rc::clone(worker))));
     }
-    let (tell, told) = watch::channel(None);
-    let is_late = Rc::new(Cell::new(false));
-    let result = LoginCheck { result: told, is_late: Rc::clone(&is_late) };
-    pending.push(PendingCheck { network, tag, result: result.clone() });
-    let own = Rc::clone(worker);
-    worker.spawn(async move {
-        let is_right = match own.logins.turn.acquire().await {
-            // Only the list of pending checks still has a receiver: all clients have left.
-            Ok(_turn) if tell.receiver_count() <= 1 && !is_late.get() => {
-                Err(io::ErrorKind::NotConnected.into())
+    Ok(check)
+}
+
+/// The right to run the checks of a worker, which one task has at a time.
+struct RunningChecks(Rc<Worker>);
+
+impl Drop for RunningChecks {
+    fn drop(&mut self) {
+        self.0.logins.is_running.set(false);
+    }
+}
+
+/// Runs the checks of the queue, one after the other, until there are none.
+async fn run_checks(running: RunningChecks) {
+    let worker = &running.0;
+    let next = || worker.logins.queue.borrow_mut().next();
+    while let Some((tag, work)) = next() {
+        if work.is_wanted() {
+            worker.count(Counter::PasswordChecks);
+            let compared = compare(work.comparison).await;
+            if matches!(compared, Ok(true)) {
+                worker.logins.known.borrow_mut().insert(tag);
             }
-            Ok(_turn) => {
-                own.count(Counter::PasswordChecks);
-                compare(comparison).await
+            if let Ok(is_right) = compared {
+                work.tell.send_replace(Some(is_right));
             }
-            Err(closed) => Err(io::Error::other(closed)),
-        };
-        let logins = &own.logins;
-        logins.pending.borrow_mut().retain(|check| check.tag != tag);
-        if let Ok(is_right) = is_right {
-            if is_right {
-                logins.known.borrow_mut().insert(tag);
-            }
-            tell.send_replace(Some(is_right));
         }
-    });
-    Ok(result)
+        worker.logins.queue.borrow_mut().end(&tag);
+    }
 }
 
 /// Compares a password with a hash on a new thread, which is cheap beside the comparison. The

@@ -2,13 +2,14 @@
 //! anything of its route is used.
 //!
 //! Checking a password takes many milliseconds of a processor by design. So it runs on a thread of
-//! its own with low priority, for one password of a worker at a time. A worker remembers the
-//! passwords that were right, as keyed hashes. Wrong passwords are not remembered: each costs a
-//! check, and a client network has few checks at a time.
+//! its own with low priority, for one password of a worker at a time; the client networks whose
+//! passwords wait take turns. A worker remembers the passwords that were right, as keyed hashes.
+//! Wrong passwords are not remembered: each costs a check.
 
 mod check;
 mod credentials;
 mod known;
+mod queue;
 
 use aws_lc_rs::hmac;
 use forebay_http::fields::FieldId;
