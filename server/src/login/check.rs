@@ -68,8 +68,8 @@ impl LoginCheck {
     /// Waits for the result.
     ///
     /// # Errors
-    /// [`Fault::WrongPassword`]; or [`Fault::LoginsBusy`] if the check was displaced, could not run,
-    /// or did not end within `LOGIN_WAIT_MS_MAX`.
+    /// [`Fault::WrongPassword`]; or [`Fault::LoginsBusy`] if the check was displaced, could not
+    /// run, or did not end within `LOGIN_WAIT_MS_MAX`.
     pub(crate) async fn wait(mut self) -> Result<(), Fault> {
         let limit = Duration::from_millis(LOGIN_WAIT_MS_MAX);
         let result = match timeout(limit, self.result.wait_for(Option::is_some)).await {

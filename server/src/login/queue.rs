@@ -75,8 +75,8 @@ impl<W> CheckQueue<W> {
     }
 
     /// Returns the work of the check whose turn it is, with the check's tag. Networks that had no
-    /// turn come first, then the network whose turn is the longest ago. The check stays in the queue
-    /// until [`CheckQueue::end`].
+    /// turn come first, then the network whose turn is the longest ago. The check stays in the
+    /// queue until [`CheckQueue::end`].
     pub(super) fn next(&mut self) -> Option<(LoginTag, W)> {
         let turn_of = |network| self.turns.iter().position(|other| *other == network);
         let waiting = self.checks.iter().enumerate().filter(|(_, check)| check.work.is_some());
