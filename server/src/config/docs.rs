@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::setting::{Setting, SettingKind};
-use super::table::{self, PER_SITE, ROUTE, RULES, SERVER, SITE};
+use super::table::{self, INCLUDE, PER_SITE, ROUTE, RULES, SERVER, SITE};
 
 /// A flag of `serve`, in the form that a command-line parser needs.
 #[derive(Clone, Debug)]
@@ -41,7 +41,8 @@ pub fn defaults_toml() -> String {
     let mut out = String::from(
         "# Every setting of Forebay with its default. Delete those that you do not change.\n",
     );
-    table::top_level().for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
+    let top = [&INCLUDE].into_iter().chain(table::top_level());
+    top.for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
     out.push_str("\n# One section for each site.\n[[site]]\n");
     for setting in SITE {
         write_setting(&mut out, setting, example(setting).to_owned());
@@ -101,6 +102,7 @@ const INTRODUCTION: &str = include_str!("settings_intro.md");
 /// Returns the content of `docs/settings.md`.
 pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
+    markdown_table(&mut out, "Files: at the top of a file", &[INCLUDE]);
     markdown_table(&mut out, "The server: at the top of the file", SERVER);
     markdown_table(&mut out, "Connections: at the top or in `[[site]]`", PER_SITE);
     markdown_table(&mut out, "Caching: at the top, in `[[site]]` or in `[[site.route]]`", ROUTE);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::setting::ValueProblem;
+use super::source::SourceFiles;
 use crate::limits::{CONFIG_ERRORS_MAX, CONFIG_LINE_CHARS_MAX};
 
 /// One error of a configuration.
@@ -42,7 +43,7 @@ pub enum SourceSpan {
     Flag(String),
 }
 
-/// The errors of a configuration; never empty. Errors of the configuration file are in the order of
+/// The errors of a configuration; never empty. Errors of configuration files are in the order of
 /// their positions; errors in the text of rule files follow. Only the first `CONFIG_ERRORS_MAX`
 /// errors are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub struct ConfigErrors {
 /// only for errors that are reported, because making one costs more.
 #[derive(Clone, Debug)]
 pub(crate) enum ProblemSpan {
-    /// A range of bytes in the file.
+    /// A range of bytes, as offsets in the space of all files.
     Span(Range<usize>),
     /// The file as a whole.
     File,
@@ -139,10 +140,10 @@ impl ConfigError {
 }
 
 impl ConfigErrors {
-    /// Returns `Ok` if there are no `problems` in the configuration file or in flags, and no errors
+    /// Returns `Ok` if there are no `problems` in configuration files or in flags, and no errors
     /// `elsewhere`, that is, in rule files.
     pub(crate) fn check(
-        file: &FileText<'_>,
+        sources: &SourceFiles<'_>,
         mut problems: Vec<(ProblemSpan, ValueProblem)>,
         elsewhere: Vec<ConfigError>,
     ) -> Result<(), ConfigErrors> {
@@ -154,7 +155,7 @@ impl ConfigErrors {
             ProblemSpan::Span(span) => span.start,
             ProblemSpan::File | ProblemSpan::Flag(_) => 0,
         });
-        let error = |(at, problem)| ConfigError::new(file.place(at), problem);
+        let error = |(at, problem)| ConfigError::new(sources.place(at), problem);
         let errors = problems.into_iter().map(error).chain(elsewhere).take(CONFIG_ERRORS_MAX);
         Err(ConfigErrors { count, errors: errors.collect() })
     }

@@ -8,12 +8,14 @@
 //! of the file (or a flag, which stands for the top of the file), the default.
 
 mod certificate_files;
+mod difference;
 mod docs;
 mod error;
 mod error_pages;
 mod file;
 mod health;
 mod hsts;
+mod includes;
 mod lists;
 mod origin_tls;
 mod origins;
@@ -23,6 +25,7 @@ mod rules;
 mod setting;
 mod site;
 mod sites;
+mod source;
 mod store;
 mod suggest;
 mod table;
@@ -61,7 +64,6 @@ use std::sync::Arc;
 use forebay_rules::filter::Filters;
 
 use crate::rules::RuleCounters;
-use table::Settings;
 
 /// A complete, valid configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,12 +109,6 @@ impl Config {
         filters: &Filters,
     ) -> Result<Config, ConfigErrors> {
         read::read(source, flags, filters)
-    }
-
-    /// Returns the settings that differ in `new` although only a restart can apply them.
-    pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
-        let differences = self.server.differences(&new.server);
-        differences.into_iter().filter(|setting| !setting.reloads).collect()
     }
 }
 

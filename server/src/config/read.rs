@@ -10,16 +10,18 @@ use std::ops::Range;
 use forebay_cache::ConfigError as CacheError;
 use forebay_rules::filter::Filters;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeString, DeValue};
 
-use super::error::{ConfigErrors, FileText, ProblemSpan};
+use super::error::{ConfigErrors, ProblemSpan};
 use super::health::HealthCheck;
+use super::includes::{Documents, IncludedTexts};
 use super::origins::read_urls;
 use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
 use super::setting::{RawValue, Setting, ValueProblem};
 use super::site::Site;
+use super::source::SourceFiles;
 use super::suggest::nearest;
-use super::table::{self, RULES, RouteSettings, SERVER, Settings, SiteSettings};
+use super::table::{self, INCLUDE, RULES, RouteSettings, SERVER, Settings, SiteSettings};
 use super::{AdminAddress, Config, ServerSettings, SettingKind, SettingScope, Sites};
 use crate::engine::has_room_for_stacks;
 
@@ -59,33 +61,34 @@ pub(crate) fn read(
 ) -> Result<Config, ConfigErrors> {
     match source {
         ConfigSource::Toml { text, file } => {
-            read_toml(FileText::new(file, text), text, flags, filters)
+            let texts = IncludedTexts::new();
+            read_documents(Documents::open(file, text, &texts), flags, filters)
         }
         ConfigSource::Origin(url) => read_origins(&[url], flags, filters),
         ConfigSource::Origins(urls) => read_origins(urls, flags, filters),
     }
 }
 
-fn read_toml(
-    file: FileText<'_>,
-    text: &str,
+fn read_documents(
+    documents: Documents<'_>,
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
-    let (document, syntax_errors) = DeTable::parse_recoverable(text);
-    let problems = syntax_errors.iter().map(|error| syntax_problem(&file, error)).collect();
-    // After a syntax error the parser guesses the rest of the document, so errors in its values
-    // would mislead.
-    ConfigErrors::check(&file, problems, Vec::new())?;
-    let mut reader = Reader { file, problems: Vec::new(), filters };
+    let Documents { sources, tables, problems, elsewhere, .. } = documents;
+    // After a syntax error the parser guesses the rest of the file, and without a file other files
+    // seem to be wrong, so further errors would mislead.
+    ConfigErrors::check(&sources, problems, elsewhere)?;
+    let mut reader = Reader { sources, problems: Vec::new(), filters };
     let mut top = TopLevel::default();
-    for (key, value) in document.get_ref().iter().filter(|(key, _)| key.get_ref() != "site") {
+    let values = tables.iter().flat_map(|table| table.iter());
+    for (key, value) in values.filter(|(key, _)| key.get_ref() != "site") {
         reader.top_value(&mut top, key, value);
     }
     reader.flags(&mut top, flags);
     let ca_at = top.places.get("origin_ca").cloned();
     let defaults = (&top.route, &top.site, &ca_at);
-    let sites = reader.sites(document.get_ref().get("site"), defaults);
+    let sites: Vec<_> = tables.iter().filter_map(|table| table.get("site")).collect();
+    let sites = reader.sites(&sites, defaults);
     reader.finish(top, sites)
 }
 
@@ -94,7 +97,7 @@ fn read_origins(
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
-    let mut reader = Reader { file: FileText::new("", ""), problems: Vec::new(), filters };
+    let mut reader = Reader { sources: SourceFiles::new("", ""), problems: Vec::new(), filters };
     let mut top = TopLevel::default();
     reader.flags(&mut top, flags);
     let read = read_urls(urls);
@@ -105,18 +108,6 @@ fn read_origins(
     let health = HealthCheck::of(&top.site);
     let site = origins.map(|origins| Site::of_origins(origins, health, top.route.clone()));
     reader.finish(top, site.into_iter().collect())
-}
-
-fn syntax_problem(file: &FileText<'_>, error: &toml::de::Error) -> (ProblemSpan, ValueProblem) {
-    let span = error.span().unwrap_or_default();
-    let problem = ValueProblem::new(error.message());
-    let before = file.line_before(span.start);
-    let is_value = before.contains('=') && !before.trim_end().ends_with('"');
-    let problem = match is_value {
-        true => problem.hint("put text in double quotes, and also a number with a unit: \"64KiB\""),
-        false => problem,
-    };
-    (ProblemSpan::Span(span), problem)
 }
 
 /// The settings at the top of the file and in flags, and the position of each value.
@@ -147,7 +138,7 @@ impl TopLevel {
 
 /// Reads the parts of a configuration, and collects their problems.
 pub(crate) struct Reader<'a> {
-    pub(crate) file: FileText<'a>,
+    pub(crate) sources: SourceFiles<'a>,
     problems: Vec<(ProblemSpan, ValueProblem)>,
     /// Filters that header rules may run.
     pub(crate) filters: &'a Filters,
@@ -188,18 +179,24 @@ impl Reader<'_> {
         let mut library = RuleLibrary::default();
         let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
         let rule_counters = library.rule_counters();
-        ConfigErrors::check(&self.file, self.problems, library.into_errors())?;
+        ConfigErrors::check(&self.sources, self.problems, library.into_errors())?;
         let (server, sites) = (top.server, Sites::new(sites));
         Ok(Config { server, sites, certificates, rule_sets, rule_counters })
     }
 
     fn top_value(&mut self, top: &mut TopLevel, key: &Key<'_>, value: &Value<'_>) {
+        if let Some(ProblemSpan::Span(first)) = top.places.get(&**key.get_ref()) {
+            let text = format!("`{}` is set in two files", key.get_ref());
+            return self.clash(value, first.start, text);
+        }
         if key.get_ref() == RULES.name {
             top.rules = named_files(self, &RULES, value);
+            top.places.insert(RULES.name, ProblemSpan::Span(value.span()));
             return;
         }
         let Some(setting) = find(table::top_level(), key.get_ref()) else {
-            let known = table::top_level().map(|setting| setting.name).chain(["site"]);
+            let known =
+                table::top_level().map(|setting| setting.name).chain([INCLUDE.name, "site"]);
             return self.unknown(key, value, "at the top of the file", known);
         };
         let read = top.set(setting, raw(value.get_ref()), ProblemSpan::Span(value.span()));
@@ -264,6 +261,7 @@ pub(crate) fn find(
 /// Returns the hint for a setting that is in the wrong section.
 fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
+        SettingScope::File => "write this setting before the first section",
         SettingScope::Server => "write this setting of the server before the first section",
         SettingScope::Site => "write this setting in [[site]]",
         SettingScope::PerSite => "write this setting before the first section or in [[site]]",

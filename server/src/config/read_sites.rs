@@ -19,7 +19,7 @@ use super::table::{
 use super::value::{FixedAnswer, Redirect};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
-/// For each site name and each host pattern, the offset in the file at which it is first used.
+/// For each site name and each host pattern, the offset at which it is first used.
 #[derive(Default)]
 struct FirstUses {
     site_names: HashMap<String, usize>,
@@ -30,19 +30,17 @@ struct FirstUses {
 type SiteDefaults<'a> = (&'a RouteSettings, &'a SiteSettings, &'a Option<ProblemSpan>);
 
 impl Reader<'_> {
-    pub(crate) fn sites(
-        &mut self,
-        value: Option<&Value<'_>>,
-        defaults: SiteDefaults<'_>,
-    ) -> Vec<Site> {
-        let Some(value) = value else {
+    /// Reads the sites of all files; `values` has the `site` of each file that has one.
+    pub(crate) fn sites(&mut self, values: &[&Value<'_>], defaults: SiteDefaults<'_>) -> Vec<Site> {
+        if values.is_empty() {
             let problem = ValueProblem::new("there is no [[site]], so there is nothing to serve")
                 .hint("`forebay config --defaults` shows an example");
             self.problem(ProblemSpan::File, problem);
             return Vec::new();
-        };
+        }
         let mut seen = FirstUses::default();
-        let tables = self.tables(value, "[[site]]");
+        let tables: Vec<_> =
+            values.iter().flat_map(|value| self.tables(value, "[[site]]")).collect();
         tables.into_iter().filter_map(|section| self.site(section, defaults, &mut seen)).collect()
     }
 
@@ -186,8 +184,8 @@ impl Reader<'_> {
     }
 
     /// Reports a value that has already occurred at the offset `first`.
-    fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
-        let hint = format!("the first use is at {}", self.file.position(first));
+    pub(super) fn clash(&mut self, value: &Value<'_>, first: usize, message: String) {
+        let hint = format!("the first use is at {}", self.sources.position(first));
         self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));
     }
 

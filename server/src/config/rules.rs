@@ -67,13 +67,13 @@ pub(crate) struct NamedFile {
 }
 
 /// Reads the setting `rules`: the name of a file, or an array of names, relative to the directory
-/// of the configuration file.
+/// of the configuration file that has the setting.
 pub(crate) fn named_files(
     reader: &mut Reader<'_>,
     setting: &Setting,
     value: &Value<'_>,
 ) -> Vec<NamedFile> {
-    let dir = reader.file.dir().to_owned();
+    let dir = reader.sources.dir(value.span().start);
     let elements: Vec<&Value<'_>> = match value.get_ref() {
         DeValue::Array(array) => array.iter().collect(),
         _ => vec![value],

@@ -29,6 +29,8 @@ pub struct Setting {
 /// The sections in which a setting may be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingScope {
+    /// Before the first section; not as a flag.
+    File,
     /// Before the first section.
     Server,
     /// In `[[site]]`.

@@ -1170,6 +1170,20 @@ settings! {
     }
 }
 
+/// The setting `include` of a configuration file.
+pub(crate) const INCLUDE: Setting = Setting {
+    name: "include",
+    kind: SettingKind::Texts {
+        expected: "an array of files or patterns, such as [\"conf.d/*.toml\"]",
+    },
+    default: Some(""),
+    scope: SettingScope::File,
+    reloads: true,
+    doc: "Further configuration files, relative to the file that includes them; `*` and `?` stand \
+        for characters of a file's name. See [configuration.md](configuration.md#several-files).",
+    reason: "Each site can have a file of its own, which a program can create and remove.",
+};
+
 /// The setting `rules` of the server, of a site or of a route.
 pub(crate) const RULES: Setting = Setting {
     name: "rules",
@@ -1303,7 +1317,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
         .iter()
         .chain(PER_SITE)
         .chain(ROUTE)
-        .chain([&RULES])
+        .chain([&RULES, &INCLUDE])
         .chain(SITE)
         .chain([&PATH_PREFIX, &PATH])
 }

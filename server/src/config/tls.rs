@@ -216,7 +216,8 @@ impl Reader<'_> {
     pub(crate) fn resolved(&self, path: &Path, at: &ProblemSpan) -> PathBuf {
         match at {
             ProblemSpan::Flag(_) => path.to_owned(),
-            _ => self.file.dir().join(path),
+            ProblemSpan::Span(span) => self.sources.dir(span.start).join(path),
+            ProblemSpan::File => self.sources.dir(0).join(path),
         }
     }
 }

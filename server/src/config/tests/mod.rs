@@ -1,6 +1,7 @@
-//! Tables of valid and invalid configurations; lookups of sites and routes; the documents that are
-//! generated from the table of settings.
+//! Tables of valid and invalid configurations; several files; lookups of sites and routes; the
+//! documents that are generated from the table of settings.
 
 mod bad;
 mod good;
+mod includes;
 mod lookup;
