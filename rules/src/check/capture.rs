@@ -54,7 +54,7 @@ fn check_values(branches: &[Branch], group_count: usize, findings: &mut Findings
         };
         let group = value_of(&operation.operator).and_then(|value| group_in(value, group_count));
         if let Some(group) = group {
-            let message = format!("${group} is plain text and is not filled in");
+            let message = format!("${group} is plain text, not a captured group");
             let hint = format!("write the captured group as %{{LAST-CAPTURE:{group}}}");
             findings.push(Diagnostic::warning(operation.at, message).hint(hint));
         }

@@ -71,9 +71,9 @@ pub(crate) fn group_end(
 /// Returns the operands that a condition of this kind accepts, for messages.
 pub(crate) fn allowed(kind: ValueKind) -> &'static str {
     match kind {
-        ValueKind::Text => "=text, <text, >text, /regex/ or (a,b,c)",
-        ValueKind::Number => "=5, <5, >5 or (1,2,3)",
-        ValueKind::Flag => "no operand; [NOT] negates the condition",
-        ValueKind::Address => "=address, /regex/, (a,b) or {10.0.0.0/8,192.0.2.1-192.0.2.9}",
+        ValueKind::Text => "write =text, <text, >text, /regex/ or (a,b,c)",
+        ValueKind::Number => "write =5, <5, >5 or (1,2,3)",
+        ValueKind::Flag => "write no operand; [NOT] negates the condition",
+        ValueKind::Address => "write =address, /regex/, (a,b) or {10.0.0.0/8,192.0.2.1-192.0.2.9}",
     }
 }

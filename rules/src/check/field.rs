@@ -43,10 +43,13 @@ pub(crate) fn unchangeable(id: FieldId) -> Option<(&'static str, &'static str)> 
             "names the site and is part of the cache key",
             "use set-destination HOST, in REMAP_PSEUDO_HOOK or READ_REQUEST_HDR_HOOK",
         ),
-        FieldId::ContentLength | FieldId::TransferEncoding | FieldId::Trailer => (
+        FieldId::ContentLength | FieldId::TransferEncoding => (
             "says where a message ends; a wrong value would join two messages",
             "leave the field out; Forebay writes it for each message",
         ),
+        FieldId::Trailer => {
+            ("announces fields after the body, which rules cannot change", "leave the field out")
+        }
         FieldId::Connection
         | FieldId::KeepAlive
         | FieldId::ProxyConnection

@@ -66,7 +66,7 @@ fn without_operand(
         }
         ValueKind::Text | ValueKind::Address => {}
     }
-    let message = format!("without an operand this holds if %{{{text}}} is empty");
+    let message = format!("without an operand, this condition holds if %{{{text}}} is empty");
     let hint = format!("write %{{{text}}} =\"\" to test for empty, or /./ to test for not empty");
     findings.push(Diagnostic::warning(name.at, message).hint(hint));
     Some(Matcher::Text { how: Comparison::Equal, with: Box::default(), nocase: false })
@@ -242,7 +242,7 @@ fn hints(operand: &SourceWord, flags: &ConditionFlags) -> Vec<Diagnostic> {
     } else if compared.contains("%{") || missing_braces(compared).is_some() {
         warn(
             "the value is compared with this text: variables are not filled in here",
-            "only values of operators are filled in",
+            "variables are filled in only in the values of operators",
         );
     } else if looks_like_regex(operand) {
         let regex = text.trim_start_matches('=');

@@ -50,7 +50,7 @@ impl RegexCompiler {
         }
         let message = format!("this regex takes more than {REGEX_BYTES_MAX} bytes when compiled");
         Err(Diagnostic::error(word.at, message)
-            .hint("use smaller counts in {}, or several conditions"))
+            .hint("use smaller repetition counts in {}, or several conditions"))
     }
 }
 
@@ -64,9 +64,10 @@ fn build(pattern: &str, bytes_max: usize) -> Result<Regex, regex::Error> {
 
 fn too_many(word: &SourceWord) -> Diagnostic {
     let message =
-        format!("up to here the regexes of this file take more than {REGEXES_BYTES_MAX} bytes");
+        format!("from here on, the file's compiled regexes exceed {REGEXES_BYTES_MAX} bytes");
     Diagnostic::error(word.at, message).hint(
-        "split the file, use smaller counts in {}, a set, or a text with [PRE], [SUF] or [MID]",
+        "split the file, use smaller repetition counts in {}, or replace regexes by sets or by \
+         texts with [PRE], [SUF] or [MID]",
     )
 }
 
@@ -181,7 +182,7 @@ fn outside_class(rest: &str) -> ScanStep {
             "write (?: in its place and renumber the groups",
         ),
         ("(?#", "comments in a regex are not supported", "write a comment line that begins with #"),
-        ("(*", "PCRE verbs are not supported", "leave it out"),
+        ("(*", "PCRE verbs are not supported", "leave the verb out"),
         ("++", POSSESSIVE, GREEDY),
         ("*+", POSSESSIVE, GREEDY),
         ("?+", POSSESSIVE, GREEDY),
@@ -206,7 +207,7 @@ fn outside_class(rest: &str) -> ScanStep {
 }
 
 const POSSESSIVE: &str = "possessive quantifiers are not supported";
-const GREEDY: &str = "leave out the second +";
+const GREEDY: &str = "leave out the + after the quantifier";
 const BACK: &str = "back-references are not supported: they take more than linear time";
 const BACK_HINT: &str = "write the repetitions out: (aa|bb) for (a|b)\\1";
 
@@ -223,7 +224,7 @@ fn escape(escaped: &str) -> Option<(usize, &'static str, &'static str)> {
         'Q' | 'E' => Some((2, "\\Q and \\E are not supported", "escape each character")),
         'h' => Some((2, "\\h is not supported", "write [ \\t]")),
         'K' | 'G' | 'R' | 'X' | 'C' | 'N' => {
-            Some((2, "this escape is not supported", "leave it out"))
+            Some((2, "this escape is not supported", "leave the escape out"))
         }
         _ => None,
     }

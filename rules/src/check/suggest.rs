@@ -25,7 +25,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
 pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates) {
         Some(candidate) => format!("did you mean {candidate}?"),
-        None => format!("one of {}", candidates.join(", ")),
+        None => format!("write one of {}", candidates.join(", ")),
     }
 }
 

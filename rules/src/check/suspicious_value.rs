@@ -81,6 +81,6 @@ fn never_filled_in(value: &SourceWord) -> Option<Diagnostic> {
     }
     let place = text.find("${")?;
     let at = value.at_part(place..place + 2);
-    let problem = Diagnostic::warning(at, "${ is plain text and is not filled in");
+    let problem = Diagnostic::warning(at, "${ is plain text, not the beginning of a variable");
     Some(problem.hint("write variables as %{NAME}"))
 }

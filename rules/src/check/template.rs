@@ -73,7 +73,7 @@ fn check_old_expansions(word: &SourceWord) -> Result<(), Diagnostic> {
     ];
     for (old, new) in OLD {
         if let Some(place) = word.as_str().find(old) {
-            let message = format!("{old} is no longer filled in");
+            let message = format!("{old} is plain text: it is no longer replaced by a value");
             return Err(Diagnostic::error(word.at_part(place..place + old.len()), message)
                 .hint(format!("write {new}")));
         }

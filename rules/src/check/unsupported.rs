@@ -30,7 +30,10 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Unsupport
         "INBOUND" => {
             let of_certificate = |name: &str| qualifier.is_some_and(|q| q.starts_with(name));
             let refused = of_certificate("CLIENT-CERT") || of_certificate("SERVER-CERT");
-            refused.then_some(("certificates of TLS connections are not available", "leave it out"))
+            refused.then_some((
+                "certificates of TLS connections are not available",
+                "leave the condition out",
+            ))
         }
         "NEXT-HOP" => (qualifier == Some("STRATEGY")).then_some((
             "sites have no strategies; the setting `balance` chooses among their origins",
@@ -44,7 +47,7 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Unsupport
 /// not.
 pub(crate) fn control(name: &str) -> Option<UnsupportedReason> {
     match name {
-        "INTERCEPT_RETRY" => Some(("there are no intercepting plugins", "leave it out")),
+        "INTERCEPT_RETRY" => Some(("there are no intercepting plugins", "leave the control out")),
         "TXN_DEBUG" => Some((
             "rules cannot trace single requests",
             "use `forebay trace`, or `forebay rules explain`",
@@ -61,7 +64,7 @@ pub(crate) fn control(name: &str) -> Option<UnsupportedReason> {
 pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
     Some(match name {
         "set-body-from" => (
-            "an answer cannot be fetched by a second request",
+            "rules cannot send a second request to fetch a body",
             "use set-body with the text, or set-redirect",
         ),
         "set-cc-alg" => (
@@ -90,7 +93,7 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
         ),
         "timeout-out" | "set-timeout-out" => (
             "timeouts are settings, the same for all requests",
-            "origin_connect_ms_max, origin_first_byte_ms_max, origin_idle_ms_max",
+            "use origin_connect_ms_max, origin_first_byte_ms_max and origin_idle_ms_max",
         ),
         _ => return None,
     })

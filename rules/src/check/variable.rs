@@ -188,14 +188,14 @@ fn qualified(
         "IP" => Variable::Address(one_of(qualifier, ADDRESSES)?),
         "INBOUND" => one_of(qualifier, INBOUND)?,
         "CIDR" => cidr(qualifier)?,
-        "LAST-CAPTURE" => Variable::LastCapture(index(qualifier, 9, "the group")?),
+        "LAST-CAPTURE" => Variable::LastCapture(index(qualifier, 9, "the number of the group")?),
         "NEXT-HOP" => next_hop(qualifier, hook)?,
-        "STATE-FLAG" => Variable::Flag(Lifetime::Transaction, index(qualifier, 15, "the flag")?),
-        "SESSION-FLAG" => Variable::Flag(Lifetime::Session, index(qualifier, 15, "the flag")?),
+        "STATE-FLAG" => Variable::Flag(Lifetime::Transaction, index(qualifier, 15, FLAG)?),
+        "SESSION-FLAG" => Variable::Flag(Lifetime::Session, index(qualifier, 15, FLAG)?),
         "STATE-INT8" => Variable::Int8(Lifetime::Transaction, index(qualifier, 3, INT8)?),
         "SESSION-INT8" => Variable::Int8(Lifetime::Session, index(qualifier, 3, INT8)?),
         "STATE-INT16" | "SESSION-INT16" => {
-            number_in(qualifier, 0..=0, "the number of the only INT16")?;
+            number_in(qualifier, 0..=0, ONLY_INT16)?;
             plain(word, name, hook)?
         }
         "HTTP-CNTL" => Variable::Control(control(qualifier)?),
@@ -203,7 +203,10 @@ fn qualified(
     })
 }
 
+const FLAG: &str = "the number of the flag";
 const INT8: &str = "the number of an INT8";
+/// Continues as "… must be 0, not 5".
+pub(super) const ONLY_INT16: &str = "there is only one INT16, so its number";
 
 fn no_qualifier(word: &SourceWord, name: &str, qualifier: &SourceWord) -> Diagnostic {
     const PLAIN: &[&str] = &[

@@ -140,7 +140,9 @@ fn condition(at: RuleSpan, mut words: Vec<SourceWord>) -> Result<LineKind, Diagn
     let flags = take_flags(&mut words)?;
     let mut words = words.into_iter().peekable();
     let Some(subject) = words.next() else {
-        return Err(Diagnostic::error(at, "the condition has no name").hint("cond %{NAME} =value"));
+        return Err(
+            Diagnostic::error(at, "the condition has no name").hint("write cond %{NAME} =value")
+        );
     };
     let variable = braced(&subject)?;
     let Some(mut operand) = words.next() else {

@@ -50,7 +50,7 @@ fn regexes_beyond_the_limit_of_a_file_are_not_compiled() {
         let more = text + &rule.repeat(50);
         let found = findings(&more, RuleScope::Route);
         let line = 9 * rule_count + 1 + REGEXES_BYTES_MAX / counts % 8;
-        let place = format!("{line}:17+{} up to here", regex.len());
+        let place = format!("{line}:17+{} from here on", regex.len());
         assert!(found.len() == 1 && found[0].starts_with(&place), "{regex}, {place}: {found:?}");
         assert!(found[0].contains("| split the file"), "{regex}: {found:?}");
         assert!(!read("test", &more, RuleScope::Route).is_usable(), "{regex}");

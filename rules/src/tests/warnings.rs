@@ -5,7 +5,7 @@ use super::{findings, shown};
 #[test]
 fn a_suspicious_line_is_a_warning() {
     for (lines, expected) in [
-        ("cond %{HEADER:A} / no-op", &["1:8+8 without an operand this holds if %{HEADER:A}"][..]),
+        ("cond %{HEADER:A} / no-op", &["1:8+8 without an operand, this condition holds"][..]),
         ("cond %{INBOUND:TLS} / no-op", &["1:8+11 without an operand"]),
         (
             "cond %{HEADER:A} =/a/ / no-op",

@@ -34,18 +34,21 @@ pub(super) fn never_cidr(bits: (u8, u8), how: TextComparison, text: &str) -> Opt
         None => (text, false),
     };
     let Ok(address) = address.parse::<IpAddr>() else {
-        return Some((format!("{text:?} is not an address"), "such as =10.0.0.0".into()));
+        return Some((
+            format!("{text:?} is not an address"),
+            "write an address, such as =10.0.0.0".into(),
+        ));
     };
     let address = address.to_canonical();
     let left = if address.is_ipv4() { bits.0 } else { bits.1 };
     let first = network(address, u32::from(left)).first;
     if has_bits {
         let message = "the value is an address without a prefix length".into();
-        return Some((message, format!("={first}")));
+        return Some((message, format!("write ={first}")));
     }
     if first != address {
         let message = format!("the address is reduced to {left} bits, but the operand has more");
-        return Some((message, format!("={first}")));
+        return Some((message, format!("write ={first}")));
     }
     other_form(address, how, text)
 }

@@ -74,11 +74,11 @@ pub(super) fn instead(values: &[&str], text: &str, negated: bool) -> String {
     let begin_so: Vec<&str> =
         values.iter().copied().filter(|value| value.starts_with(&lower)).collect();
     match nearest(text, values) {
-        _ if !text.is_empty() && !begin_so.is_empty() => begin_so.join(" or "),
+        _ if !text.is_empty() && !begin_so.is_empty() => format!("write {}", begin_so.join(" or ")),
         Some(near) => format!("did you mean {near}?"),
         None => {
             let shown = values.iter().map(|value| if value.is_empty() { "\"\"" } else { value });
-            format!("one of {}", shown.collect::<Vec<_>>().join(", "))
+            format!("write one of {}", shown.collect::<Vec<_>>().join(", "))
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn redirect(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<
     let words = arguments.words.get(1..).unwrap_or_default();
     let Some(url) = template::joined(words, arguments.findings) else {
         return Err(Diagnostic::error(arguments.name.at, "set-redirect needs a URL")
-            .hint("set-redirect 302 http://example.org/%{CLIENT-URL:PATH}"));
+            .hint("such as set-redirect 302 http://example.org/%{CLIENT-URL:PATH}"));
     };
     let location = arguments.template(&url);
     let status = status?;

@@ -73,7 +73,7 @@ impl<'a> Arguments<'a, '_> {
             "set-body" | "set-status-reason" => "put text with spaces in quotes: \"Not Found\"",
             "rm-header" | "rm-cookie" => "write one line for each name",
             "rm-destination" => "separate names by commas, without spaces: QUERY a,b",
-            _ => "remove it",
+            _ => "remove this word",
         }
     }
 

@@ -128,7 +128,7 @@ fn known(name: &SourceWord, words: &[SourceWord]) -> CheckResult<()> {
     }
     if text == "set-config" {
         let hint =
-            words.first().map_or("docs/settings.md", |word| unsupported::config(word.as_str()));
+            words.first().map_or("see docs/settings.md", |word| unsupported::config(word.as_str()));
         let problem = Diagnostic::error(name.at, "set-config: rules cannot change settings");
         return Err(problem.hint(hint));
     }
@@ -144,8 +144,8 @@ fn check_hook(hook: Hook, name: &SourceWord) -> CheckResult<()> {
     let (allowed, hint): (&[Hook], &str) = match name.as_str() {
         "add-cookie" | "set-cookie" | "rm-cookie" => (
             &[ReadRequest, Remap, SendRequest],
-            "the request's Cookie is changed: READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or \
-             SEND_REQUEST_HDR_HOOK; for responses: add-header Set-Cookie",
+            "for the request's Cookie use READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or \
+             SEND_REQUEST_HDR_HOOK; for responses use add-header Set-Cookie",
         ),
         "set-destination" | "rm-destination" => (
             &[ReadRequest, Remap],
@@ -164,11 +164,11 @@ fn check_hook(hook: Hook, name: &SourceWord) -> CheckResult<()> {
         ),
         "set-body" | "set-conn-dscp" => (
             &[ReadRequest, Remap, SendResponse],
-            "READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or SEND_RESPONSE_HDR_HOOK",
+            "use READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or SEND_RESPONSE_HDR_HOOK",
         ),
         "set-http-cntl" => (
             &[ReadRequest, Remap, ReadResponse, SendResponse],
-            "READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or READ_RESPONSE_HDR_HOOK",
+            "use READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or READ_RESPONSE_HDR_HOOK",
         ),
         _ => return Ok(()),
     };

@@ -107,7 +107,7 @@ pub(crate) fn remove(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<Op
             Ok(Some(Operator::RemoveDestination(part)))
         }
         _ => Err(Diagnostic::error(word.at, format!("{} cannot be removed", word.as_str()))
-            .hint("PATH, PORT or QUERY can")),
+            .hint("only PATH, PORT and QUERY can be removed")),
     }
 }
 

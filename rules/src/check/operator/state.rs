@@ -5,6 +5,7 @@ use crate::{
     check::{
         number::{number_in, switch},
         qualifier,
+        variable::ONLY_INT16,
     },
     diagnostic::Diagnostic,
     lex::SourceWord,
@@ -34,7 +35,7 @@ pub(crate) fn variable(arguments: &mut Arguments<'_, '_>) -> CheckResult<Option<
         _ => {
             // The number 0 may be omitted, because there is only one INT16.
             let word = if arguments.words.len() > 1 {
-                index(arguments, 0, "the number of the only INT16")?;
+                index(arguments, 0, ONLY_INT16)?;
                 arguments.second("a value")?
             } else {
                 arguments.first("a value")?
@@ -71,7 +72,7 @@ pub(crate) fn dscp(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
 }
 
 pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
-    let control = qualifier::control(arguments.first("a control and on or off")?)?;
+    let control = qualifier::control(arguments.first("a control, then on or off")?)?;
     let word = arguments.second("on or off")?;
     let on = switch(word)?;
     let refusal = match (control, on) {
@@ -120,7 +121,7 @@ pub(crate) fn plugin(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
         )
         .hint("use INBOUND_IP_SOURCE PEER, or compare with %{HEADER:X-Forwarded-For}"),
         (other, _) => Diagnostic::error(name.at, format!("there is no plugin control {other}"))
-            .hint("TIMEZONE GMT, INBOUND_IP_SOURCE PEER"),
+            .hint("write TIMEZONE GMT or INBOUND_IP_SOURCE PEER"),
     };
     Err(problem)
 }
