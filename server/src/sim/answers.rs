@@ -21,7 +21,7 @@ pub(super) fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Respon
         .and_then(|()| check_heads(run, ask, asked, response));
     if let Err(why) = checked {
         let head = &response.head;
-        run.fail(format!("{why}; {ask:?} from {} ms got {head:?}", asked.began_ms));
+        run.fail(format!("{why}; {ask:?}, sent at {} ms, got {head:?}", asked.began_ms));
     }
 }
 
@@ -35,9 +35,9 @@ fn check_response(
     match response.status {
         200 | 206 => {}
         304 => {
-            let has = asked.has.as_ref().ok_or("304 without a condition")?;
+            let has = asked.has.as_ref().ok_or("a 304 answers a request without a condition")?;
             if response.field("etag") != Some(has.etag().as_str()) {
-                return Err("the entity tag of the 304 is not the client's".into());
+                return Err("the entity tag of the 304 is not that of the client's copy".into());
             }
             check_owner(run, ask, asked, response)?;
             return run.world.borrow().check(has, usage);
@@ -53,7 +53,7 @@ fn check_response(
         let length = response.field("content-length");
         return match length.is_none_or(|length| length == body.len().to_string()) {
             true => Ok(()),
-            false => Err(format!("the length is {length:?}, not {}", body.len())),
+            false => Err(format!("Content-Length is {length:?}, not {}", body.len())),
         };
     }
     if response.status == 206 {
@@ -63,12 +63,13 @@ fn check_response(
         return Ok(());
     }
     if response.is_whole && response.body.len() != body.len() {
-        return Err(format!("{} bytes are called whole, not {}", response.body.len(), body.len()));
+        let (found, expected) = (response.body.len(), body.len());
+        return Err(format!("a complete body has {found} bytes instead of {expected}"));
     }
     if !body.starts_with(&response.body) {
         let at = body.iter().zip(&response.body).take_while(|(left, right)| left == right).count();
         let text = String::from_utf8_lossy(&response.body[at..response.body.len().min(at + 40)]);
-        return Err(format!("the body differs from byte {at} on: {text:?}"));
+        return Err(format!("the body is wrong from byte {at} on: {text:?}"));
     }
     Ok(())
 }
@@ -126,7 +127,7 @@ fn usage<'a>(
             ended_ms: run.now_ms(),
             detail,
         }),
-        false => Err(format!("a stale response without a failure: {status}")),
+        false => Err(format!("a stale response was served although nothing failed: {status}")),
     }
 }
 
@@ -138,12 +139,17 @@ fn check_unsatisfiable(
     asked: &SentRequest,
     response: &Response,
 ) -> Result<(), String> {
-    let first = ask.ranges.iter().map(|(first, _)| *first).min().ok_or("416 without a range")?;
+    let first = ask
+        .ranges
+        .iter()
+        .map(|(first, _)| *first)
+        .min()
+        .ok_or("a 416 answers a request without a range")?;
     let length = response.field("content-range").and_then(|range| range.strip_prefix("bytes */"));
     let length: usize =
-        length.and_then(|length| length.parse().ok()).ok_or("416 without a length")?;
+        length.and_then(|length| length.parse().ok()).ok_or("a 416 states no length")?;
     if first < length {
-        return Err(format!("416 for a range within {length} bytes"));
+        return Err(format!("a 416 answers a request for a range within the {length} bytes"));
     }
     let usage = usage(run, ask, asked, response)?;
     let world = run.world.borrow();
@@ -162,7 +168,7 @@ fn check_post(run: &Run, ask: &Ask, response: &Response) -> Result<(), String> {
         return Err(format!("status {}", response.status));
     }
     let version = response.field("x-version").and_then(|text| text.parse().ok());
-    let version = version.ok_or("a POST got no version")?;
+    let version = version.ok_or("the response to a POST names no version")?;
     run.promise_all([(ask.url, version)], false);
     Ok(())
 }
@@ -170,18 +176,21 @@ fn check_post(run: &Run, ask: &Ask, response: &Response) -> Result<(), String> {
 /// Returns the content that the head of a response announces, if the head answers the request.
 fn content_of(ask: &Ask, response: &Response) -> Result<Content, String> {
     let version = response.field("x-version").and_then(|text| text.parse().ok());
-    let version = version.ok_or("there is no version")?;
+    let version = version.ok_or("the response names no version")?;
     let content = Content::of(ask.url, version, ask);
     let variant = response.field("x-variant").unwrap_or_default();
     if variant != content.variant {
-        return Err(format!("variant {variant:?}, not {:?}", content.variant));
+        return Err(format!(
+            "the response has variant {variant:?} instead of {:?}",
+            content.variant
+        ));
     }
     let has_etag = kind_of(ask.url).has_etag;
     if has_etag && response.field("etag") != Some(content.etag().as_str()) {
-        return Err("the entity tag is another version's".into());
+        return Err("the entity tag belongs to another version".into());
     }
     if has_etag && response.field("link") != Some(content.links().as_str()) {
-        return Err("the links are another version's".into());
+        return Err("the links belong to another version".into());
     }
     Ok(content)
 }

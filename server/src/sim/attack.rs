@@ -262,7 +262,7 @@ async fn chunks(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     let head = read_head(run, end).await?;
     run.paths.count(TOO_LONG_CHUNK);
     if !head.starts_with(&format!("HTTP/1.1 {status}")) {
-        run.fail(format!("a chunk of {size} bytes got {head}"));
+        run.fail(format!("a chunk of 0x{size} bytes was answered with {head}"));
     }
     Some(())
 }

@@ -96,7 +96,7 @@ async fn send_slowly(run: &Run, end: &WireEnd, request: &Request) -> io::Result<
         end.write(b"x").await?;
         let old_count = run.attacked.count_old(network, run.now_ms());
         if old_count > ABANDONED_MAX {
-            run.fail(format!("{old_count} fetches go on although their clients have left"));
+            run.fail(format!("{old_count} fetches continue although their clients have left"));
         }
     }
     Ok(())

@@ -100,7 +100,7 @@ pub(super) async fn own(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
         Ok(head) => head.map(|_| run.paths.count(ANSWERED_BESIDE)),
         Err(_) if is_disturbed(run, began_ms) => None,
         Err(_) => {
-            run.fail(format!("{OWN} waited for a fetch with Authorization"));
+            run.fail(format!("a request for {OWN} waited for a fetch with Authorization"));
             None
         }
     }
@@ -154,7 +154,7 @@ pub(super) async fn variants(run: &Run, end: &WireEnd, number: u64) -> Option<()
             run.paths.count(HIT_BESIDE_VARIANTS);
         } else if is_used && reclaimed == run.ledger().reclaimed && !is_purged_since(run, began_ms)
         {
-            run.fail(format!("a variant in use made room for others: {head}"));
+            run.fail(format!("a variant in use was replaced by another variant: {head}"));
         }
         is_used = is_hit;
         sleep(Duration::from_millis(pause_ms)).await;

@@ -49,7 +49,7 @@ fn check_memory(run: &Run, store: &Store, config: &StoreConfig) {
     let growing_is_over = stats.growing_bytes > config.growing_bytes_max();
     let copied_is_over = stats.copied_bytes > config.copied_out_bytes_max();
     if growing_is_over || copied_is_over || stats.sum_bytes() != stats.budget_bytes {
-        run.fail(format!("the store is not within its budget: {stats:?}"));
+        run.fail(format!("the store exceeds its budget: {stats:?}"));
     }
 }
 
@@ -61,7 +61,7 @@ fn check_output(run: &Run, counters: &CounterFile) {
         let streams = counters.slot_value(slot, Counter::OriginConnectionsOpen.index());
         let bytes = counters.slot_value(slot, Counter::OutputWaiting.index());
         if bytes > of_clients + streams * ORIGIN_BUFFER_BYTES_MAX as u64 {
-            run.fail(format!("{bytes} bytes of a worker wait for clients"));
+            run.fail(format!("a worker has queued {bytes} bytes for clients, more than it may"));
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn check_worker_at_rest(run: &Run, index: usize, worker: &Rc<Worker>)
     ];
     for (name, count) in left {
         if count > 0 {
-            run.fail(format!("worker {index} has {count} {name} at the end"));
+            run.fail(format!("worker {index} still has {count} {name} at the end"));
         }
     }
 }
@@ -86,10 +86,10 @@ pub(super) fn check_worker_at_rest(run: &Run, index: usize, worker: &Rc<Worker>)
 pub(super) fn check_store_at_rest(run: &Run, store: &Store) {
     let stats = store.stats();
     if stats.growing_bytes != 0 || stats.copied_bytes != 0 || stats.flight_count != 0 {
-        run.fail(format!("something is still arriving at the end: {stats:?}"));
+        run.fail(format!("a response is still arriving at the end: {stats:?}"));
     }
     if store.pin_count() != 0 {
-        run.fail(format!("{} pins are left", store.pin_count()));
+        run.fail(format!("{} pins are left at the end", store.pin_count()));
     }
 }
 

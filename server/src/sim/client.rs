@@ -235,7 +235,7 @@ impl Session<'_> {
             return false;
         }
         if !is_written && timeout_at(responses.deadline, writing).await.is_err() {
-            self.run.fail(format!("a request was not taken within {REQUEST_MS_MAX} ms"));
+            self.run.fail(format!("the server did not read a request within {REQUEST_MS_MAX} ms"));
             return false;
         }
         true
@@ -256,7 +256,7 @@ impl Session<'_> {
             let Some(mut asked) = sent.borrow().get(index).cloned() else {
                 // The client was silent, so the server may close its connection.
                 if answer.is_ok() {
-                    self.run.fail("a response came before its request".into());
+                    self.run.fail("a response came before its request was sent".into());
                 }
                 return false;
             };
@@ -265,7 +265,7 @@ impl Session<'_> {
                 Err(NoResponse::ByClient) => return false,
                 Err(NoResponse::Ended) => {
                     if !is_broken_off && !self.may_end_idle(responses) {
-                        self.blame(&asks[index..], &asked, false, "there is no response");
+                        self.blame(&asks[index..], &asked, false, "a request got no response");
                     }
                     return false;
                 }
@@ -297,7 +297,7 @@ impl Session<'_> {
                 let why = format!("status {}", response.status);
                 self.blame(&asks[index..=index], &asked, false, &why);
             } else if is_cut && !is_broken_off {
-                self.blame(&asks[index..], &asked, true, "the response is not whole");
+                self.blame(&asks[index..], &asked, true, "the response is cut off");
             }
             let is_refused = is_broken_off && matches!(response.status, 408 | 502..=504);
             if !is_error && !is_refused {
@@ -362,7 +362,7 @@ impl Session<'_> {
         let answer = match timeout_at(responses.deadline, self.end.write(head.as_bytes())).await {
             // If the connection does not accept the request, there is no response to wait for.
             Ok(_) => responses.next("PURGE").await,
-            Err(_) => return run.fail("a purge was not taken".into()),
+            Err(_) => return run.fail("the server did not read a PURGE request".into()),
         };
         // The origin takes no part in a purge, so no fault for a URL excuses a failed purge.
         let url = URL_COUNT;
@@ -374,8 +374,10 @@ impl Session<'_> {
                 self.end.end();
                 responses.expect_end().await;
             }
-            Ok(response) => run.blame([failed], &format!("a purge got {:?}", response.head)),
-            Err(_) => run.blame([failed], "a purge got no response"),
+            Ok(response) => {
+                run.blame([failed], &format!("a PURGE request got {:?}", response.head))
+            }
+            Err(_) => run.blame([failed], "a PURGE request got no response"),
         }
     }
 }
@@ -392,6 +394,8 @@ async fn silence(run: &Run, end: &WireEnd, bytes: usize) {
         }
     };
     if timeout(Duration::from_millis(SILENCE_MS_MAX), until_end).await.is_err() {
-        run.fail(format!("a silent client still had its connection after {SILENCE_MS_MAX} ms"));
+        run.fail(format!(
+            "the connection of a silent client was still open after {SILENCE_MS_MAX} ms"
+        ));
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn check_heads(
     let reply = exchange_of(response).and_then(|exchange| run.ideal.stored(ask.url, exchange));
     match reply {
         Some(reply) if heads.contradicts(&reply, ask, asked) => {
-            Err(format!("a HEAD has contradicted the response of exchange {}", reply.event))
+            Err(format!("a hit came from exchange {}, which a HEAD had contradicted", reply.event))
         }
         _ => Ok(()),
     }

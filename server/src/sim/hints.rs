@@ -28,12 +28,15 @@ pub(super) fn check_interim(
         let status = head.start.split(' ').nth(1).unwrap_or_default();
         let takes_100 = ask.post.is_some_and(|body| body.expects_continue);
         if ask.is_http_10 || !(status == "103" || status == "100" && takes_100) {
-            return Err(format!("{:?} before the response", head.start));
+            return Err(format!(
+                "an interim response that the client cannot expect: {:?}",
+                head.start
+            ));
         }
         if status == "103" {
             check_hint(run, ask, asked, head)?;
             if is_hit(response) && !response.field("cache-status").is_some_and(is_stale_hit) {
-                return Err(format!("{head:?} before a hit"));
+                return Err(format!("a 103 came before a hit: {head:?}"));
             }
         }
     }
@@ -53,17 +56,19 @@ fn check_hint(run: &Run, ask: &Ask, asked: &SentRequest, head: &Head) -> Result<
         run.paths.count(HINT_FORWARDED);
         return match run.origin_hints.borrow().iter().any(is_own) {
             true => Ok(()),
-            false => Err("a hint that the origin did not send for this request".into()),
+            false => {
+                Err("the client got a hint that the origin did not send for its request".into())
+            }
         };
     }
     if !ask.is_navigation || asked.has.is_some() {
-        return Err(format!("{head:?} for a client that has no use for it"));
+        return Err(format!("a client that has no use for hints got {head:?}"));
     }
     let world = run.world.borrow();
     let versions = (0..=world.version(ask.url)).rev();
     let mut contents = versions.map(|version| Content::of(ask.url, version, ask));
     let content = contents.find(|content| links == [content.hint()]);
-    let content = content.ok_or_else(|| format!("hints of no version: {links:?}"))?;
+    let content = content.ok_or_else(|| format!("no version has these hints: {links:?}"))?;
     run.paths.count(HINT_REPLAYED);
     world.check_hint(&content, asked.event)
 }

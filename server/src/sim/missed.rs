@@ -82,7 +82,7 @@ pub(super) fn note(run: &Run, ask: &Ask, asked: &SentRequest, response: &Respons
     };
     let Some(reason) = reason_of(member) else {
         let head = &response.head;
-        return run.fail(format!("{ask:?} could have been a hit; no documented reason: {head:?}"));
+        return run.fail(format!("a miss of {ask:?} has no documented reason: {head:?}"));
     };
     let missed = MissedRequest { run, ask, reuse, permission, left };
     let cause = missed.cause(&reason).unwrap_or_else(|| "unknown".to_owned());
@@ -140,7 +140,7 @@ impl MissedRequest<'_> {
     fn cause(&self, reason: &str) -> Option<String> {
         let reply = &self.reuse.reply;
         if let Some((_, detail)) = reason.split_once("; ") {
-            return Some(format!("{detail} says it"));
+            return Some(format!("detail={detail}"));
         }
         let was_found = reason.starts_with("stale") || reason.starts_with("request");
         let found = was_found.then(|| self.cause_of_found(reply)).flatten();
@@ -151,7 +151,7 @@ impl MissedRequest<'_> {
         match exchanges.get(&reply.event).map(String::as_str) {
             Some(word) if !word.is_empty() => return Some(format!("not stored: {word}")),
             None if self.cause_of_lost(reply).is_none() => {
-                return Some("no client saw whether it was stored".to_owned());
+                return Some("no client saw whether the response was stored".to_owned());
             }
             _ => {}
         }
@@ -175,12 +175,12 @@ impl MissedRequest<'_> {
             (reply.is_soft_purged, "purged softly"),
             (
                 is_error && is_old(Duration::from_secs(ERROR_S), age),
-                "an error stays fresh only briefly",
+                "errors stay fresh only briefly",
             ),
-            (is_error && kind_of(ask.url).varies, "an error without Vary"),
-            (is_heuristic && reply.has_cookie, "no heuristic for a cookie"),
-            (left <= rounding, "times are in whole seconds"),
-            (left <= rounding + stepped, "the clock was set"),
+            (is_error && kind_of(ask.url).varies, "the response is an error without Vary"),
+            (is_heuristic && reply.has_cookie, "no heuristic lifetime because of a cookie"),
+            (left <= rounding, "lifetimes count in whole seconds"),
+            (left <= rounding + stepped, "the run set the clock"),
             (is_cut_off && is_old(unreachable, reuse.stale), "stale for too long"),
             (is_cut_off && run.blame.was_faulty(ask.url, run.now_ms()), "the origin was reached"),
             (
@@ -201,16 +201,19 @@ impl MissedRequest<'_> {
         let is_error = reply.status >= 400;
         first_of(&[
             (now.evicted > before.evicted || now.reclaimed > before.reclaimed, "evicted"),
-            (now.refused > before.refused, "there was no room"),
+            (now.refused > before.refused, "the store had no room"),
             (now.aborted > before.aborted, "a fetch was broken off"),
             (run.scenario.acts.iter().any(is_restart), "a worker ended"),
-            (kind_of(ask.url).varies && run.scenario.variants_max < 4, "few variants are stored"),
-            (reply.is_for_range, "all of it came for a range"),
+            (
+                kind_of(ask.url).varies && run.scenario.variants_max < 4,
+                "the run stores few variants",
+            ),
+            (reply.is_for_range, "the response arrived for range requests"),
             (reply.is_soft_purged, "purged softly on arrival"),
-            (self.reuse.is_replaced, "a part of a later response replaced it"),
-            (self.reuse.is_new, "it has just arrived"),
-            (is_error && kind_of(ask.url).varies, "an error without Vary"),
-            (self.has_changed(), "it changed while the request was answered"),
+            (self.reuse.is_replaced, "a part of a later response replaced the response"),
+            (self.reuse.is_new, "the response has just arrived"),
+            (is_error && kind_of(ask.url).varies, "the response is an error without Vary"),
+            (self.has_changed(), "the response changed while the request was answered"),
         ])
     }
 

@@ -271,7 +271,7 @@ async fn receive(
 /// Checks that a whole request is, byte for byte, a request that some client sent.
 fn check_request(run: &Run, request: &Request) {
     if !request.faults.is_empty() {
-        run.fail(format!("the origin got {:?}", request.faults));
+        run.fail(format!("the origin got a request with faults: {:?}", request.faults));
     }
     if attacked::is_hostile(request) {
         return;
@@ -285,7 +285,7 @@ fn check_request(run: &Run, request: &Request) {
         let at = expected.iter().zip(&request.body).take_while(|(left, right)| left == right);
         let (count, target) = (request.body.len(), &request.target);
         let at = at.count();
-        run.fail(format!("the origin got {count} bytes for {target} that differ from {at} on"));
+        run.fail(format!("the origin got {count} bytes for {target}, wrong from byte {at} on"));
     }
 }
 
@@ -314,7 +314,7 @@ async fn respond(
         return Ok(goes_on);
     }
     let Some(mut answer) = OriginReply::to(run, request) else {
-        run.fail(format!("the origin got {} {}", request.method, request.target));
+        run.fail(format!("the origin got an unexpected {} {}", request.method, request.target));
         return Ok(false);
     };
     let tags = request.head.field("if-none-match");

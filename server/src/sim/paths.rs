@@ -6,26 +6,26 @@ use std::collections::BTreeMap;
 /// The number of times that each path was taken.
 pub(super) type PathCounts = BTreeMap<&'static str, u64>;
 
-pub(super) const ANSWERED_EARLY: &str = "answered before the body ended";
-pub(super) const ANSWERED_BESIDE: &str = "answered beside requests with Authorization";
+pub(super) const ANSWERED_EARLY: &str = "requests answered before their bodies ended";
+pub(super) const ANSWERED_BESIDE: &str = "requests answered during attacks with Authorization";
 pub(super) const CONFIRMED_NO_TAG: &str = "304s that name no stored variant";
-pub(super) const CONTENT_REFUSED: &str = "content of GET refused";
-pub(super) const CONTENT_UNREAD: &str = "content that the origin did not read";
-pub(super) const CUT_UNFRAMED: &str = "responses without framing cut";
-pub(super) const FAILED_FETCHES: &str = "requests to an origin that fails";
-pub(super) const HIT_BESIDE_VARIANTS: &str = "hits beside many other variants";
-pub(super) const HIT_WITHOUT_COOKIE: &str = "hits without the cookie of their response";
-pub(super) const HINT_FORWARDED: &str = "hints of the origin forwarded";
-pub(super) const HINT_REPLAYED: &str = "hints of a stored page";
-pub(super) const OWN_COOKIE: &str = "cookies for their client alone";
-pub(super) const OWN_PAGE: &str = "pages for one client alone";
+pub(super) const CONTENT_REFUSED: &str = "GET requests refused because of content";
+pub(super) const CONTENT_UNREAD: &str = "requests whose content the origin did not read";
+pub(super) const CUT_UNFRAMED: &str = "responses cut off that end with their connection";
+pub(super) const FAILED_FETCHES: &str = "requests to an origin that always fails";
+pub(super) const HIT_BESIDE_VARIANTS: &str = "hits while clients request many other variants";
+pub(super) const HIT_WITHOUT_COOKIE: &str = "hits of responses whose cookie was stripped";
+pub(super) const HINT_FORWARDED: &str = "hints forwarded from the origin";
+pub(super) const HINT_REPLAYED: &str = "hints from a stored page";
+pub(super) const OWN_COOKIE: &str = "cookies sent only to their client";
+pub(super) const OWN_PAGE: &str = "pages sent only to one client";
 pub(super) const PURGED_WHILE_FILLING: &str = "purged while filling";
 pub(super) const SEVERAL_PARTS: &str = "responses with several parts";
-pub(super) const SIDE_BY_SIDE: &str = "requests side by side";
-pub(super) const STORED_BESIDE_DRIPS: &str = "stored beside bodies that drip";
-pub(super) const STORED_BESIDE_PURGES: &str = "stored beside purges of another site";
+pub(super) const SIDE_BY_SIDE: &str = "requests forwarded side by side";
+pub(super) const STORED_BESIDE_DRIPS: &str = "responses stored while other bodies drip";
+pub(super) const STORED_BESIDE_PURGES: &str = "responses stored during purges of another site";
 pub(super) const STORED_ERROR: &str = "stored errors";
-pub(super) const TOO_LONG_CHUNK: &str = "chunks refused by their size";
+pub(super) const TOO_LONG_CHUNK: &str = "chunks refused because of their size";
 
 /// The paths that the clients and the origin of the simulation count. The server's own counters
 /// count the other paths.

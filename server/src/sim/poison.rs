@@ -24,7 +24,7 @@ pub(super) async fn paths(run: &Run, end: &WireEnd, number: u64) -> Option<()> {
     write(end, head.as_bytes()).await?;
     let head = read_head(run, end).await?;
     if head.contains("; stored") || head.contains("; hit") {
-        run.fail(format!("a response for {spelling} came into the cache: {head}"));
+        run.fail(format!("a response to {spelling} was stored or served as a hit: {head}"));
     }
     Some(())
 }
@@ -61,7 +61,7 @@ pub(super) async fn contents(run: &Run, end: &WireEnd, number: u64) -> Option<()
     if is_refused {
         run.paths.count(CONTENT_REFUSED);
         if !head.starts_with("HTTP/1.1 400") {
-            run.fail(format!("{line} with content got {head}"));
+            run.fail(format!("{line} with content was answered with {head}"));
         }
     }
     read_to_end(run, end).await

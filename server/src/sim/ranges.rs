@@ -90,10 +90,10 @@ pub(super) fn check_parts(
     let parts = match boundary {
         Some(boundary) => parts_of(&response.body, boundary, response.is_whole)?,
         None => {
-            let value = response.field("content-range").ok_or("206 without a range")?;
+            let value = response.field("content-range").ok_or("a 206 has no Content-Range")?;
             let (range, total) = content_range(value)?;
             if response.is_whole && response.body.len() != range.1 + 1 - range.0 {
-                return Err(format!("{value} has {} bytes", response.body.len()));
+                return Err(format!("the body for {value} has {} bytes", response.body.len()));
             }
             vec![Part { range, total, bytes: &response.body }]
         }
@@ -104,7 +104,9 @@ pub(super) fn check_parts(
         parts.iter().any(|part| part.range.0 <= range.0 && range.1 <= part.range.1)
     };
     match asked.iter().find(|range| !is_covered(range)) {
-        Some(range) if response.is_whole => Err(format!("range {range:?} is missing")),
+        Some(range) if response.is_whole => {
+            Err(format!("the requested range {range:?} is missing"))
+        }
         _ => Ok(boundary.is_some()),
     }
 }
@@ -114,29 +116,34 @@ impl Part<'_> {
     fn check(&self, asked: &[ByteRange], body: &[u8]) -> Result<(), String> {
         let (range @ (first, last), total) = (self.range, self.total);
         if total != body.len() {
-            return Err(format!("the length is {total}, not {}", body.len()));
+            return Err(format!(
+                "Content-Range states the length {total} instead of {}",
+                body.len()
+            ));
         }
         let mut within: Vec<_> =
             asked.iter().filter(|(from, to)| first <= *from && *to <= last).collect();
         within.sort_unstable();
         if within.first().is_none_or(|(from, _)| *from != first) {
-            return Err(format!("nothing asks for the first bytes of {range:?}"));
+            return Err(format!("no requested range begins at the start of {range:?}"));
         }
         let mut reached = first;
         for (from, to) in within {
             if *from > reached + GAP_BYTES_MAX {
-                return Err(format!("bytes {reached} to {from} of {range:?} are in no range"));
+                return Err(format!(
+                    "bytes {reached} to {from} of {range:?} are in no requested range"
+                ));
             }
             reached = reached.max(*to);
         }
         if reached != last {
-            return Err(format!("nothing asks for the last bytes of {range:?}"));
+            return Err(format!("no requested range reaches the end of {range:?}"));
         }
         let expected = &body[first..=last];
         if !expected.starts_with(self.bytes) {
             let equal = expected.iter().zip(self.bytes).take_while(|(left, right)| left == right);
             let at = first + equal.count();
-            return Err(format!("part {range:?} differs from byte {at} on"));
+            return Err(format!("part {range:?} is wrong from byte {at} on"));
         }
         Ok(())
     }
@@ -151,19 +158,21 @@ fn content_range(value: &str) -> Result<(ByteRange, usize), String> {
         let total = total.parse().ok()?;
         (range.0 <= range.1 && range.1 < total).then_some((range, total))
     };
-    parse().ok_or_else(|| format!("the range is {value}"))
+    parse().ok_or_else(|| format!("malformed Content-Range: {value}"))
 }
 
 /// Returns the parts of a multipart body. If the body is not whole, its last part may be cut off.
 fn parts_of<'a>(body: &'a [u8], boundary: &str, is_whole: bool) -> Result<Vec<Part<'a>>, String> {
     let (mut parts, mut rest) = (Vec::new(), body);
     let cut = |parts, why: &str| match is_whole {
-        true => Err(format!("a multipart body without {why}")),
+        true => Err(format!("a multipart body ends before {why}")),
         false => Ok(parts),
     };
     loop {
         let line = format!("{}--{boundary}", if parts.is_empty() { "" } else { "\r\n" });
-        let Some(after) = rest.strip_prefix(line.as_bytes()) else { return cut(parts, "boundary") };
+        let Some(after) = rest.strip_prefix(line.as_bytes()) else {
+            return cut(parts, "a boundary");
+        };
         if after == b"--\r\n" && !parts.is_empty() {
             return Ok(parts);
         }
@@ -172,12 +181,12 @@ fn parts_of<'a>(body: &'a [u8], boundary: &str, is_whole: bool) -> Result<Vec<Pa
         };
         let head = String::from_utf8_lossy(&after[..end]).to_lowercase();
         let mut lines = head.split("\r\n").filter_map(|line| line.strip_prefix("content-range: "));
-        let (range, total) = content_range(lines.next().ok_or("a part without Content-Range")?)?;
+        let (range, total) = content_range(lines.next().ok_or("a part has no Content-Range")?)?;
         let (length, after) = (range.1 + 1 - range.0, &after[end + 4..]);
         let (bytes, after) = after.split_at(length.min(after.len()));
         parts.push(Part { range, total, bytes });
         if bytes.len() < length {
-            return cut(parts, "all bytes of a part");
+            return cut(parts, "the end of a part");
         }
         rest = after;
     }

@@ -133,7 +133,7 @@ impl Run {
         let failed: Vec<FailedRequest> = failed.into_iter().collect();
         let is_excused = failed.iter().any(|failed| self.blame.excuses(failed));
         if !is_excused && self.ledger().retries_refused == 0 {
-            self.fail(format!("{why}, without an excuse: {:?}", failed.first()));
+            self.fail(format!("{why}, and no disturbance excuses it: {:?}", failed.first()));
         }
     }
 

@@ -363,9 +363,10 @@ impl SiteHistory {
         let floors = self.floors.get(&url).into_iter().flatten();
         let mut purged = floors.filter(|floor| !floor.is_soft && floor.event < event);
         match purged.find(|floor| version < floor.version) {
-            Some(floor) => {
-                Err(format!("a hint of version {version}, {} is the least", floor.version))
-            }
+            Some(floor) => Err(format!(
+                "the hint is of version {version}, but {} is the oldest allowed",
+                floor.version
+            )),
             None => Ok(()),
         }
     }
@@ -387,7 +388,9 @@ impl SiteHistory {
         let floors = floors.filter(|floor| !floor.is_soft || stale_ms.is_none());
         let floor = floors.map(|floor| floor.version);
         if let Some(least) = floor.max().filter(|least| version < *least) {
-            return Err(format!("version {version} of u{url} was purged: {least} is the least"));
+            return Err(format!(
+                "version {version} of u{url} was purged; {least} is the oldest allowed"
+            ));
         }
         let fresh_ms = match kind_of(url).fresh_s {
             _ if must_validate => 0,
