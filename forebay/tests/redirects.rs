@@ -111,7 +111,7 @@ fn a_fixed_answer_takes_the_place_of_the_origin_and_of_stored_responses() {
         ("GET /json?x", "a.org", 404, "{}", Some("application/json")),
         ("GET /empty", "a.org", 204, "", None),
         ("GET /", "b.org", 503, "no origin", plain),
-        ("GET /moved", "a.org", 303, "the page is at the URL of the field location\n", plain),
+        ("GET /moved", "a.org", 303, "the page is at the URL in the field location\n", plain),
         ("GET /page", "a.org", 200, "hello", None),
         ("GET /open", "a.org", 200, "hello", None),
     ] {

@@ -167,20 +167,20 @@ counters! {
     Http2Resets, Counter, "http2_resets_total",
         "Streams of HTTP/2 that were reset by their clients, or because of malformed messages.";
     Http2Glitches, Counter, "http2_glitches_total",
-        "Frames of HTTP/2 that cost work and that no honest client sends often: resets, pings, \
-         settings, tiny frames and windows.";
+        "Frames of HTTP/2 that cost work and that no honest client sends often, such as resets, \
+         pings, settings, tiny data frames and small window updates.";
     Http2Errors, Counter, "http2_errors_total",
         "HTTP/2 connections ended because the client broke a rule or caused too many glitches.";
     SlowClients, Counter, "slow_clients_total",
         "Connections closed because a body moved slower than `body_rate_min`.";
     UploadsUnbuffered, Counter, "uploads_unbuffered_total",
-        "Request bodies that were buffered no further because there was no room for their client's \
-         network.";
+        "Request bodies that were buffered only in part, because the buffers for their client's \
+         network were full.";
     BodiesTooLarge, Counter, "bodies_too_large_total",
         "Request bodies over the limit (413).";
     EarlyFlushes, Counter, "early_flushes_total",
-        "Flushes of responses before the last request was answered, because the connection reached \
-            its memory limit.";
+        "Times that a connection sent its queued responses before it answered its next request, \
+            because the queue had reached its memory limit.";
     OutputWaiting, Gauge, "output_waiting_bytes",
         "Bytes of responses in the send queues of connections that wait for their clients.";
     RequestsPerConnectionReached, Counter, "requests_per_connection_reached_total",
@@ -250,7 +250,7 @@ counters! {
     PasswordsWrong, Counter, "passwords_wrong_total",
         "Requests refused because the user name or the password was wrong (401).";
     PasswordChecks, Counter, "password_checks_total",
-        "Passwords that were compared with their hashes, because the worker did not remember them.";
+        "Passwords checked against their hashes, because the worker remembered no earlier check.";
     PasswordChecksRefused, Counter, "password_checks_refused_total",
         "Requests refused because too many passwords were waiting for their check (503).";
     AddressesRefused, Counter, "addresses_refused_total",
@@ -421,11 +421,10 @@ counters! {
         "Responses that broke off because the encoder failed, or that were stored uncompressed \
             because no encoder could be created.";
     CompressNotAccepted, Counter, "compress_not_accepted_total",
-        "Responses that could have been compressed, for a client that accepts no coding of \
-            `compress`.";
+        "Responses stored uncompressed because the client accepts no coding of `compress`.";
     CompressBusy, Counter, "compress_busy_total",
-        "Responses stored uncompressed because of `compressions_max`, of which a site \
-            may take half.";
+        "Responses stored uncompressed because `compressions_max`, or the half of it that one of \
+            several sites may take, was in use.";
     CompressStatus, Counter, "compress_status_total",
         "Responses stored uncompressed because their status is not 200.";
     CompressType, Counter, "compress_type_total",

@@ -56,7 +56,8 @@ events! {
     Started, info, "started", "Forebay is serving";
     CacheOpened, info, "cache_opened", "opened the cache";
     CacheReplaced, warn, "cache_replaced", "the cache starts empty: its old content is unusable";
-    AnnounceFailed, warn, "announce_failed", "cannot write the addresses to standard output";
+    AnnounceFailed, warn, "announce_failed",
+        "cannot write the listening addresses to standard output";
     RecordDamaged, warn, "record_damaged", "removed a damaged response from the cache";
     Stopping, info, "stopping", "stopping; finishing requests in flight";
     Stopped, info, "stopped", "stopped";
@@ -83,7 +84,8 @@ events! {
     UserFiles, warn, "user_files", "a file with users needs attention";
     CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
-    TlsFailed, error, "tls_failed", "cannot renew TLS settings; the old ones stay in use";
+    TlsFailed, error, "tls_failed",
+        "cannot make new keys for session tickets; the old keys stay in use";
     ForwardedForMalformed, warn, "forwarded_for_malformed",
         "a trusted proxy sent no usable client address";
     RequestRefused, debug, "request_refused", "refused a request, or its client aborted it";

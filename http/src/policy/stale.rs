@@ -78,7 +78,7 @@ impl std::fmt::Display for StaleRefusal {
             StaleRefusal::Authorization => {
                 "the request has Authorization, and the response does not allow sharing"
             }
-            StaleRefusal::RequestFreshness => "the request has min-fresh, or a lower max-age",
+            StaleRefusal::RequestFreshness => "the min-fresh or max-age of the request forbids it",
         })
     }
 }

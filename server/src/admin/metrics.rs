@@ -173,8 +173,8 @@ numbers! {
     counter "site_origin_answers_5xx_total" answers_5xx
         "Answers of the origin with a status of 500 or more.";
     counter "site_origin_first_byte_us_total" first_byte_us
-        "Microseconds from sending a request until the head of its answer arrived, as a sum; \
-         divided by the answers, it is the mean.";
+        "Sum of the microseconds from sending a request until the head of its answer arrived; \
+         divide it by the number of answers to get the mean.";
     counter "site_origin_unreachable_total" unreachable
         "Attempts for which no connection could be opened.";
     counter "site_origin_tls_failed_total" tls_failed

@@ -264,7 +264,7 @@ impl Readable for StatusFreshness {
                 _ => None,
             };
             let seconds = seconds.filter(|seconds| *seconds <= STATUS_FRESHNESS_S_MAX);
-            let hint = "a lifetime is a whole number of s, m, h or d, up to a year";
+            let hint = "a lifetime is a whole number and s, m, h or d, such as 5m, up to a year";
             lifetimes.push((status, seconds.ok_or_else(|| refused(hint))?));
         }
         Ok(StatusFreshness::new(lifetimes))

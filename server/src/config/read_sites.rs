@@ -265,7 +265,7 @@ impl Reader<'_> {
             && table.contains_key(PATH_PREFIX.name)
         {
             let problem = ValueProblem::new("`path` and `path_prefix` are in the same section");
-            let hint = "a route has one path or one beginning of paths; leave one of them out";
+            let hint = "a route has either one path or one path prefix; leave one of them out";
             self.problem(ProblemSpan::Span(value.span()), problem.hint(hint));
             return None;
         }

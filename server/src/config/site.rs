@@ -449,7 +449,8 @@ pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String
     if decode_prefix(text.as_bytes()).is_none() {
         return Err(refused.hint(
             "write the path without //, /./, /../, \\ and ;, and percent-encode only a space and \
-             bytes outside ASCII, in upper case: origins read other spellings in several ways",
+             bytes outside ASCII, with digits in upper case: origins read other spellings in \
+             several ways",
         ));
     }
     Ok(text.to_owned())

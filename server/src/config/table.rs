@@ -210,8 +210,8 @@ settings! {
             higher value leaves more memory for them.",
     }
     variants_max: u32 = "64" {
-        doc: "Largest number of stored responses of one URL that differ in the values of the \
-            fields that `Vary` names, or in these names. A further response replaces the one with \
+        doc: "Largest number of stored responses of one URL that differ in the fields that `Vary` \
+            names, or in the values of these fields. A further response replaces the one with \
             the fewest uses.",
         kind: SettingKind::Count { min: 1, max: 1024, unit: "variants" },
         reloads: false,
@@ -338,8 +338,8 @@ settings! {
         doc: "Number of requests after which a client connection is closed.",
         kind: SettingKind::Count { min: 1, max: u32::MAX as u64, unit: "requests" },
         reloads: true,
-        reason: "Clients of long-lived connections reconnect now and then, perhaps to another \
-            worker, but too rarely to cost anything.",
+        reason: "Long-lived connections end now and then, so that their clients may get another \
+            worker; this happens too rarely to cost anything.",
     }
     http2: bool = "false" {
         doc: "Whether clients may speak HTTP/2 without TLS, by prior knowledge: a connection that \
@@ -474,8 +474,8 @@ settings! {
             may take half of them. 0: none.",
         kind: SettingKind::Count { min: 0, max: 4096, unit: "responses" },
         reloads: true,
-        reason: "Each holds up to 4 MiB, in addition to `cache_size`. However many there are, a \
-            worker gives an encoder at most 4 KiB in a turn of its event loop.",
+        reason: "Each holds up to 4 MiB, in addition to `cache_size`. In each turn of its event \
+            loop, a worker compresses at most 4 KiB, however many responses there are.",
     }
     upload_buffer_bytes: u32 = "64KiB" {
         doc: "How much of a request's body is read before the request takes one of \
@@ -586,8 +586,8 @@ settings! {
     }
     default_freshness_s: u32 = "0" {
         doc: "Freshness lifetime of a response that specifies none, in place of the heuristic; 0: \
-            the heuristic applies. Like the heuristic, it is only for responses for which RFC 9111 \
-            allows one.",
+            the heuristic applies. It applies only to responses for which RFC 9111 allows a \
+            heuristic lifetime.",
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "No guess fits every site. [sites.md](sites.md#freshness) shows which lifetime \
@@ -864,7 +864,7 @@ settings! {
         kind: SettingKind::Texts { expected: "an array of field names, or _" },
         reloads: true,
         reason: "Many origins build links, redirects or whole pages from these fields, which are \
-            not in the key: one client could have a page that it has manipulated stored for all \
+            not in the key: one client could manipulate a page, which would then be stored for all \
             others. Many origins treat an underscore as a hyphen.",
     }
     forwarded_fields: ForwardedFields = "x-forwarded-for,x-forwarded-proto,x-request-id" {
@@ -951,7 +951,7 @@ settings! {
         kind: SettingKind::Count { min: 0, max: 65_535, unit: "" },
         reloads: true,
         reason: "Behind a router, clients connect to port 443 even if `listen_tls` has another \
-            one. A site may have TLS before its links use it.",
+            one. A site may offer TLS before its own links use `https`.",
     }
     redirect: Redirect = "off" {
         doc: "Status (301, 302, 303, 307 or 308) and URL to which every request is redirected, \
@@ -975,8 +975,8 @@ settings! {
             expected: "off, or a status from 200 to 599 and a text, such as \"410 gone\"",
         },
         reloads: true,
-        reason: "PURGE from `purge_from` still reaches the cache, so maintenance leaves nothing \
-            old in it.",
+        reason: "PURGE from `purge_from` still reaches the cache, so that old pages can be \
+            removed during maintenance.",
     }
     respond_type: ContentType = "text/plain; charset=utf-8" {
         doc: "`Content-Type` of the text of `respond`.",
@@ -1075,9 +1075,9 @@ settings! {
     rate_limit: RateLimits = "" {
         doc: "Limits on the rate of requests, such as `100/1s`, `600/1m burst=50` or `10/1s \
             by=field:x-api-key`; a request beyond one of them gets 429. `burst` is the number of \
-            requests that may come at once, by default as many as the rate has. `by` is `address` \
-            (each client network, the default), `route` (all clients together) or `field:NAME` \
-            (each value of a field). See [rate-limits.md](rate-limits.md).",
+            requests that may come at the same time, by default the number in the rate. `by` is \
+            `address` (each client network, the default), `route` (all clients together) or \
+            `field:NAME` (each value of a field). See [rate-limits.md](rate-limits.md).",
         kind: SettingKind::Texts { expected: "an array of at most 4 limits, such as \
             [\"100/1s\", \"600/1m burst=50 by=route\"]" },
         reloads: true,
@@ -1253,8 +1253,8 @@ pub(crate) const BALANCE: Setting = Setting {
     default: Some("round-robin"),
     scope: SettingScope::Site,
     reloads: true,
-    doc: "How a site with several origins chooses one for a request: in turn (`round-robin`), the \
-        one of two with fewer requests in progress (`least`), or by the URL (`hash`).",
+    doc: "How a site with several origins chooses one for a request: in turn (`round-robin`); of \
+        two origins, the one with fewer requests in progress (`least`); or by the URL (`hash`).",
     reason: "`round-robin` needs no knowledge of the origins. `least` suits requests of unequal \
         cost, and `hash` suits origins that have a cache of their own.",
 };
@@ -1294,8 +1294,8 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
     reloads: true,
     doc: "Paths of the route; the longest matching prefix wins. `/static/` matches paths below it, \
         `/static` matches itself and paths below it, and neither matches `/statics`. Only a space \
-        and bytes outside ASCII are percent-encoded, in upper case; for other spellings of a path, \
-        see `ambiguous_path`.",
+        and bytes outside ASCII are percent-encoded, with digits in upper case; for other \
+        spellings of a path, see `ambiguous_path`.",
     reason: "A prefix ends where a path segment ends, so a route never matches an unrelated path.",
 };
 
@@ -1308,7 +1308,7 @@ pub(crate) const PATH: Setting = Setting {
     reloads: true,
     doc: "The only path of the route, in place of `path_prefix`; its query may be any. `/feed` \
         does not match `/feed/`. It wins over prefixes.",
-    reason: "A redirect of one page must not lead away from the pages below it.",
+    reason: "A redirect of one page must not apply to the pages below it.",
 };
 
 /// Returns every setting, in the order of the documentation.

@@ -91,7 +91,7 @@ fn write_moved(context: &HeadContext<'_>, text: &mut Vec<u8>, url: &[u8]) -> Del
     let message = SyntheticMessage {
         status: redirection.map_or(302, |redirection| redirection.status),
         block: b"content-type: text/plain; charset=utf-8\r\n",
-        body: b"the page is at the URL of the field location\n",
+        body: b"the page is at the URL in the field location\n",
     };
     message.write_with(context, text, |text| {
         write::field(text, b"location", url);

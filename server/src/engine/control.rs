@@ -431,8 +431,10 @@ impl Control {
         self.replaced_logs.add(self.log_writer.take());
         self.replaced_logs.finish(LOG_FINISH_MS_MAX).await;
         self.count_lost();
-        let event = if finished { Event::Stopped } else { Event::DrainTimedOut };
-        event.log(&"all workers ended");
+        match finished {
+            true => Event::Stopped.log(&"all workers ended"),
+            false => Event::DrainTimedOut.log(&"some workers had not finished their requests"),
+        }
         // The lines that are left in the queue when the process ends are lost. The counters outlive
         // the process.
         let unwritten = event_queue::finish() as u64;

@@ -375,7 +375,8 @@ impl PreparedServer {
         }
         control.count(Counter::Upgrades, totals.upgrades + 1);
         control.count(Counter::UpgradesFailed, totals.upgrades_failed);
-        Event::TookOver.log(&format_args!("upgrade {} since the first start", totals.upgrades + 1));
+        Event::TookOver
+            .log(&format_args!("this is upgrade {} since the first start", totals.upgrades + 1));
         running
     }
 }

@@ -183,7 +183,10 @@ fn write_freshness(lines: &mut Lines, selected: &ResponseFacts) {
         false => lines.add("stale", format_args!("{sum} s left (RFC 9111 §4.2)")),
     }
     if selected.is_soft {
-        lines.add("", "a soft purge or a HEAD has made the response stale before its time");
+        lines.add(
+            "",
+            "a soft purge or a HEAD has made the response stale before the end of its lifetime",
+        );
     }
     if !selected.meta.can_validate() {
         lines.add(

@@ -104,7 +104,7 @@ fn parse(text: &str) -> Result<RateLimit, String> {
             }
         };
         if is_second {
-            return Err(format!("{word:?} is the second of its kind"));
+            return Err(format!("leave {word:?} out: a limit has only one burst= and one by="));
         }
     }
     let burst = burst.unwrap_or(count);
@@ -131,7 +131,9 @@ fn parse_rate(text: &str) -> Result<(u64, u64), String> {
     let (count, period) = text.split_once('/').ok_or_else(form)?;
     let count = parse_number(count).ok_or_else(form)?;
     if count == 0 {
-        return Err("a limit permits at least one request; `deny_from` permits none".to_owned());
+        return Err(
+            "a limit permits at least one request; to permit none, use `deny_from`".to_owned()
+        );
     }
     let digit_count = period.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = period.split_at(digit_count);
@@ -153,7 +155,7 @@ fn parse_rate(text: &str) -> Result<(u64, u64), String> {
 
 fn parse_burst(text: &str) -> Result<u64, String> {
     let burst = parse_number(text).filter(|burst| *burst > 0);
-    burst.ok_or_else(|| "write a number from 1 after burst=".to_owned())
+    burst.ok_or_else(|| "write a number of at least 1 after burst=".to_owned())
 }
 
 fn parse_scope(text: &str) -> Result<LimitScope, String> {

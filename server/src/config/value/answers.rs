@@ -210,12 +210,14 @@ impl Readable for FixedAnswer {
         let status = match status.parse::<u16>() {
             Ok(300..=399) => {
                 return Err(refused(
-                    "`redirect` redirects; other answers of 300 to 399 need a \
-                                    stored response",
+                    "for a redirect use `redirect`; the other statuses from 300 to 399 make no \
+                     sense as a fixed answer",
                 ));
             }
             Ok(205 | 206 | 401 | 405 | 407 | 416 | 426) => {
-                return Err(refused("an answer with this status needs fields of its own"));
+                return Err(refused(
+                    "an answer with this status needs fields that `respond` cannot give",
+                ));
             }
             Ok(204) if !body.is_empty() => {
                 return Err(refused("an answer with status 204 has no text"));

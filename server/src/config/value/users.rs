@@ -115,7 +115,9 @@ impl PasswordHash {
             let parts = text.parse::<HashParts>().map_err(|_| "the bcrypt hash is malformed")?;
             return match parts.get_cost() {
                 4..=BCRYPT_COST_MAX => Ok(PasswordHash::Bcrypt(text.into())),
-                cost => Err(format!("bcrypt with cost {cost} is not from 4 to {BCRYPT_COST_MAX}")),
+                cost => {
+                    Err(format!("the bcrypt cost must be from 4 to {BCRYPT_COST_MAX}, not {cost}"))
+                }
             };
         }
         if text.starts_with("$5$") || text.starts_with("$6$") {
@@ -129,7 +131,7 @@ impl PasswordHash {
         } else if text.starts_with('$') {
             "this kind of hash is not supported"
         } else {
-            "the password is not hashed, or with crypt, which is too weak"
+            "the password is either not hashed, or hashed with crypt, which is too weak"
         }
         .to_owned())
     }
@@ -145,7 +147,7 @@ fn check_sha_crypt(text: &str) -> Result<(), String> {
     };
     match rounds.parse::<u32>() {
         Ok(1000..=SHA_CRYPT_ROUNDS_MAX) if !rounds.starts_with(['+', '0']) => {}
-        _ => return Err(format!("the rounds are not from 1000 to {SHA_CRYPT_ROUNDS_MAX}")),
+        _ => return Err(format!("SHA-crypt's rounds must be from 1000 to {SHA_CRYPT_ROUNDS_MAX}")),
     }
     let (salt, hash) = rest.split_once('$').ok_or_else(malformed)?;
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '/';
@@ -305,8 +307,8 @@ mod tests {
             ("bob:$y$j9T$x$y", "not supported", "htpasswd -B /f bob"),
             ("bob:$2y$05$x", "malformed", "htpasswd -B /f bob"),
             ("bob:$6$salt$x", "malformed", "htpasswd -B /f bob"),
-            ("bob:$6$rounds=9999999$salt$x", "rounds are not from 1000", "htpasswd"),
-            (&format!("bob:{}", good.replace("$04$", "$15$")), "cost 15", "htpasswd"),
+            ("bob:$6$rounds=9999999$salt$x", "rounds must be from 1000", "htpasswd"),
+            (&format!("bob:{}", good.replace("$04$", "$15$")), "from 4 to 14, not 15", "htpasswd"),
             (&format!("bob:{good}\nbob:{good}"), "line 2: the user \"bob\" is in an", "delete"),
         ] {
             let Err((message, advice)) = read_users(text, Path::new("/f")) else {

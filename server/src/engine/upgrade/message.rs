@@ -2,8 +2,8 @@
 //!
 //! A message consists of its kind and the length of its contents (four bytes each), followed by the
 //! contents. All numbers are little-endian. In every version of the protocol, `Hello` begins with
-//! the version and `Refused` has the same form, so that a server can refuse a process of another
-//! version.
+//! the version, and the form of `Refused` never changes, so that a server can refuse a process of
+//! another version.
 
 use std::net::SocketAddr;
 
