@@ -128,7 +128,7 @@ pub(super) fn head(file: &ProfileFile, reading: &ProfileSnapshot, summary: &Summ
     }
     let rejected: u64 = room.rejected.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n));
     lines.push(format!(
-        "records {} of {}, rejected {rejected}, collisions {}",
+        "records: {} of {} used, {rejected} rejected, {} collisions",
         room.records, room.maximum, room.collisions
     ));
     let without_room = room.rejected.iter().filter(|(_, n)| *n > 0);

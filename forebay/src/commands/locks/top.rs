@@ -123,7 +123,7 @@ impl RunSnapshot {
                 let switch = match on {
                     0 => "recording is off".to_owned(),
                     on if on == count => "recording is on".to_owned(),
-                    on => format!("recording is on in {on}"),
+                    on => format!("recording is on in {on} of them"),
                 };
                 let gone = match self.gone.len() {
                     0 => String::new(),
