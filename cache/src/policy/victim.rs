@@ -37,8 +37,8 @@ pub struct SegmentPool {
 pub enum DrainCause {
     /// All records of the segment are stale.
     Stale,
-    /// Much of the segment is dead. Its live records move to another segment of their queue,
-    /// whether they were used or not.
+    /// Much of the segment is dead. Its fresh records move to another segment of their queue,
+    /// whether they were used or not; its stale records are evicted.
     Dead,
     /// The segment is the oldest of its queue.
     Oldest,
