@@ -62,18 +62,18 @@ impl Figure {
             Figure::Alone(work) => format!("{}, ns", name_of(work)),
             Figure::With(work, what) => format!("{} while {}, ns", name_of(work), does(what)),
             Figure::Other(work, What::Write) => {
-                format!("store over, in another process, beside {}, ns", name_of(work))
+                format!("overwrite, in another process, beside {}, ns", name_of(work))
             }
             Figure::Other(work, _) => {
                 format!("get, copied, in another process, beside {}, ns", name_of(work))
             }
-            Figure::TwoWriters => "store over by two processes, wall time of each, ns".into(),
+            Figure::TwoWriters => "overwrites by two processes, ns of wall time for each".into(),
             Figure::UsedBytes => "memory in use for a record, bytes".into(),
             Figure::BesideBytes => "memory in use for a record without key and value, bytes".into(),
             Figure::TakenBytes => "memory taken for a record, bytes".into(),
-            Figure::GrownWithout => "memory taken for each store over, bytes".into(),
+            Figure::GrownWithout => "memory taken for each overwrite, bytes".into(),
             Figure::GrownBehind => {
-                "memory taken for each store over, behind a stopped reader, bytes".into()
+                "memory taken for each overwrite while a reader is stopped, bytes".into()
             }
         }
     }
@@ -136,9 +136,9 @@ const WANTED: [(&str, Pair, Pair, f64); 8] = [
         1.2,
     ),
     (
-        "get, hash in front: LMDB's time / ours",
+        "get, hint table: LMDB's time / ours",
         (Figure::Alone(Work::Get), "LMDB"),
-        (Figure::Alone(Work::Get), "ordmap, hash in front"),
+        (Figure::Alone(Work::Get), "ordmap, hint table"),
         4.0,
     ),
     (
@@ -154,7 +154,7 @@ const WANTED: [(&str, Pair, Pair, f64); 8] = [
         0.8,
     ),
     (
-        "range of 100: time by key / ours",
+        "range of 100: time of advance by key / of one iterator",
         (Figure::Alone(Work::RangeByKey), "ordmap"),
         (Figure::Alone(Work::Range), "ordmap"),
         4.0,

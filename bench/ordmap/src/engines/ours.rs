@@ -142,7 +142,7 @@ impl Engine for Ours {
     fn name(&self) -> &'static str {
         match self.form {
             Form::Tree => "ordmap",
-            Form::Hash => "ordmap, hash in front",
+            Form::Hash => "ordmap, hint table",
         }
     }
 
