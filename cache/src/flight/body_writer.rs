@@ -37,7 +37,8 @@ pub(crate) struct BodyWriter {
     /// The number of bytes of the body that were appended.
     bytes: u64,
     account: Account,
-    /// Whether the body is a window, because it is certain that it will not be stored.
+    /// Whether only a sliding window of the body is kept, because it is certain that the body will
+    /// not be stored.
     sliding: bool,
     /// The `now_ms` that the caller passed to the last `poll_room`, in monotonic milliseconds.
     now_ms: u64,

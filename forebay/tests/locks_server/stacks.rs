@@ -13,7 +13,8 @@ const CLIENTS: u64 = 8;
 /// A limit of requests that no test reaches.
 const REQUESTS_MAX: u64 = 1_000_000_000;
 
-/// Returns how many stacks were taken, from the table that resolves no function names.
+/// Returns how many stacks were taken. The table of `report` is quick, because it resolves no
+/// function names.
 fn taken(file: &str) -> u64 {
     let table = text_of(&["report", "--lines", "1", file]);
     let line =

@@ -1,5 +1,5 @@
-//! Purging and listing stored responses by host, prefix and tags, and tags from the origin's
-//! response to a purge.
+//! Purging and listing stored responses by host, prefix and tags. The tests follow tags from the
+//! origin's response to their use in a purge.
 
 mod common;
 mod groups;
