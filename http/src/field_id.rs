@@ -34,6 +34,7 @@ field_ids! {
     CacheGroups = "cache-groups",
     CacheStatus = "cache-status",
     CacheTag = "cache-tag",
+    CacheTags = "cache-tags",
     CdnCacheControl = "cdn-cache-control",
     Connection = "connection",
     ContentEncoding = "content-encoding",
@@ -60,6 +61,7 @@ field_ids! {
     ProxyAuthenticate = "proxy-authenticate",
     ProxyAuthorization = "proxy-authorization",
     ProxyConnection = "proxy-connection",
+    PurgeCacheTags = "purge-cache-tags",
     Range = "range",
     SetCookie = "set-cookie",
     SurrogateKey = "surrogate-key",
@@ -72,6 +74,7 @@ field_ids! {
     Warning = "warning",
     XForwardedFor = "x-forwarded-for",
     XForwardedProto = "x-forwarded-proto",
+    XMagentoTags = "x-magento-tags",
     Xkey = "xkey",
 }
 
@@ -162,9 +165,10 @@ struct FieldSlot {
 const SLOT_BITS: u32 = 8;
 
 /// The first odd factor, from the start value on, with which every well-known name has a slot of
-/// its own.
+/// its own. The compiler gives up after some hundred factors: if a new name makes it do so, another
+/// start value helps.
 const SLOT_FACTOR: u64 = {
-    let mut factor = 0x9e37_79b9_7f4a_7c15;
+    let mut factor = 0x9e37_79b9_7f4a_8825;
     while fill_slots(factor).is_none() {
         factor += 2;
     }

@@ -69,6 +69,8 @@ pub(crate) enum Fault {
     PurgeTags,
     /// A PURGE request by tags names no tags in the fields from which its route reads tags.
     PurgeNoTags,
+    /// A PURGE or BAN names responses by an expression other than a prefix or a list of tags.
+    PurgePattern,
     /// During an upgrade, the other process has a cache of its own, which this purge cannot reach.
     PurgeElsewhere,
     /// The purge could not run, because other purges took too long.
@@ -131,6 +133,7 @@ impl Fault {
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
+            | Fault::PurgePattern
             | Fault::OnlyIfCached => Side::Client,
             Fault::OriginBusy
             | Fault::TunnelsFull
@@ -167,7 +170,8 @@ impl Fault {
             | Fault::GetContent
             | Fault::ClientGone
             | Fault::PurgeTags
-            | Fault::PurgeNoTags => 400,
+            | Fault::PurgeNoTags
+            | Fault::PurgePattern => 400,
             Fault::NoCredentials | Fault::WrongPassword => 401,
             Fault::AddressRefused | Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
@@ -222,6 +226,9 @@ impl Fault {
             Fault::PurgeForbidden => "the client's address is not allowed to purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
+            Fault::PurgePattern => {
+                "this form is unknown: purge a URL, a prefix (a path that ends with .*) or tags"
+            }
             Fault::PurgeElsewhere => {
                 "nothing was purged: a process with another cache is taking over; try again"
             }
@@ -264,6 +271,7 @@ impl Fault {
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
+            | Fault::PurgePattern
             | Fault::OnlyIfCached => false,
             Fault::GaveWay => true,
             fault => fault.side() == Side::Client,
@@ -289,7 +297,8 @@ impl Fault {
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags
-            | Fault::PurgeNoTags => Some(Counter::RequestsRefused),
+            | Fault::PurgeNoTags
+            | Fault::PurgePattern => Some(Counter::RequestsRefused),
             Fault::AddressRefused => Some(Counter::AddressesRefused),
             Fault::NoCredentials => Some(Counter::CredentialsMissing),
             Fault::WrongPassword => Some(Counter::PasswordsWrong),

@@ -4,6 +4,7 @@
 mod common;
 mod groups;
 mod list;
+mod plugins;
 mod promise;
 mod purge;
 mod purge_method;

@@ -122,6 +122,8 @@ fn a_client_allowed_on_one_route_purges_no_other_by_tags() {
         store(&server, page, &["xkey: a"]);
         store(&server, api, &["xkey: a"]);
         assert_eq!(ask(&server, "PURGE", api, &["xkey: a"]).status, 403, "{top}");
+        let below = "http://shop.test/api/.*";
+        assert_eq!(ask(&server, "PURGE", below, &[]).status, 403, "{top}");
         assert_eq!(stored(&server, &[page, api]).len(), 2, "{top}");
         assert_eq!(ask(&server, "PURGE", api, &[]).status, 200, "{top}");
         assert_eq!(stored(&server, &[page, api]), [page].into(), "{top}");

@@ -1,9 +1,11 @@
 //! Tags: labels that an origin gives to responses, so that these can later be purged or invalidated
 //! together.
 //!
-//! Four fields carry tags. White space separates the tags in `Surrogate-Key`; white space and
-//! commas separate those in `xkey`, and commas those in `Cache-Tag`. `Cache-Groups` is a list of
-//! strings (RFC 9875). Tags are compared byte by byte, with case, whichever field carries them.
+//! Seven fields carry tags. White space separates the tags in `Surrogate-Key`; white space and
+//! commas separate those in `xkey`, and commas those in `Cache-Tag` and in Magento's
+//! `X-Magento-Tags`. White space and vertical bars separate those in `Cache-Tags` and
+//! `Purge-Cache-Tags`, of modules for Drupal. `Cache-Groups` is a list of strings (RFC 9875). Tags
+//! are compared byte by byte, with case, whichever field carries them.
 
 use std::borrow::Cow;
 
@@ -12,12 +14,25 @@ use crate::fields::{FieldId, FieldSet, Fields};
 use crate::policy::structured::string_list;
 
 /// The fields that can carry tags.
-pub const TAG_FIELDS: [FieldId; 4] =
-    [FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey, FieldId::CacheGroups];
+pub const TAG_FIELDS: [FieldId; 7] = [
+    FieldId::SurrogateKey,
+    FieldId::CacheTag,
+    FieldId::Xkey,
+    FieldId::CacheTags,
+    FieldId::PurgeCacheTags,
+    FieldId::XMagentoTags,
+    FieldId::CacheGroups,
+];
 
 /// The tag fields that are meant for caches and are not forwarded to clients.
-pub const SURROGATE_FIELDS: FieldSet =
-    FieldSet::of(&[FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey]);
+pub const SURROGATE_FIELDS: FieldSet = FieldSet::of(&[
+    FieldId::SurrogateKey,
+    FieldId::CacheTag,
+    FieldId::Xkey,
+    FieldId::CacheTags,
+    FieldId::PurgeCacheTags,
+    FieldId::XMagentoTags,
+]);
 
 /// Returns the tags of a response from those tag fields that are in `read`, in no particular order
 /// and possibly repeated. No tag is empty. (A request to purge by tags carries its tags in the same
@@ -38,8 +53,11 @@ pub fn tags<'a>(fields: Fields<'a>, read: FieldSet) -> Vec<Cow<'a, [u8]>> {
     for line in lines(FieldId::Xkey) {
         tags.extend(words(line, |byte| is_blank(byte) || byte == b','));
     }
-    for line in lines(FieldId::CacheTag) {
+    for line in lines(FieldId::CacheTag).chain(lines(FieldId::XMagentoTags)) {
         tags.extend(words(line, |byte| byte == b','));
+    }
+    for line in lines(FieldId::CacheTags).chain(lines(FieldId::PurgeCacheTags)) {
+        tags.extend(words(line, |byte| is_blank(byte) || byte == b'|'));
     }
     let groups = string_list(lines(FieldId::CacheGroups)).unwrap_or_default();
     tags.extend(groups.into_iter().filter(|group| !group.is_empty()).map(Cow::Owned));

@@ -880,12 +880,16 @@ settings! {
         reason: "Origins need the client's address and scheme; the ID connects the logs of both. \
             The host is in `Host` already, and `Forwarded` says the same as the other fields.",
     }
-    tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-groups" {
+    tag_fields: TagFields = "surrogate-key,cache-tag,xkey,cache-tags,purge-cache-tags,\
+        x-magento-tags,cache-groups" {
         doc: "Response fields of the origin that hold tags, by which responses can be purged \
             together. `surrogate-key` separates tags by spaces, `xkey` by spaces or commas, \
-            `cache-tag` by commas; `cache-groups` is a list of strings (RFC 9875).",
+            `cache-tag` and Magento's `x-magento-tags` by commas, Drupal's `cache-tags` and \
+            `purge-cache-tags` by spaces or vertical bars; `cache-groups` is a list of strings \
+            (RFC 9875).",
         kind: SettingKind::Texts {
-            expected: "an array of surrogate-key, cache-tag, xkey, cache-groups",
+            expected: "an array of surrogate-key, cache-tag, xkey, cache-tags, purge-cache-tags, \
+                x-magento-tags, cache-groups",
         },
         reloads: true,
         reason: "These are the fields of the common caches; a field that an origin does not send \

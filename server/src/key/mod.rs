@@ -15,7 +15,9 @@ pub(crate) use normal::NormalText;
 pub(crate) use route::{
     LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route, route_of_url,
 };
-pub(crate) use select::{host_prefixes, site_prefix, site_prefixes, url_keys, url_prefixes};
+pub(crate) use select::{
+    host_prefixes, path_prefix, site_prefix, site_prefixes, url_keys, url_prefixes,
+};
 pub(crate) use text::DamagedKey;
 pub use text::KeyText;
 pub(crate) use url::{SplitUrl, https_url, is_path_query, redirect_url, split_url};
@@ -69,12 +71,6 @@ pub(crate) fn resource_keys(
 /// A request without a host (HTTP/1.0) is forwarded and keyed with the origin's own authority.
 fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<Authority<'a>> {
     authority.or_else(|| Authority::parse(site.origins.first()?.authority.as_bytes()))
-}
-
-/// Writes the key of a URL in its normal form.
-fn write_key_of(key: &mut Vec<u8>, site_name: &str, url: SplitUrl<'_>) {
-    write_host_of(key, site_name, url.scheme, Some(url.authority));
-    key.extend_from_slice(url.path_query);
 }
 
 /// Writes a key without its path, which the caller appends.

@@ -135,7 +135,7 @@ pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Res
 }
 
 /// Returns the kind of a request that this server answers itself; `None` for other requests. If no
-/// address may purge on the route, PURGE is forwarded like any other method.
+/// address may purge on the route, PURGE and BAN are forwarded like any other method.
 pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Option<LocalRequest> {
     if route.route.answers_itself() {
         return answered_by_settings(route.route, request);
@@ -161,7 +161,7 @@ fn local_method(route: &Route, request: &Request<'_>) -> Option<LocalRequest> {
             let forwards_left = request.head.fields().only(FieldId::MaxForwards);
             (forwards_left == Some(b"0")).then_some(LocalRequest::Options)
         }
-        Method::Other(b"PURGE") if !route.settings.purge_from.is_empty() => {
+        Method::Other(b"PURGE" | b"BAN") if !route.settings.purge_from.is_empty() => {
             Some(LocalRequest::Purge)
         }
         _ => None,

@@ -10,9 +10,9 @@ use forebay_http::target::Scheme;
 use forebay_rules::ast::Hook;
 
 use super::text::is_address;
-use super::url::{SplitUrl, split_url};
+use super::url::{SplitUrl, split_url, write_key_of};
 use super::{
-    RouteMatch, resource_keys, route_of_url, write_authority, write_key_of, write_reversed_host,
+    RouteMatch, resource_keys, route_of_url, write_authority, write_normal_key, write_reversed_host,
 };
 use crate::config::{Config, HostPattern, Site};
 use crate::limits::SELECTIONS_MAX;
@@ -125,6 +125,18 @@ fn limited(mut prefixes: Vec<Vec<u8>>) -> KeyPrefixes {
 /// Returns the key prefix of all responses of a site.
 pub(crate) fn site_prefix(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
+}
+
+/// Returns the key prefix of the resources that `authority` serves and whose path and query begin
+/// with `prefix`.
+pub(crate) fn path_prefix(
+    route: RouteMatch<'_>,
+    authority: Option<Authority<'_>>,
+    prefix: &[u8],
+) -> Vec<u8> {
+    let mut key = Vec::new();
+    write_normal_key(&mut key, route, authority, prefix);
+    key
 }
 
 fn named<'c>(config: &'c Config, name: &str) -> Result<&'c Site, &'static str> {

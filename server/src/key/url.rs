@@ -3,7 +3,7 @@
 use forebay_http::authority::Authority;
 use forebay_http::target::{Scheme, TargetForm};
 
-use super::{route_of_url, write_key, write_key_of};
+use super::{route_of_url, write_host_of, write_key};
 use crate::config::Config;
 use crate::config::value::Redirection;
 use crate::fault::Fault;
@@ -37,6 +37,12 @@ pub fn url_key(config: &Config, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'s
 pub fn site_url_key(site_name: &str, url: &[u8], key: &mut Vec<u8>) -> Result<(), &'static str> {
     write_key_of(key, site_name, split_url(url)?);
     Ok(())
+}
+
+/// Writes the key of a URL in its normal form.
+pub(super) fn write_key_of(key: &mut Vec<u8>, site_name: &str, url: SplitUrl<'_>) {
+    write_host_of(key, site_name, url.scheme, Some(url.authority));
+    key.extend_from_slice(url.path_query);
 }
 
 /// Splits an `http` or `https` URL into its scheme, its authority and its path with query.

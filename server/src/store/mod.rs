@@ -9,6 +9,7 @@ mod encoder;
 mod fill;
 mod invalidate;
 mod purge;
+mod purge_scope;
 mod storable;
 mod tags;
 

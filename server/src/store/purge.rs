@@ -1,22 +1,23 @@
-//! PURGE requests. A client that is allowed to purge removes the stored responses of a URL. If the
-//! request has tags, in the fields in which responses have tags, it instead removes all stored
-//! responses of the URL's site that have one of these tags.
+//! PURGE requests. A client that is allowed to purge removes the stored responses of a URL, in both
+//! schemes. If the request has tags, in the fields in which responses have tags, it instead removes
+//! all stored responses of the URL's site that have one of these tags; if it has a pattern for a
+//! prefix, all responses of the host whose path has the prefix.
 //!
-//! There is no standard for PURGE. The method, the fields `Surrogate-Key` and `xkey` for tags, and
-//! `Fastly-Soft-Purge: 1` follow the usage of other caches.
+//! There is no standard for PURGE. The methods, the fields and the patterns follow the usage of
+//! other caches, and of the programs that purge them (see [`PurgeScope`]).
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use forebay_cache::{PurgeBusy, PurgeResult, Selection, TagExpr};
-use forebay_http::fields::FieldSet;
-use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS, tags};
+use forebay_cache::{PurgeBusy, PurgeResult, Selection};
+use forebay_http::target::Scheme;
 
+use super::purge_scope::PurgeScope;
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::key::{RouteMatch, resource_keys, site_prefix};
+use crate::key::{RouteMatch, path_prefix, resource_keys, site_prefix};
 use crate::limits::{INVALIDATE_MS_MAX, INVALIDATE_RETRY_MS, INVALIDATE_WAIT_US_MAX};
 use crate::parse::Request;
 use crate::purger::{PurgeKind, PurgeWork};
@@ -31,9 +32,10 @@ pub(crate) struct PurgeRequest<'a> {
     pub(crate) request: &'a Request<'a>,
 }
 
-/// Whether a client that may purge on a route may also purge all of the site by tags. Any response
-/// of the site may have a tag, so the client must be allowed to purge at the site's `/`, must be
-/// served there, and must have given the password that is asked there.
+/// Whether a client that may purge on a route may also purge by tags or by a prefix. Any response
+/// of the site may have a tag, and a prefix may reach other routes, so the client must be allowed
+/// to purge at the site's `/`, must be served there, and must have given the password that is asked
+/// there.
 fn may_purge_site(route: RouteMatch<'_>, client: IpAddr) -> bool {
     let root = route.site.route(b"/");
     let (settings, own) = (&root.settings, &route.route.settings);
@@ -45,8 +47,8 @@ fn may_purge_site(route: RouteMatch<'_>, client: IpAddr) -> bool {
 /// Removes the responses that a PURGE request names.
 ///
 /// # Errors
-/// The client is not allowed to purge here, the tags of the request are not usable, a process with
-/// another store is taking over, or other purges take too long.
+/// The client is not allowed to purge here, the tags or the pattern of the request are not usable,
+/// a process with another store is taking over, or other purges take too long.
 pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault> {
     let PurgeRequest { worker, client, route, request } = asked;
     let settings = &route.route.settings;
@@ -57,15 +59,52 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
         worker.count(Counter::PurgesFailed);
         return Err(Fault::PurgeElsewhere);
     }
-    let expression = tags_asked(route, request)?;
-    if expression.is_some() && !may_purge_site(route, client) {
+    let scope = PurgeScope::of(route, request)?;
+    if !matches!(scope, PurgeScope::Url) && !may_purge_site(route, client) {
         return Err(Fault::PurgeForbidden);
     }
     worker.count(Counter::PurgeRequests);
+    let kind = PurgeKind::asked(is_soft(request));
+    let site = site_prefix(&route.site.name);
+    let selections = match scope {
+        PurgeScope::Url => return purge_url(worker, route, request).await,
+        PurgeScope::Prefix(prefix) => {
+            let authority = request.target.authority;
+            SCHEMES
+                .map(|scheme| {
+                    let within = path_prefix(RouteMatch { scheme, ..route }, authority, prefix);
+                    Selection { within, tags: None }
+                })
+                .into()
+        }
+        PurgeScope::Tags(tags) => vec![Selection { within: site, tags: Some(tags) }],
+        PurgeScope::Site => vec![Selection { within: site, tags: None }],
+    };
+    let work = PurgeWork::Purge { kind, counter: Counter::Purged };
+    // The purge continues if the client leaves, however long it takes.
+    let asked = worker.purger.ask(selections, work).map_err(|_| {
+        worker.count(Counter::PurgesBusy);
+        Fault::PurgeBusy
+    })?;
+    asked.purged().await.map_err(|_| Fault::PurgeBusy)
+}
+
+/// Both schemes: a program that purges often speaks HTTP without TLS to the cache beside it,
+/// whatever the scheme of the site's URLs.
+const SCHEMES: [Scheme; 2] = [Scheme::Http, Scheme::Https];
+
+/// Removes the responses of the request's URL.
+async fn purge_url(
+    worker: &Worker,
+    route: RouteMatch<'_>,
+    request: &Request<'_>,
+) -> Result<PurgeResult, Fault> {
     let is_soft = is_soft(request);
-    let Some(tags) = expression else {
-        let mut all = PurgeResult::default();
-        for key in resource_keys(route, request.target.authority, request.target.path_query) {
+    let target = &request.target;
+    let mut all = PurgeResult::default();
+    for scheme in SCHEMES {
+        let route = RouteMatch { scheme, ..route };
+        for key in resource_keys(route, target.authority, target.path_query) {
             let purged = purge_patiently(worker, &key, is_soft).await.map_err(|PurgeBusy| {
                 worker.count(Counter::PurgesBusy);
                 worker.event(Event::PurgeBusy, &key.escape_ascii());
@@ -76,37 +115,8 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
             all.records += purged.records;
             all.flights += purged.flights;
         }
-        return Ok(all);
-    };
-    let selection = Selection { within: site_prefix(&route.site.name), tags: Some(tags) };
-    let work = PurgeWork::Purge { kind: PurgeKind::asked(is_soft), counter: Counter::Purged };
-    // The purge continues if the client leaves, however long it takes.
-    let asked = worker.purger.ask(vec![selection], work).map_err(|_| {
-        worker.count(Counter::PurgesBusy);
-        Fault::PurgeBusy
-    })?;
-    asked.purged().await.map_err(|_| Fault::PurgeBusy)
-}
-
-/// Returns the tags to purge by; `None` if the request has no tag field and so purges only its URL.
-///
-/// # Errors
-/// A tag is invalid, the tag fields contain no tag, or the route does not read one of the tag
-/// fields. In these cases it would be wrong to purge only the URL, because the responses that the
-/// client means would stay in the cache.
-fn tags_asked(route: RouteMatch<'_>, request: &Request<'_>) -> Result<Option<TagExpr>, Fault> {
-    let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
-    let fields = request.head.fields();
-    let brought = fields.seen().intersection(FieldSet::of(&TAG_FIELDS));
-    if brought == FieldSet::EMPTY {
-        return Ok(None);
     }
-    let tags = tags(fields, read);
-    if tags.is_empty() || brought.intersection(read) != brought {
-        return Err(Fault::PurgeNoTags);
-    }
-    let tags = TagExpr::any_of(tags.iter().map(|tag| &**tag));
-    tags.map(Some).map_err(|_| Fault::PurgeTags)
+    Ok(all)
 }
 
 fn is_soft(request: &Request<'_>) -> bool {

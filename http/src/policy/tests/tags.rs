@@ -27,7 +27,10 @@ fn each_field_has_its_own_separators() {
         ("Cache-Groups: \"a\"\nCache-Tag: x\nSurrogate-Key: k\nxkey: y", &["k", "y", "x", "a"]),
         ("Surrogate-Key: a a", &["a", "a"]),
         ("Surrogate-Key: caf\u{e9}", &["caf\u{e9}"]),
-        ("Surrogate-Keys: a\nSurrogate: b\nCache-Tags: c", &[]),
+        ("Cache-Tags: node:1 node_list", &["node:1", "node_list"]),
+        ("Purge-Cache-Tags: node:1|node_list", &["node:1", "node_list"]),
+        ("X-Magento-Tags: cat_c,cat_p_1", &["cat_c", "cat_p_1"]),
+        ("Surrogate-Keys: a\nSurrogate: b\nX-Cache-Tags: c", &[]),
     ];
     for (text, expected) in cases {
         assert_eq!(&read(text, ALL), expected, "{text}");
@@ -88,8 +91,9 @@ fn a_list_of_strings_is_valid_as_a_whole_or_ignored() {
 
 #[test]
 fn only_the_selected_fields_are_read() {
-    let text = "Surrogate-Key: s\nCache-Tag: c\nxkey: x\nCache-Groups: \"g\"";
-    for (id, expected) in TAG_FIELDS.into_iter().zip(["s", "c", "x", "g"]) {
+    let text = "Surrogate-Key: s\nCache-Tag: c\nxkey: x\nCache-Tags: d\nPurge-Cache-Tags: p\n\
+        X-Magento-Tags: m\nCache-Groups: \"g\"";
+    for (id, expected) in TAG_FIELDS.into_iter().zip(["s", "c", "x", "d", "p", "m", "g"]) {
         assert_eq!(read(text, FieldSet::of(&[id])), [expected]);
         assert_eq!(SURROGATE_FIELDS.contains(id), id != FieldId::CacheGroups);
     }

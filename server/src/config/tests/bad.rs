@@ -125,7 +125,7 @@ const TOP: &[Case] = &[
     ),
     ("tag_fields = \"xkey\"", "1:14", &["is not an array", "write [\"xkey\"]"]),
     ("tag_fields = [1]", "1:14", &["an element that is not text"]),
-    ("tag_fields = [\"cache-tags\"]", "1:14", &["did you mean \"cache-tag\"?", "cache-groups"]),
+    ("tag_fields = [\"cache-tagg\"]", "1:14", &["did you mean \"cache-tag\"?", "cache-groups"]),
     ("targeted_cache_control = \"a\"", "1:26", &["is not an array", "write [\"a\"]"]),
     ("targeted_cache_control = [\"a b\"]", "1:26", &["\"a b\"", "the name of a field"]),
     ("targeted_cache_control = [\"a-b\", \"A-B\"]", "1:26", &["\"A-B\"", "already in the list"]),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::freshness::StatusFreshness;
-use forebay_http::policy::tags::TAG_FIELDS;
+use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
 
 use super::super::hsts::StrictTransportSecurity;
@@ -196,8 +196,7 @@ fn the_fields_that_are_read_are_hidden_but_for_the_standards() {
         let site = config.sites.lookup(b"a.org").expect("it is served").routes();
         site.last().expect("/").settings.hidden_fields()
     };
-    let surrogates = FieldSet::of(&[FieldId::SurrogateKey, FieldId::CacheTag, FieldId::Xkey]);
-    assert_eq!(hidden(""), surrogates);
+    assert_eq!(hidden(""), SURROGATE_FIELDS);
     assert_eq!(hidden("tags_shown = true"), FieldSet::EMPTY);
     let two = "tag_fields = [\"xkey\", \"cache-groups\"]";
     assert_eq!(hidden(two), FieldSet::of(&[FieldId::Xkey]));
