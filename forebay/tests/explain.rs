@@ -230,6 +230,26 @@ fn site_route_key_and_rules_are_those_of_the_request() {
     assert_eq!(runs(), [true, true]);
 }
 
+/// The request of `explain` comes from no client, so the checks are named and not made.
+#[test]
+fn the_checks_of_the_client_are_named() {
+    let origin = origin();
+    let checks = "deny_from = ['192.0.2.0/24']\nallow_from = ['198.51.100.0/24']\n\
+        rate_limit = ['1/1h']";
+    let server = start(&origin, checks);
+    for _ in 0..2 {
+        let text = text(&server, "GET", "/page", &[]);
+        let named = "clients     addresses in deny_from are refused\n            \
+            addresses that are not in allow_from are refused\n            \
+            requests beyond rate_limit are refused\n";
+        assert!(text.contains(named) && text.contains("verdict     miss"), "{text}");
+    }
+    let json = json(&server, "GET", "/page", &[]);
+    assert_eq!(json["site"]["client_checks"].as_array().map(Vec::len), Some(3), "{json}");
+    let open = start(&origin, "");
+    assert!(!text(&open, "GET", "/page", &[]).contains("clients"));
+}
+
 #[test]
 fn the_normal_form_of_a_request_is_named() {
     let origin = origin();

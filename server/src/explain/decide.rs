@@ -21,7 +21,7 @@ use super::facts::{
 use super::stored::stored_facts;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, HostPattern, Site};
+use crate::config::{Config, HostPattern, RouteSettings, Site};
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail};
 use crate::key::{
@@ -78,6 +78,17 @@ fn first_sites(config: &Config) -> Vec<String> {
 /// The number of sites that are listed if none serves the request.
 const SITES_SHOWN_MAX: usize = 20;
 
+/// Returns the checks of the client that a route with these settings makes, in their order.
+fn client_checks(settings: &RouteSettings) -> Vec<&'static str> {
+    let checks = [
+        (!settings.deny_from.is_empty(), "addresses in deny_from are refused"),
+        (!settings.allow_from.is_empty(), "addresses that are not in allow_from are refused"),
+        (!settings.rate_limit.is_empty(), "requests beyond rate_limit are refused"),
+        (settings.basic_auth.users().is_some(), "a user of basic_auth has to log in"),
+    ];
+    checks.into_iter().filter(|(is_made, _)| *is_made).map(|(_, check)| check).collect()
+}
+
 fn refused(fault: Fault) -> AnswerKind {
     AnswerKind::Refused { status: fault.status(), reason: fault.reason() }
 }
@@ -133,6 +144,7 @@ impl Explainer<'_> {
                 false => "none".to_owned(),
             },
             path_prefix: route.route.shown_path(),
+            client_checks: client_checks(&route.route.settings),
             origin_is_down: context.as_ref().is_some_and(JoinContext::origin_is_down),
             origin_failure: context
                 .as_ref()

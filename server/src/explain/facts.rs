@@ -56,6 +56,8 @@ pub(crate) struct SiteFacts {
     pub(crate) origin: String,
     /// The prefix of the route.
     pub(crate) path_prefix: String,
+    /// The checks of the client that the route makes. The explanation is for a client that passes.
+    pub(crate) client_checks: Vec<&'static str>,
     /// Whether this worker considers the origin down: its last attempt to connect failed a short
     /// time ago.
     pub(crate) origin_is_down: bool,

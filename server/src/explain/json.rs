@@ -20,6 +20,7 @@ impl Explanation {
                 "origin_is_down": site.origin_is_down,
                 "origin_failure": site.origin_failure,
                 "path_prefix": site.path_prefix,
+                "client_checks": site.client_checks,
             })),
             "other_sites": steps.other_sites,
             "rules": {

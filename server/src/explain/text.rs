@@ -56,6 +56,9 @@ impl Explanation {
                 lines.add("", format_args!("{text}: {reason}"));
             }
             lines.add("route", &site.path_prefix);
+            for (index, check) in site.client_checks.iter().enumerate() {
+                lines.add(if index == 0 { "clients" } else { "" }, check);
+            }
         }
         if !self.steps.other_sites.is_empty() {
             lines.add("sites", "no site serves this host");
