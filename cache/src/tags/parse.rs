@@ -165,23 +165,27 @@ fn next_token(text: &str, from: usize) -> Result<Option<(usize, ExprToken, usize
             let (tag, end) = quoted(bytes, at)?;
             (at, ExprToken::Tag(tag), end)
         }
-        Some(_) => word(bytes, at),
+        Some(_) => word(bytes, at)?,
     };
     Ok(Some(token))
 }
 
-fn word(bytes: &[u8], at: usize) -> (usize, ExprToken, usize) {
+fn word(bytes: &[u8], at: usize) -> Result<(usize, ExprToken, usize), TagExprError> {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b'"');
     let rest = bytes.get(at..).unwrap_or_default();
     let length = rest.iter().position(ends).unwrap_or(rest.len());
     let word = rest.get(..length).unwrap_or_default();
+    if let Some(comma) = word.iter().position(|byte| *byte == b',') {
+        let what = "write `or` or `and` between tags, and a tag with a comma in double quotes";
+        return Err(TagExprError { at: at + comma, what });
+    }
     let token = match word.to_ascii_lowercase().as_slice() {
         b"and" => ExprToken::And,
         b"or" => ExprToken::Or,
         b"not" => ExprToken::Not,
         _ => ExprToken::Tag(word.to_vec()),
     };
-    (at, token, at + length)
+    Ok((at, token, at + length))
 }
 
 fn quoted(bytes: &[u8], at: usize) -> Result<(Vec<u8>, usize), TagExprError> {

@@ -85,6 +85,7 @@ fn a_syntax_error_names_its_offset() {
     for (text, at, what) in [
         ("", 0, "there is no tag at the end of the expression"),
         ("a b", 2, "`and` or `or` is missing before this operand"),
+        ("a,b", 1, "write `or` or `and` between tags, and a tag with a comma in double quotes"),
         ("a not b", 2, "`and` or `or` is missing before this operand"),
         ("a (b)", 2, "`and` or `or` is missing before this operand"),
         ("and a", 0, "there is no tag before this operator or parenthesis"),

@@ -146,6 +146,9 @@ fn an_invalid_selection_is_refused_with_its_position() {
         (&["--tag", "(a or b"], &["--tag: ", "\n  (a or b\n"]),
         (&["--tag", "a", "--site", "x"], &["--site: there is no site with this name: x"]),
         (&["--host", "http://a"], &["--host: ", "*.example.org"]),
+        (&["--tag", "a,b"], &["--tag: write `or` or `and` between tags", "\n  a,b\n   ^\n"]),
+        (&["--prefix", "http://shop.test/*"], &["--prefix: leave out the *"]),
+        (&["http://shop.test/*"], &["http://shop.test/*: ", "`--prefix URL`"]),
         (&["--prefix", "shop.test/"], &["--prefix: ", "begins with http://"]),
         (&["http://shop.test/a", "--site", "x"], &["--site: there is no site"]),
     ] {

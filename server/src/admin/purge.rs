@@ -83,6 +83,11 @@ fn purge_url(
     let site = query.text("site");
     let read = control.with_config(|config| {
         site.map_or(Ok(()), |site| has_site(config, site))?;
+        if url.ends_with(b"*") {
+            let text = "a URL with * at its end is one URL: to purge all that begin with the text \
+                before the *, select by prefix (`--prefix URL`, `?prefix=URL`)";
+            return Err(QueryError::new("url", text));
+        }
         url_keys(config, url, site).map_err(|text| QueryError::new("url", text))
     });
     match read {

@@ -104,6 +104,9 @@ impl AdminQuery {
             (Some(host), None) => {
                 host_prefixes(config, host, site).map_err(|text| QueryError::new("host", text))?
             }
+            (None, Some(url)) if url.ends_with('*') => {
+                return Err(QueryError::new("prefix", "leave out the * at the end of the prefix"));
+            }
             (None, Some(url)) => url_prefixes(config, url.as_bytes(), site)
                 .map_err(|text| QueryError::new("prefix", text))?,
             (None, None) => {
