@@ -135,12 +135,17 @@ fn config_command() -> Command {
 
 fn stats() -> Command {
     Command::new("stats")
-        .about("Print the counters of a running server and its cache")
+        .about("Print the counters of a running server and its cache, or of one site")
+        .arg(Arg::new("site").long("site").value_name("NAME").help(
+            "Print the counts of the site with this name; \"no site\" has the requests that were \
+             refused before their site was found",
+        ))
         .arg(admin())
         .arg(json())
         .after_help(
             "For a server that has exited or does not answer, use `forebay counters`.\n\n\
-             Examples:\n  forebay stats\n  forebay stats --json | jq .hits_total",
+             Examples:\n  forebay stats\n  forebay stats --site shop\n  \
+             forebay stats --json | jq .hits_total",
         )
 }
 

@@ -15,7 +15,6 @@ use std::rc::Rc;
 
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
-use forebay_http::policy::early_hints::{hints, takes_hints};
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
@@ -26,21 +25,22 @@ use forebay_rules::run::CacheResult;
 use crate::accept::Client;
 use crate::admission::{admit, finish_login};
 use crate::buffers::Buffers;
+use crate::clock;
 use crate::config::Config;
 use crate::counters::Counter;
 use crate::deliver::{
     BegunDelivery, DeliverError, Delivered, DeliveryRest, begin, deliver_fault, finish, refuse,
     relay_interim,
 };
+use crate::early_hints::hint;
 use crate::fault::Fault;
 use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
-use crate::interim::InterimQueue;
 use crate::key::{
     LocalRequest, RouteMatch, check_content, https_url, is_loop, local_request, redirect_url,
 };
 use crate::log::Access;
 use crate::login::Login;
-use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart, Stale};
+use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
 use crate::send_queue::SendQueue;
@@ -96,6 +96,8 @@ pub(crate) fn answer<'a>(
             client.worker.request_number();
             log.note_fault(fault);
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
+            let sent = (refused.status, refused.body_bytes);
+            client.worker.site_counts.note_answer(None, sent, &CacheStatus::UNUSED);
             log.end(client, refused.status, refused.body_bytes, cache_status);
             return AnswerState::AtOnce(Ok(AfterResponse::Linger));
         }
@@ -142,10 +144,13 @@ async fn wait_and_answer(
 ) -> Result<AfterResponse, Fault> {
     let interim = transaction.interim();
     let (client, form) = (transaction.client, transaction.form());
+    let began_us = clock::monotonic_us();
     let response = {
         let work = pin!(respond_later(&mut transaction, wait));
         relay_interim(client, form, &interim, queue, work).await
     };
+    let wait_us = clock::monotonic_us().saturating_sub(began_us);
+    client.worker.site_counts.note_wait(transaction.count_slot(), wait_us);
     let delivered = match response {
         Ok(Ok(response)) => {
             trace_response(&transaction, &response);
@@ -336,24 +341,6 @@ async fn respond_without_hit<'t>(
     }
 }
 
-/// Sends a browser an early hint (103) with the links of the stored page that is being validated,
-/// if the setting `early_hints` of the route asks for it.
-fn hint(transaction: &Transaction<'_>, stale: Option<&Stale>) {
-    let Some(stale) = stale.filter(|_| transaction.route().route.settings.early_hints) else {
-        return;
-    };
-    let request = &transaction.request;
-    let is_for_all = !request.directives.is_authorized || stale.meta.permits_authorized;
-    if stale.meta.status != 200 || !is_for_all || !takes_hints(request.head.fields()) {
-        return;
-    }
-    let links = hints(stale.block());
-    if !links.bytes().is_empty() {
-        transaction.worker().count(Counter::EarlyHints);
-        transaction.interim().push(InterimQueue::early_hints(links));
-    }
-}
-
 fn trace_lookup(transaction: &Transaction<'_>) {
     transaction.trace().step(|| RequestStep::Lookup(transaction.cache_status));
 }
@@ -464,10 +451,14 @@ fn end(
         }
         delivered => delivered,
     };
+    let (site, counts) = (transaction.count_slot(), &transaction.worker().site_counts);
     let Transaction { client, config, rule_state, cache_status, has_unread_body, mut log, .. } =
         transaction;
     let cache = (&cache_status, &config.server.cache_name);
     rule_state.end(client);
+    if delivered.is_err() {
+        counts.note_broken(site, &cache_status);
+    }
     let delivered = match delivered {
         Ok(delivered) => delivered,
         Err(DeliverError::Before(Fault::ClientGone)) => {
@@ -482,6 +473,7 @@ fn end(
             return Err(fault);
         }
     };
+    counts.note_answer(site, (delivered.status, delivered.body_bytes), &cache_status);
     let log = match rule_state.is_off(HttpControl::Logging) {
         true => log.without_entry(),
         false => log,

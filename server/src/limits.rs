@@ -2,10 +2,12 @@
 //! `config/table.rs`.
 
 mod access;
+mod metrics;
 mod negotiation;
 mod tls;
 
 pub(crate) use access::*;
+pub(crate) use metrics::*;
 pub(crate) use negotiation::*;
 pub(crate) use tls::*;
 
@@ -97,10 +99,6 @@ pub(crate) const COOKIES_MAX: usize = 256;
 /// `drop_query`. Even large forms have fewer. A query with more parameters has no normal form, and
 /// its request bypasses the cache.
 pub(crate) const PARAMETERS_MAX: usize = 512;
-
-/// Origins that have metrics of their own. Each adds 12 lines, which a monitoring system keeps for
-/// a long time. A worker gathers the metrics of all origins in one turn of its loop.
-pub(crate) const ORIGINS_SHOWN_MAX: usize = 256;
 
 /// Maximum number of protocols to which the clients of a route may switch. Each protocol that a
 /// request offers is compared with all of them.

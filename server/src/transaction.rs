@@ -155,6 +155,12 @@ impl<'t> Transaction<'t> {
         self.route
     }
 
+    /// Returns the slot in which the request is counted; `None` before its site is found.
+    #[inline]
+    pub(crate) fn count_slot(&self) -> Option<u16> {
+        self.route.map(|route| self.config.sites.count_slot(route.route.number))
+    }
+
     /// Finds the site and the route of the request.
     ///
     /// # Errors
@@ -262,7 +268,7 @@ impl<'t> Transaction<'t> {
     /// [`Fault::RequestBodyTooLarge`]: Content-Length exceeds the limit.
     pub(crate) fn take_body(&mut self) -> Result<RequestBody<'t>, Fault> {
         let input = self.unused.body.take().expect("the body of a request is taken once");
-        RequestBody::new(&self.request, self.config.server.body_bytes_max, input)
+        RequestBody::new(&self.request, self.route().route.settings.body_bytes_max, input)
     }
 
     /// Returns the queue of interim responses for the client.

@@ -38,6 +38,7 @@ use crate::log::LogSender;
 use crate::login::Logins;
 use crate::purger::Purger;
 use crate::rate_limits::RateLimiter;
+use crate::site_counts::SiteCounts;
 use crate::store::CompressionRoom;
 use crate::trace::WorkerTracers;
 use crate::transport::Connector;
@@ -80,6 +81,7 @@ pub(crate) struct Worker {
     /// The client networks of the fetches that validate stale responses in the background.
     pub(crate) background_fetches: RefCell<Vec<ClientNetwork>>,
     counters: CounterSlot,
+    pub(crate) site_counts: SiteCounts,
     /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
     events: EventBudget,
@@ -131,7 +133,9 @@ fn via_line(version: &str, name: &str) -> HeaderValue {
 }
 
 impl Worker {
-    pub(crate) fn new(parts: WorkerParts) -> Worker {
+    pub(crate) fn new(mut parts: WorkerParts) -> Worker {
+        let site_counts = SiteCounts::new();
+        site_counts.assign(&mut parts.config.sites, None);
         Worker {
             config: RefCell::new(Rc::new(parts.config)),
             store: parts.store,
@@ -155,6 +159,7 @@ impl Worker {
             abandoned: AbandonedFetches::default(),
             background_fetches: RefCell::default(),
             counters: parts.counters,
+            site_counts,
             histogram_rests: Default::default(),
             events: EventBudget::default(),
             access_log: RefCell::new(parts.access_log),
@@ -185,8 +190,9 @@ impl Worker {
         config: Option<Box<Config>>,
         access_log: Option<LogSender>,
     ) {
-        if let Some(config) = config {
+        if let Some(mut config) = config {
             self.origins.retain(&config);
+            self.site_counts.assign(&mut config.sites, Some(&self.config()));
             *self.config.borrow_mut() = Rc::new(*config);
         }
         *self.access_log.borrow_mut() = access_log;

@@ -9,13 +9,19 @@ use forebay_shm::{CounterFile, CounterValue, HistogramValue};
 use crate::counters::{COUNTERS, reason_at};
 use crate::fetch::{OriginCount, OriginReport};
 use crate::rules::{RuleCount, RuleReport};
+use crate::site_counts::{SiteCount, SiteReport, WAIT_BOUNDS_MS};
 
-/// Returns all counters as text, including those of the store, of header rules and of origins.
-pub(super) fn prometheus(
-    counters: &CounterFile,
-    stats: &Stats,
-    (rules, origins): (&RuleReport, &OriginReport),
-) -> String {
+/// The numbers that the workers send to the control thread.
+#[derive(Clone, Copy)]
+pub(super) struct Reports<'a> {
+    pub(super) rules: &'a RuleReport,
+    pub(super) sites: &'a SiteReport,
+    pub(super) origins: &'a OriginReport,
+}
+
+/// Returns all counters as text, including those of the store, of header rules, of sites and of
+/// origins.
+pub(super) fn prometheus(counters: &CounterFile, stats: &Stats, reports: Reports<'_>) -> String {
     let mut text = String::new();
     for (index, (def, value)) in counters.values(COUNTERS).enumerate() {
         match value {
@@ -34,8 +40,9 @@ pub(super) fn prometheus(
         let value = (number.read)(stats);
         write_metric(&mut text, number.name, number.kind, number.help, value);
     }
-    write_rules(&mut text, rules);
-    write_origins(&mut text, origins);
+    write_rules(&mut text, reports.rules);
+    write_sites(&mut text, reports.sites);
+    write_origins(&mut text, reports.origins);
     text
 }
 
@@ -75,6 +82,32 @@ fn write_rules(text: &mut String, report: &RuleReport) {
         for (counter, value) in &report.counters {
             let _ = writeln!(text, "forebay_{name}{{name=\"{}\"}} {value}", label(counter));
         }
+    }
+}
+
+/// Writes the metrics of each site.
+fn write_sites(text: &mut String, report: &SiteReport) {
+    for number in SITE_NUMBERS {
+        let Metric { name, kind, help, .. } = number;
+        let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}");
+        for line in &report.0 {
+            let (site, value) = (label(&line.site), (number.read)(&line.count));
+            let _ = writeln!(text, "forebay_{name}{{site=\"{site}\"}} {value}");
+        }
+    }
+    let (name, help) = SITE_WAITS;
+    let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} histogram");
+    for line in &report.0 {
+        let (site, mut count) = (label(&line.site), 0);
+        for (index, bucket) in line.count.waits.iter().enumerate() {
+            count += bucket;
+            let bound = WAIT_BOUNDS_MS.get(index).map_or("+Inf".to_owned(), u64::to_string);
+            let _ =
+                writeln!(text, "forebay_{name}_bucket{{site=\"{site}\",le=\"{bound}\"}} {count}");
+        }
+        let sum = line.count.wait_us / 1000;
+        let _ = writeln!(text, "forebay_{name}_sum{{site=\"{site}\"}} {sum}");
+        let _ = writeln!(text, "forebay_{name}_count{{site=\"{site}\"}} {count}");
     }
 }
 
@@ -159,6 +192,40 @@ numbers! {
         "Evaluations of the rule that were timed.";
     counter "rule_timed_ns_total" timed_ns
         "Duration of the timed evaluations, in nanoseconds.";
+}
+
+/// The name and the help text of the histogram of a site's waits.
+const SITE_WAITS: (&str, &str) = (
+    "site_wait_ms",
+    "Time in milliseconds for which requests waited until their response began: for the origin, \
+     another request's fetch, a password check or a purge. Hits do not wait.",
+);
+
+numbers! {
+    /// The metrics of a site.
+    SITE_NUMBERS of SiteCount:
+    counter "site_requests_total" requests
+        "Requests of the site.";
+    counter "site_body_bytes_total" body_bytes
+        "Bytes of response bodies that were sent to clients.";
+    counter "site_hits_total" hits
+        "Requests answered from the cache without a wait for the origin.";
+    counter "site_forwarded_total" forwarded
+        "Requests that the cache could not answer alone.";
+    counter "site_bypasses_total" bypasses
+        "Requests among the forwarded ones for which the cache is not used.";
+    counter "site_collapsed_total" collapsed
+        "Requests among the forwarded ones that shared another request's fetch.";
+    counter "site_answers_2xx_total" answers_2xx
+        "Responses with a status from 200 to 299.";
+    counter "site_answers_3xx_total" answers_3xx
+        "Responses with a status from 300 to 399.";
+    counter "site_answers_4xx_total" answers_4xx
+        "Responses with a status from 400 to 499.";
+    counter "site_answers_5xx_total" answers_5xx
+        "Responses with a status from 500 to 599.";
+    counter "site_broken_total" broken
+        "Requests whose client left, or whose response broke off.";
 }
 
 numbers! {
@@ -303,13 +370,15 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_metrics_has_the_numbers_of_an_origin() {
+    fn the_page_of_metrics_has_the_numbers_of_sites_and_origins() {
         let page = include_str!("../../../docs/metrics.md");
         let quoted = page.split('`').skip(1).step_by(2);
-        let mut named: Vec<_> = quoted.filter(|word| word.starts_with("site_origin_")).collect();
+        let mut named: Vec<_> = quoted.filter(|word| word.starts_with("site_")).collect();
         named.sort_unstable();
         named.dedup();
-        let mut known: Vec<_> = ORIGIN_NUMBERS.iter().map(|number| number.name).collect();
+        let of_origins = ORIGIN_NUMBERS.iter().map(|number| number.name);
+        let of_sites = SITE_NUMBERS.iter().map(|number| number.name);
+        let mut known: Vec<_> = of_origins.chain(of_sites).chain([SITE_WAITS.0]).collect();
         known.sort_unstable();
         assert_eq!(named, known);
     }

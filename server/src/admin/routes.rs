@@ -13,15 +13,15 @@ use super::body::{AdminResponse, json_answer, plain, typed};
 use super::explain::explain;
 use super::list::list;
 use super::locks;
-use super::metrics;
+use super::metrics::{self, Reports};
 use super::places::ActiveRequest;
 use super::purge::purge;
 use super::trace::trace;
 use crate::clock;
 use crate::counters::COUNTERS;
 use crate::engine::Control;
-use crate::fetch::OriginReport;
 use crate::rules::{RuleCount, RuleLine, RuleReport};
+use crate::site_counts::SiteLine;
 
 /// Answers an admin request.
 pub(super) async fn answer(
@@ -39,6 +39,7 @@ pub(super) async fn answer(
         (&Method::GET, "/healthz") => health(control),
         (&Method::GET, "/metrics") => prometheus(control).await,
         (&Method::GET, "/stats") => json_answer(StatusCode::OK, &stats(control)),
+        (&Method::GET, "/sites") => json_answer(StatusCode::OK, &sites(control).await),
         (&Method::GET, "/rules") => json_answer(StatusCode::OK, &rules(control).await),
         (&Method::GET, "/explain") => explain(control, request.uri().query()).await,
         (&Method::GET, "/trace") => trace(control, request.uri().query()).await,
@@ -50,7 +51,8 @@ pub(super) async fn answer(
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
         (
             _,
-            "/healthz" | "/metrics" | "/stats" | "/rules" | "/explain" | "/trace" | "/ls" | "/",
+            "/healthz" | "/metrics" | "/stats" | "/sites" | "/rules" | "/explain" | "/trace"
+            | "/ls" | "/",
         ) => not_allowed("GET"),
         (_, "/purge" | "/reload") => not_allowed("POST"),
         (_, "/locks") => not_allowed("GET, POST"),
@@ -68,6 +70,7 @@ fn not_allowed(method: &'static str) -> AdminResponse {
 const INDEX: &str = "GET  /healthz  answers 200 while every worker runs, 503 while one is stuck
 GET  /metrics  all counters, for Prometheus
 GET  /stats    all counters and the cache, as JSON
+GET  /sites    counts of each site, as JSON
 GET  /rules    counts and cost of each header rule, as JSON
 GET  /explain  how ?url= would be answered, also with ?method=, ?header= (a line each), ?json
 GET  /trace    the steps of requests as they pass: ?prefix=URL or ?host=&path=, ?limit=, ?json
@@ -111,9 +114,9 @@ async fn prometheus(control: &Control) -> AdminResponse {
     // monitoring system would take for a restart. So sums that lack a worker are left out of the
     // report.
     let rules = if stuck.is_empty() { rules } else { RuleReport::default() };
-    let (origins, stuck) = control.origin_report().await;
-    let origins = if stuck.is_empty() { origins } else { OriginReport::default() };
-    let reports = (&rules, &origins);
+    let (reports, stuck) = control.site_report().await;
+    let (sites, origins) = if stuck.is_empty() { reports } else { Default::default() };
+    let reports = Reports { rules: &rules, sites: &sites, origins: &origins };
     let text = metrics::prometheus(&control.counters, &control.store.stats(), reports);
     typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into())
 }
@@ -140,6 +143,24 @@ fn stats(control: &Control) -> Value {
         values.insert(number.name.to_owned(), json!((number.read)(&stats)));
     }
     Value::Object(values)
+}
+
+/// Returns the counts of each site, and the numbers of the workers that are stuck, whose counts are
+/// missing.
+async fn sites(control: &Control) -> Value {
+    let ((report, _), stuck) = control.site_report().await;
+    let site = |line: &SiteLine| {
+        let count = &line.count;
+        let mut values = serde_json::Map::new();
+        values.insert("site".to_owned(), json!(line.site));
+        for number in metrics::SITE_NUMBERS {
+            values.insert(number.name.to_owned(), json!((number.read)(count)));
+        }
+        values.insert("site_wait_ms_count".to_owned(), json!(count.waits.iter().sum::<u64>()));
+        values.insert("site_wait_ms_sum".to_owned(), json!(count.wait_us / 1000));
+        Value::Object(values)
+    };
+    json!({ "sites": report.0.iter().map(site).collect::<Vec<_>>(), "stuck_workers": stuck.0 })
 }
 
 async fn rules(control: &Control) -> Value {

@@ -18,6 +18,9 @@ pub struct Sites {
     /// The largest number of labels in a key of `below`; longer suffixes of a host cannot match.
     below_labels_max: usize,
     any: Option<usize>,
+    /// For each site, the slot in which one worker counts its requests; empty until the
+    /// configuration is in use.
+    count_slots: Box<[u16]>,
 }
 
 impl Sites {
@@ -49,6 +52,17 @@ impl Sites {
                 self.any.get_or_insert(number);
             }
         }
+    }
+
+    /// Sets the slots in which a worker counts the requests of the sites.
+    pub(crate) fn set_count_slots(&mut self, slots: Vec<u16>) {
+        self.count_slots = slots.into();
+    }
+
+    /// Returns the slot in which the worker counts the requests of the route's site.
+    #[inline]
+    pub(crate) fn count_slot(&self, number: RouteNumber) -> u16 {
+        self.count_slots.get(number.site as usize).copied().unwrap_or_default()
     }
 
     /// Whether any route has a rate limit.

@@ -260,13 +260,6 @@ settings! {
         reason: "Browsers send their next request within seconds; an idle connection costs little, \
             but not nothing.",
     }
-    body_bytes_max: u64 = "16GiB" {
-        doc: "Largest body of a request; bodies are forwarded as they arrive and never buffered \
-            whole.",
-        kind: SettingKind::Bytes { min: 0, max: 1024 * TIB },
-        reloads: true,
-        reason: "Large uploads must be possible; a body over the limit is answered with 413.",
-    }
     body_rate_min: u64 = "240" {
         doc: "Lowest rate at which a client must send or receive a body. A client may lag behind \
             this rate by at most `body_grace_ms` of waiting; earlier bytes that moved faster do \
@@ -372,12 +365,6 @@ settings! {
         reason: "A supervisor kills a server that takes too long to stop, typically after 90 \
             seconds or less.",
     }
-    origin_connect_ms_max: u32 = "3s" {
-        doc: "Time to open a connection to the origin; if it is not enough, the client gets 504.",
-        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
-        reloads: true,
-        reason: "Allows for one lost packet, which the kernel sends again after a second.",
-    }
     origin_address_ms_max: u32 = "10s" {
         doc: "How long the resolved addresses of an origin are used for new connections. After \
             this time, or earlier if none of the addresses accepts a connection, new connections \
@@ -397,30 +384,6 @@ settings! {
         reloads: true,
         reason: "A resolver that fails must not take working origins down with it; an hour \
             leaves time to repair it.",
-    }
-    origin_first_byte_ms_max: u32 = "30s" {
-        doc: "Time from the end of the request to the head of the origin's response; if it is not \
-            enough, the client gets 504.",
-        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
-        reloads: true,
-        reason: "Most slow pages take less time than this, and few people wait for longer.",
-    }
-    origin_idle_ms_max: u32 = "30s" {
-        doc: "Longest pause within the body of the origin's response; after a longer pause the \
-            response counts as incomplete.",
-        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
-        reloads: true,
-        reason: "An origin that died without closing its connections must not hold ours forever.",
-    }
-    origin_excess: OriginExcess = "close" {
-        doc: "The treatment of an origin's response if more bytes follow it than its framing \
-            announced: `close` uses the response and closes the connection, so that the bytes \
-            are lost; `refuse` refuses the response too, if it has not been sent yet.",
-        kind: SettingKind::Choice(ORIGIN_EXCESS_WORDS),
-        reloads: true,
-        reason: "The framing says where the response ends, and no later request gets the extra \
-            bytes. For an origin with a wrong Content-Length, `refuse` is safer until it is \
-            repaired.",
     }
     origin_connections_max: u32 = "256" {
         doc: "Largest number of connections of one worker to one origin; further requests wait. \
@@ -453,14 +416,6 @@ settings! {
         reason: "One address cannot take all tunnels, yet the limit is enough for a company \
             behind one address.",
     }
-    tunnel_idle_ms_max: u32 = "10m" {
-        doc: "Longest time without a byte in either direction of a tunnel; then the tunnel is \
-            closed.",
-        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
-        reloads: true,
-        reason: "A client that has vanished never closes its tunnel. Applications that stay \
-            connected send a ping more often than every ten minutes.",
-    }
     tunnel_drain_ms_max: u32 = "10s" {
         doc: "How long tunnels stay open when the server stops, or another process takes over; at \
             most `shutdown_ms_max`.",
@@ -476,17 +431,6 @@ settings! {
         reloads: true,
         reason: "Each holds up to 4 MiB, in addition to `cache_size`. In each turn of its event \
             loop, a worker compresses at most 4 KiB, however many responses there are.",
-    }
-    upload_buffer_bytes: u32 = "64KiB" {
-        doc: "How much of a request's body is read before the request takes one of \
-            `origin_connections_max`. If the client pauses for five seconds (in a chunked body: \
-            half a second), the body is forwarded earlier; with `Expect: 100-continue`, nothing is \
-            read before the request takes its connection.",
-        kind: SettingKind::Bytes { min: 0, max: MIB },
-        reloads: true,
-        reason: "Most forms are shorter, so a client that sends one slowly does not hold a \
-            connection to the origin. A worker buffers 16 MiB at most; further bodies are \
-            forwarded as they arrive.",
     }
     origin_pool_idle_count_max: u32 = "64" {
         doc: "Largest number of idle connections that one worker keeps to one origin.",
@@ -803,6 +747,24 @@ settings! {
         reason: "Content of a GET has no meaning (RFC 9110 §9.3.1), and an origin that does not \
             expect content takes it for the next request. Some search servers use it.",
     }
+    body_bytes_max: u64 = "16GiB" {
+        doc: "Largest body of a request; bodies are forwarded as they arrive and never buffered \
+            whole.",
+        kind: SettingKind::Bytes { min: 0, max: 1024 * TIB },
+        reloads: true,
+        reason: "Large uploads must be possible; a body over the limit is answered with 413.",
+    }
+    upload_buffer_bytes: u32 = "64KiB" {
+        doc: "How much of a request's body is read before the request takes one of \
+            `origin_connections_max`. If the client pauses for five seconds (in a chunked body: \
+            half a second), the body is forwarded earlier; with `Expect: 100-continue`, nothing is \
+            read before the request takes its connection.",
+        kind: SettingKind::Bytes { min: 0, max: MIB },
+        reloads: true,
+        reason: "Most forms are shorter, so a client that sends one slowly does not hold a \
+            connection to the origin. A worker buffers 16 MiB at most; further bodies are \
+            forwarded as they arrive.",
+    }
     upgrade_protocols: UpgradeProtocols = "" {
         doc: "Protocols to which clients may switch by `Upgrade`, such as `websocket`: see \
             [tunnels.md](tunnels.md). Without them, `Upgrade` is not forwarded.",
@@ -812,6 +774,54 @@ settings! {
         reloads: true,
         reason: "A tunnel takes a connection on both sides for as long as it lasts, and nothing in \
             it is checked.",
+    }
+    tunnel_idle_ms_max: u32 = "10m" {
+        doc: "Longest time without a byte in either direction of a tunnel; then the tunnel is \
+            closed.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "A client that has vanished never closes its tunnel. Applications that stay \
+            connected send a ping more often than every ten minutes.",
+    }
+    origin_connect_ms_max: u32 = "3s" {
+        doc: "Time to open a connection to the origin; if it is not enough, the client gets 504.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "Allows for one lost packet, which the kernel sends again after a second.",
+    }
+    origin_first_byte_ms_max: u32 = "30s" {
+        doc: "Time from the end of the request to the head of the origin's response; if it is not \
+            enough, the client gets 504.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "Most slow pages take less time than this, and few people wait for longer.",
+    }
+    origin_idle_ms_max: u32 = "30s" {
+        doc: "Longest pause within the body of the origin's response; after a longer pause the \
+            response counts as incomplete.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "An origin that died without closing its connections must not hold ours forever.",
+    }
+    origin_excess: OriginExcess = "close" {
+        doc: "The treatment of an origin's response if more bytes follow it than its framing \
+            announced: `close` uses the response and closes the connection, so that the bytes \
+            are lost; `refuse` refuses the response too, if it has not been sent yet.",
+        kind: SettingKind::Choice(ORIGIN_EXCESS_WORDS),
+        reloads: true,
+        reason: "The framing says where the response ends, and no later request gets the extra \
+            bytes. For an origin with a wrong Content-Length, `refuse` is safer until it is \
+            repaired.",
+    }
+    origin_tries_max: u8 = "16" {
+        doc: "Largest number of times that a request is sent: to one origin of its site after the \
+            other or, if the site has one origin, to that origin again. 1: after a failure, the \
+            client gets the error. A request that an idle connection did not take, because the \
+            origin had closed it, is sent on a new connection nevertheless.",
+        kind: SettingKind::Count { min: 1, max: 16, unit: "times" },
+        reloads: true,
+        reason: "A site has at most 16 origins, and `origin_retry_percent` limits the share of \
+            requests that are repeated. Fewer tries bound the time that a client waits.",
     }
     fill_rate_min: u64 = "1024" {
         doc: "Lowest rate at which a body must arrive from the origin to be stored. A body that \

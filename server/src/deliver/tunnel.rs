@@ -49,8 +49,9 @@ pub(super) async fn deliver_tunnel(
     // The client's stream has ended, or no longer carries requests.
     transaction.has_unread_body = true;
     let (idle_ms, drain_ms) = {
-        let settings = &transaction.config.server;
-        (u64::from(settings.tunnel_idle_ms_max), u64::from(settings.tunnel_drain_ms_max))
+        let of_route = &transaction.route().route.settings;
+        let drain_ms = transaction.config.server.tunnel_drain_ms_max;
+        (u64::from(of_route.tunnel_idle_ms_max), u64::from(drain_ms))
     };
     let mut up = TunnelDirection { pending: early, ..TunnelDirection::default() };
     let mut down = TunnelDirection::default();

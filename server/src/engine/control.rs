@@ -38,6 +38,7 @@ use crate::log::{LogLosses, LogWriter, ReplacedLogs};
 use crate::purger::{PurgeError, PurgeHandle, PurgeKind, PurgeWork, PurgerThread};
 use crate::rate_limits::RateLimiter;
 use crate::rules::RuleReport;
+use crate::site_counts::SiteReport;
 use crate::trace::{TraceEnd, TracePlaces, Tracer};
 use crate::transport::ListenSocket;
 use crate::transport::tls::TicketKeys;
@@ -148,12 +149,13 @@ impl Control {
         (RuleReport::sum(reports), stuck)
     }
 
-    /// Returns the counts of the origins, summed over the workers, and the workers that are stuck,
-    /// whose counts are missing.
-    pub(crate) async fn origin_report(&self) -> (OriginReport, StuckWorkers) {
+    /// Returns the counts of the sites and of their origins, summed over the workers, and the
+    /// workers that are stuck, whose counts are missing.
+    pub(crate) async fn site_report(&self) -> ((SiteReport, OriginReport), StuckWorkers) {
         let (reports, stuck) =
-            self.workers.ask(|tell| WorkerCommand::CountOrigins { tell }).wait().await;
-        (OriginReport::sum(reports), stuck)
+            self.workers.ask(|tell| WorkerCommand::CountSites { tell }).wait().await;
+        let (sites, origins) = reports.into_iter().unzip();
+        ((SiteReport::sum(sites), OriginReport::sum(origins)), stuck)
     }
 
     /// Returns how a worker would answer the request now; `None` if no worker replies.

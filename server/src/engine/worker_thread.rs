@@ -31,6 +31,7 @@ use crate::log::{LogSender, flush_periodically};
 use crate::purger::Purger;
 use crate::rate_limits::RateLimiter;
 use crate::rules::RuleReport;
+use crate::site_counts::SiteReport;
 use crate::trace::Tracer;
 use crate::transport::tls::{TlsAcceptor, TlsListener, WorkerTls};
 use crate::transport::{ListenSocket, Listener, TcpConnector, TcpListener};
@@ -44,8 +45,8 @@ pub(crate) enum WorkerCommand {
     TakeSettings { settings: Arc<SettingsSlot>, done: oneshot::Sender<()> },
     /// Send the counts of the header rules to `tell`.
     CountRules { tell: oneshot::Sender<RuleReport> },
-    /// Send the counts of the origins to `tell`.
-    CountOrigins { tell: oneshot::Sender<OriginReport> },
+    /// Send the counts of the sites and of their origins to `tell`.
+    CountSites { tell: oneshot::Sender<(SiteReport, OriginReport)> },
     /// Send to `tell` how the request would be answered, and why.
     Explain { request: Box<ExplainedRequest>, tell: oneshot::Sender<Explanation> },
     /// Report the requests that the tracer selects; `done` is signalled once the tracer is
@@ -289,8 +290,9 @@ pub(crate) async fn work(
                 // The control thread may have given up waiting.
                 let _ = tell.send(RuleReport::new(&worker.config()));
             }
-            WorkerCommand::CountOrigins { tell } => {
-                let _ = tell.send(OriginReport::new(&worker));
+            WorkerCommand::CountSites { tell } => {
+                let sites = worker.site_counts.report(&worker.config());
+                let _ = tell.send((sites, OriginReport::new(&worker)));
             }
             WorkerCommand::Explain { request, tell } => {
                 let _ = tell.send(explain(&worker, &request));

@@ -9,7 +9,7 @@ use http::header::{HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request};
 use tokio::time::timeout;
 
-use super::connect::connect;
+use super::connect::{ConnectTerms, connect};
 use super::upload::OutboundBody;
 use crate::clock;
 use crate::config::{Config, HealthCheck, OriginAddress, Site};
@@ -85,7 +85,7 @@ impl CheckRun {
         let Some(site) = sites.find(|other| other.name == site) else { return };
         let Some(member) = site.origins.members().get(index) else { return };
         let limit = Duration::from_millis(check.timeout_ms);
-        let asked = timeout(limit, self.ask(&member.address, check)).await;
+        let asked = timeout(limit, self.ask(site, &member.address, check)).await;
         let late = |_| Err(CheckFailure::Late { timeout_ms: check.timeout_ms });
         self.worker.count(Counter::OriginChecks);
         match asked.unwrap_or_else(late) {
@@ -96,8 +96,18 @@ impl CheckRun {
 
     /// Sends the request of the check on a new connection, and compares the status of the response
     /// with the configured status.
-    async fn ask(&self, origin: &OriginAddress, check: &HealthCheck) -> Result<(), CheckFailure> {
-        let connected = connect(&self.worker, origin, (&self.config.server, false)).await;
+    async fn ask(
+        &self,
+        site: &Site,
+        origin: &OriginAddress,
+        check: &HealthCheck,
+    ) -> Result<(), CheckFailure> {
+        let terms = ConnectTerms {
+            settings: &self.config.server,
+            timeout_ms: site.route(check.path.as_bytes()).settings.origin_connect_ms_max,
+            is_switchable: false,
+        };
+        let connected = connect(&self.worker, origin, terms).await;
         let mut connection =
             connected.map_err(|failure| CheckFailure::Fault(failure.fault, failure.cause))?;
         let internal = CheckFailure::Fault(Fault::Internal, None);

@@ -48,6 +48,16 @@ pub(super) struct Connection {
     pub(super) switched: Option<oneshot::Receiver<OriginTunnel>>,
 }
 
+/// The terms on which a connection is opened.
+#[derive(Clone, Copy)]
+pub(super) struct ConnectTerms<'a> {
+    pub(super) settings: &'a ServerSettings,
+    /// The time for resolving the name, connecting and the TLS handshake.
+    pub(super) timeout_ms: u32,
+    /// Whether the connection takes only one request, and may switch to another protocol.
+    pub(super) is_switchable: bool,
+}
+
 /// The reason why no connection could be opened.
 #[derive(Debug)]
 pub(super) struct ConnectFailure {
@@ -62,8 +72,7 @@ impl From<Fault> for ConnectFailure {
     }
 }
 
-/// Opens a connection to `origin`. If `is_switchable`, the connection takes only one request, and
-/// may switch to another protocol.
+/// Opens a connection to `origin`.
 ///
 /// # Errors
 /// The name has no address, no address accepts the connection, the TLS handshake fails, or
@@ -71,9 +80,9 @@ impl From<Fault> for ConnectFailure {
 pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
-    (settings, is_switchable): (&ServerSettings, bool),
+    terms: ConnectTerms<'_>,
 ) -> Result<Connection, ConnectFailure> {
-    let OriginConnection { io, ends } = open(worker, origin, settings).await?;
+    let OriginConnection { io, ends } = open(worker, origin, terms).await?;
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
@@ -82,7 +91,7 @@ pub(super) async fn connect(
         .map_err(|_| Fault::OriginConnect)?;
     let link = Rc::new(Link::default());
     worker.count(Counter::OriginConnections);
-    let switched = match is_switchable {
+    let switched = match terms.is_switchable {
         true => Some(drive_until_switched(worker, connection)),
         false => {
             drive(worker, connection, Rc::clone(&link), origin.authority.clone());
@@ -98,10 +107,10 @@ pub(super) async fn connect(
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
-    settings: &ServerSettings,
+    terms: ConnectTerms<'_>,
 ) -> Result<OriginConnection, ConnectFailure> {
-    let deadline_ms = clock::monotonic_ms() + u64::from(settings.origin_connect_ms_max);
-    let addresses = hosts::addresses(worker, origin, settings, deadline_ms).await?;
+    let deadline_ms = clock::monotonic_ms() + u64::from(terms.timeout_ms);
+    let addresses = hosts::addresses(worker, origin, terms.settings, deadline_ms).await?;
     let mut failure = ConnectFailure::from(Fault::OriginName);
     for (index, address) in addresses.iter().enumerate() {
         let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());

@@ -13,7 +13,7 @@ use hyper::client::conn::TrySendError;
 use tokio::time::timeout;
 
 use super::answer::OriginAnswer;
-use super::connect::{ConnectFailure, Connection, connect};
+use super::connect::{ConnectFailure, ConnectTerms, Connection, connect};
 use super::failover::ExchangeError;
 use super::group::OriginChoice;
 use super::origins::OriginPool;
@@ -23,11 +23,12 @@ use super::received_head::{HeadReceived, forward_interim};
 use super::upload::{OutboundBody, UploadProgress};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{ServerSettings, Site};
+use crate::config::{Route, RouteSettings, ServerSettings, Site};
 use crate::counters::{Counter, Histogram};
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
+use crate::key::RouteMatch;
 use crate::poll_once::poll_once;
 use crate::rules::HookContext;
 use crate::trace::{RequestStep, Trace};
@@ -37,6 +38,7 @@ use crate::worker::Worker;
 pub(super) struct Exchange<'a> {
     pub(super) outbound: Outbound<'a>,
     pub(super) site: &'a Site,
+    route: &'a Route,
     /// The network of the client that sent the request.
     network: ClientNetwork,
     interim: &'a InterimQueue,
@@ -60,8 +62,8 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook, upgrade: None };
-        let (site, is_repeated) = (route.site, Cell::new(false));
-        Exchange { outbound, site, network, interim, leader: None, trace, is_repeated }
+        let (RouteMatch { site, route, .. }, is_repeated) = (route, Cell::new(false));
+        Exchange { outbound, site, route, network, interim, leader: None, trace, is_repeated }
     }
 
     /// Makes the exchange tell `leader` when it starts and when it stops waiting for a permit.
@@ -80,6 +82,11 @@ impl<'a> Exchange<'a> {
 
     pub(super) fn settings(&self) -> &'a ServerSettings {
         &self.outbound.hook.config.server
+    }
+
+    /// Returns the settings of the route of the request.
+    pub(super) fn route_settings(&self) -> &'a RouteSettings {
+        &self.route.settings
     }
 }
 
@@ -202,7 +209,7 @@ impl Exchange<'_> {
     }
 
     async fn permit(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
-        let limit = Duration::from_millis(u64::from(self.settings().origin_connect_ms_max));
+        let limit = Duration::from_millis(u64::from(self.route_settings().origin_connect_ms_max));
         timeout(limit, pool.permit(self.network)).await.map_err(|_| Fault::OriginBusy)
     }
 
@@ -210,12 +217,12 @@ impl Exchange<'_> {
     async fn connect(&self, choice: &OriginChoice<'_>) -> Result<Connection, ConnectFailure> {
         // The large future is boxed: most requests reuse a connection, and need no room for a
         // handshake.
-        let connected = Box::pin(connect(
-            self.worker(),
-            choice.address,
-            (self.settings(), self.outbound.upgrade.is_some()),
-        ))
-        .await;
+        let terms = ConnectTerms {
+            settings: self.settings(),
+            timeout_ms: self.route_settings().origin_connect_ms_max,
+            is_switchable: self.outbound.upgrade.is_some(),
+        };
+        let connected = Box::pin(connect(self.worker(), choice.address, terms)).await;
         match &connected {
             Ok(_) => {
                 self.trace.step(|| RequestStep::Connection { is_new: true });
@@ -264,7 +271,7 @@ impl Exchange<'_> {
         sent: impl Future<Output = T>,
         progress: Option<&UploadProgress>,
     ) -> Result<T, Fault> {
-        let limit_ms = u64::from(self.settings().origin_first_byte_ms_max);
+        let limit_ms = u64::from(self.route_settings().origin_first_byte_ms_max);
         let mut sent = pin!(sent);
         let mut wait_ms = limit_ms;
         loop {

@@ -54,6 +54,7 @@ impl<'a> Exchange<'a> {
             upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
         let (mut tried, began_ms) = (TriedOrigins::default(), clock::monotonic_ms());
         let mut choice = self.next_origin(&mut tried).ok_or(Fault::Internal)?;
+        let mut tries_left = self.route_settings().origin_tries_max;
         self.note_request();
         loop {
             let error = match self.attempt(&choice, upload, progress.as_ref()).await {
@@ -62,7 +63,8 @@ impl<'a> Exchange<'a> {
             };
             let fault = error.fault();
             self.note_failed(&choice, &error);
-            if !self.may_go_on(&error, began_ms) {
+            tries_left = tries_left.saturating_sub(1);
+            if tries_left == 0 || !self.may_go_on(&error, began_ms) {
                 return Err(fault);
             }
             let next = self.next_origin(&mut tried);
@@ -123,7 +125,7 @@ impl<'a> Exchange<'a> {
     /// Whether the error permits sending the request again, to another origin or to the same one:
     /// its time limit has not passed, and either none of it was sent, or it may be repeated.
     fn may_go_on(&self, error: &ExchangeError, began_ms: u64) -> bool {
-        let settings = self.settings();
+        let settings = self.route_settings();
         let limit_ms = u64::from(settings.origin_connect_ms_max)
             + u64::from(settings.origin_first_byte_ms_max);
         if clock::monotonic_ms().saturating_sub(began_ms) >= limit_ms {

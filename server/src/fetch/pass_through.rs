@@ -57,7 +57,7 @@ pub(super) async fn pass_through<'t>(
                 BodyFraming::Length(length) => Some(length),
                 _ => None,
             };
-            let settings = &transaction.config.server;
+            let settings = &transaction.route().route.settings;
             let first = {
                 let bytes_max = settings.upload_buffer_bytes;
                 Box::pin(FirstPart::read(client, &mut body, length, bytes_max)).await?

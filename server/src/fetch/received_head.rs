@@ -78,8 +78,8 @@ impl Exchange<'_> {
                         && self.outbound.upgrade.is_none()
                         && self.outbound.message.is_safe_to_follow(),
                 }),
-                idle_ms_max: u64::from(self.settings().origin_idle_ms_max),
-                refuses_excess: self.settings().origin_excess == OriginExcess::Refuse,
+                idle_ms_max: u64::from(self.route_settings().origin_idle_ms_max),
+                refuses_excess: self.route_settings().origin_excess == OriginExcess::Refuse,
                 left_bytes: u64::MAX,
             },
             request_time,

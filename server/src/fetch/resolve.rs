@@ -161,7 +161,7 @@ async fn collapse<'t>(
                         // number of tries is limited too.
                         failed_count += u32::from(fault_status.is_some());
                         let waited_ms = clock::monotonic_ms().saturating_sub(began_ms);
-                        let limit_ms = transaction.config.server.origin_first_byte_ms_max;
+                        let limit_ms = transaction.route().route.settings.origin_first_byte_ms_max;
                         if failed_count == FAILED_FETCHES_MAX
                             || joins_left == 0
                             || waited_ms >= u64::from(limit_ms)

@@ -94,7 +94,7 @@ impl WantedUpgrade {
             transaction.worker().count(Counter::TunnelsDeclined);
             return Ok(None);
         };
-        let limit_ms = u64::from(transaction.config.server.origin_connect_ms_max);
+        let limit_ms = u64::from(transaction.route().route.settings.origin_connect_ms_max);
         let Ok(Ok(origin)) = timeout(Duration::from_millis(limit_ms), io).await else {
             return Err(Fault::OriginBroke);
         };

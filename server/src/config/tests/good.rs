@@ -37,12 +37,10 @@ fn values_are_read_in_every_form() {
     assert_eq!(top("head_ms_max = \"1m\"").head_ms_max, 60_000);
     assert_eq!(top("head_ms_max = 250").head_ms_max, 250);
     assert_eq!(top("workers = 4").workers, 4);
-    assert_eq!(top("body_bytes_max = 0").body_bytes_max, 0);
     assert_eq!(top("listen = \"[::]:80\"").listen, "[::]:80".parse().unwrap());
     assert_eq!(top("admin = \"/run/a\"").admin, AdminAddress::Path("/run/a".into()));
     assert_eq!(top("runtime_dir = \"/run/x\"").runtime_dir, RuntimeDir::Path("/run/x".into()));
     assert_eq!(top("cache_dir = \"/c\"").cache_dir, CacheDir::Path("/c".into()));
-    assert_eq!(top("origin_excess = \"refuse\"").origin_excess, OriginExcess::Refuse);
     assert_eq!(top("access_log = \"-\"").access_log, AccessLog::Stdout);
     assert_eq!(top("access_log = \"a.log\"").access_log, AccessLog::File("a.log".into()));
     assert_eq!(
@@ -68,8 +66,22 @@ fn defaults_are_the_ones_that_are_documented() {
     assert_eq!((server.head_ms_max, server.idle_ms_max), (10_000, 60_000));
     assert_eq!(server.admin, AdminAddress::Auto);
     assert_eq!(server.access_log, AccessLog::Off);
-    assert_eq!(server.origin_excess, OriginExcess::Close);
     assert!(server.connections_per_address_max >= 1024);
+}
+
+/// The defaults, with those of the limits of requests to origins written out.
+fn documented_limits() -> RouteSettings {
+    RouteSettings {
+        body_bytes_max: 16 << 30,
+        upload_buffer_bytes: 64 << 10,
+        tunnel_idle_ms_max: 600_000,
+        origin_connect_ms_max: 3_000,
+        origin_first_byte_ms_max: 30_000,
+        origin_idle_ms_max: 30_000,
+        origin_excess: OriginExcess::Close,
+        origin_tries_max: 16,
+        ..RouteSettings::default()
+    }
 }
 
 #[test]
@@ -136,6 +148,7 @@ fn defaults_of_routes_are_the_ones_that_are_documented() {
             basic_auth_realm: route.basic_auth_realm.clone(),
             basic_auth_forward: false,
             purge_from: AddressList::default(),
+            ..documented_limits()
         }
     );
 }
