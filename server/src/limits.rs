@@ -17,6 +17,9 @@ use forebay_http::response::OriginLimits;
 /// Longest host name. A DNS name has at most 253 characters; a longer host matches no site.
 pub(crate) const HOST_BYTES_MAX: usize = 255;
 
+/// Longest path of an origin's Unix socket: the kernel's limit, without the final NUL.
+pub(crate) const SOCKET_PATH_BYTES_MAX: usize = 107;
+
 /// Largest error page. It is copied into the send queue of each request that gets it, so large
 /// content, such as images, belongs in files of its own.
 pub(crate) const ERROR_PAGE_BYTES_MAX: usize = 64 << 10;

@@ -1,6 +1,7 @@
 //! A configured origin with its names and routes.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_http::path::{PathReading, decode_prefix};
@@ -13,7 +14,7 @@ use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings};
 use super::tls::CertificateSet;
 use super::value::AmbiguousPath;
-use crate::limits::HOST_BYTES_MAX;
+use crate::limits::{HOST_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
 
 /// The origins of one service, the host names under which they are served, and their routes.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,8 +99,11 @@ pub struct OriginAddress {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// The host and port as in a URL; the port is left out if it is 80 and the URL is `http`.
+    /// The host and port as in a URL; the port is left out if it is 80 and the URL is `http`. For a
+    /// Unix socket, `unix:` and its path.
     pub authority: String,
+    /// The path of the Unix socket; `None` for an origin that is reached over TCP.
+    pub socket: Option<PathBuf>,
     /// The terms of TLS to the origin; `None` for an `http` URL.
     pub tls: Option<OriginTls>,
 }
@@ -372,9 +376,13 @@ fn check_host(host: &str) -> Result<(), String> {
 }
 
 impl OriginAddress {
-    /// Reads `http://HOST[:PORT]` or `https://HOST[:PORT]`; the port is 80 or 443 if not given.
+    /// Reads `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`; the port is 80 or 443 if
+    /// not given.
     pub(crate) fn parse(url: &str) -> Result<OriginAddress, ValueProblem> {
         let refused = |hint: String| ORIGIN.problem(format_args!("cannot be {url:?}")).hint(hint);
+        if let Some(path) = url.strip_prefix("unix:") {
+            return OriginAddress::of_socket(path).map_err(refused);
+        }
         let (scheme, rest) = match url.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
             None => return Err(refused(format!("write \"http://{url}\""))),
@@ -393,6 +401,39 @@ impl OriginAddress {
         }
         let is_tls = scheme == "https";
         OriginAddress::of_authority(authority, is_tls).map_err(refused)
+    }
+
+    /// Creates the address of the Unix socket at `path`. Its host is that of requests without a
+    /// host, and of health checks.
+    fn of_socket(path: &str) -> Result<OriginAddress, String> {
+        if path.starts_with("//") {
+            return Err(format!("write \"unix:/{}\"", path.trim_start_matches('/')));
+        }
+        if !path.starts_with('/') {
+            return Err(
+                "the path of a Unix socket is absolute, as in \"unix:/run/app.sock\"".into()
+            );
+        }
+        if path.len() > SOCKET_PATH_BYTES_MAX {
+            return Err(format!(
+                "the path of a Unix socket has at most {SOCKET_PATH_BYTES_MAX} bytes"
+            ));
+        }
+        if !path.bytes().all(|byte| byte.is_ascii_graphic()) || path.ends_with('/') {
+            return Err("write the path of a socket, in printable ASCII without spaces".to_owned());
+        }
+        Ok(OriginAddress {
+            host: "localhost".to_owned(),
+            port: 80,
+            authority: format!("unix:{path}"),
+            socket: Some(path.into()),
+            tls: None,
+        })
+    }
+
+    /// Returns the host for requests that have none. The name of a socket is no host.
+    pub(crate) fn own_host(&self) -> &str {
+        if self.socket.is_some() { &self.host } else { &self.authority }
     }
 
     fn of_authority(authority: &str, is_tls: bool) -> Result<OriginAddress, String> {
@@ -414,7 +455,7 @@ impl OriginAddress {
         let host = in_url.trim_start_matches('[').trim_end_matches(']').to_owned();
         let authority = if port == 80 && !is_tls { in_url } else { format!("{in_url}:{port}") };
         let tls = is_tls.then(|| OriginTls::unverified(&host));
-        Ok(OriginAddress { host, port, authority, tls })
+        Ok(OriginAddress { host, port, authority, socket: None, tls })
     }
 }
 

@@ -1249,12 +1249,16 @@ pub(crate) const NAMES: Setting = Setting {
 /// The setting `origin` of a site.
 pub(crate) const ORIGIN: Setting = Setting {
     name: "origin",
-    kind: SettingKind::Text { hint: "URL", expected: "http://HOST[:PORT] or https://HOST[:PORT]" },
+    kind: SettingKind::Text {
+        hint: "URL",
+        expected: "http://HOST[:PORT], https://HOST[:PORT] or unix:/PATH",
+    },
     default: None,
     scope: SettingScope::Site,
     reloads: true,
-    doc: "URL of the origin to which requests for the site are forwarded, or an array of up to 16 \
-        origins, each a URL or a table: see [origins.md](origins.md). The flag can be repeated.",
+    doc: "URL of the origin to which requests for the site are forwarded, or `unix:` and the path \
+        of its Unix socket, or an array of up to 16 origins, each such a text or a table: see \
+        [origins.md](origins.md). The flag can be repeated.",
     reason: "With `https`, the origin's certificate is verified, and nothing is ever sent in the \
         clear instead; see [tls.md](tls.md#tls-to-origins). More than 16 origins are better behind \
         a name with several addresses.",

@@ -114,7 +114,7 @@ impl CheckRun {
         let mut request = Request::new(OutboundBody::None);
         *request.method_mut() = Method::GET;
         let Ok(target) = check.path.parse() else { return Err(internal) };
-        let Ok(host) = HeaderValue::from_str(&origin.authority) else { return Err(internal) };
+        let Ok(host) = HeaderValue::from_str(origin.own_host()) else { return Err(internal) };
         *request.uri_mut() = target;
         request.headers_mut().insert(HOST, host);
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("forebay-health-check"));

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -82,7 +83,10 @@ pub(super) async fn connect(
     origin: &OriginAddress,
     terms: ConnectTerms<'_>,
 ) -> Result<Connection, ConnectFailure> {
-    let OriginConnection { io, ends } = open(worker, origin, terms).await?;
+    let OriginConnection { io, ends } = match &origin.socket {
+        Some(path) => open_socket(worker, path, terms).await?,
+        None => open(worker, origin, terms).await?,
+    };
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
@@ -99,6 +103,27 @@ pub(super) async fn connect(
         }
     };
     Ok(Connection { sender, link, ends, switched })
+}
+
+/// Opens a connection to the origin's Unix socket.
+async fn open_socket(
+    worker: &Worker,
+    path: &Path,
+    terms: ConnectTerms<'_>,
+) -> Result<OriginConnection, ConnectFailure> {
+    let limit = Duration::from_millis(u64::from(terms.timeout_ms));
+    let connected = timeout(limit, worker.connector.connect_socket(path)).await;
+    let failed = |fault, why: &dyn fmt::Display| ConnectFailure {
+        fault,
+        cause: Some(format!("{}: {why}", path.display())),
+    };
+    match connected {
+        Ok(connected) => connected.map_err(|error| failed(Fault::OriginConnect, &error)),
+        Err(_) => {
+            let why = format_args!("no connection in {} ms", terms.timeout_ms);
+            Err(failed(Fault::OriginConnectTimeout, &why))
+        }
+    }
 }
 
 /// Tries the origin's addresses one after the other, with TLS if the origin's URL asks for it, and

@@ -245,7 +245,7 @@ impl Exchange<'_> {
         self.outbound.hook.rule_state.set_outbound(connection.ends);
         // A request without a host has the host of the first origin in its key, so it is sent with
         // that host.
-        let authority = self.site.origins.first().map_or("", |first| &first.authority);
+        let authority = self.site.origins.first().map_or("", |first| first.own_host());
         let mut request = self.outbound.request(authority, upload).map_err(ExchangeError::Fault)?;
         forward_interim(&mut request, self.interim.clone());
         self.worker().count(Counter::OriginRequests);

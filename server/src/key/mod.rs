@@ -70,7 +70,7 @@ pub(crate) fn resource_keys(
 
 /// A request without a host (HTTP/1.0) is forwarded and keyed with the origin's own authority.
 fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<Authority<'a>> {
-    authority.or_else(|| Authority::parse(site.origins.first()?.authority.as_bytes()))
+    authority.or_else(|| Authority::parse(site.origins.first()?.own_host().as_bytes()))
 }
 
 /// Writes a key without its path, which the caller appends.

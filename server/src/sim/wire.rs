@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -408,6 +409,10 @@ pub(super) struct SimConnector {
 }
 
 impl Connector for SimConnector {
+    fn connect_socket(&self, _: &Path) -> Connecting {
+        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
+    }
+
     fn connect(&self, server: SocketAddr) -> Connecting {
         let mut rng = self.rng.borrow_mut();
         let (scenario, now_ms) = (&self.run.scenario, self.run.now_ms());

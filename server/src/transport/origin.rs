@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -11,6 +12,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub(crate) trait Connector {
     /// Opens a connection to `address`. Dropping the future cancels the attempt.
     fn connect(&self, address: SocketAddr) -> Connecting;
+
+    /// Opens a connection to the Unix socket at `path`. Dropping the future cancels the attempt.
+    fn connect_socket(&self, path: &Path) -> Connecting;
 }
 
 /// A connection that is being opened.

@@ -1,14 +1,16 @@
-//! TCP connections to clients and to origins, based on tokio's sockets.
+//! TCP connections to clients and to origins, and connections to the Unix sockets of origins, based
+//! on tokio's sockets.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use super::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
@@ -103,7 +105,11 @@ impl Listener for TcpListener {
     }
 }
 
-/// Opens TCP connections to origins.
+/// How long to wait until a Unix socket whose queue of connections is full is tried again. The
+/// system refuses such a connection without a wait, other than with TCP.
+const FULL_QUEUE_WAIT: Duration = Duration::from_millis(10);
+
+/// Opens connections to origins over TCP and to Unix sockets.
 pub(crate) struct TcpConnector;
 
 impl Connector for TcpConnector {
@@ -115,6 +121,24 @@ impl Connector for TcpConnector {
             let _ = stream.set_nodelay(true);
             let ends = ends_of(&stream);
             Ok(OriginConnection { io: Box::new(stream), ends })
+        })
+    }
+
+    fn connect_socket(&self, path: &Path) -> Connecting {
+        let path = path.to_owned();
+        Box::pin(async move {
+            loop {
+                match UnixStream::connect(&path).await {
+                    Ok(stream) => {
+                        return Ok(OriginConnection { io: Box::new(stream), ends: None });
+                    }
+                    // The caller limits the time of the loop.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        tokio::time::sleep(FULL_QUEUE_WAIT).await;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
         })
     }
 }

@@ -202,6 +202,10 @@ const TOP: &[Case] = &[
     ("\t listen = \"ü\" # ü", "1:12", &["add the port"]),
 ];
 
+/// A path of 108 bytes.
+const LONG_SOCKET: &str = "origin = \"unix:/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\
+    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"";
+
 /// Bad values in a second site, which is otherwise valid: its header is on line 5; `name`, `names`
 /// and `origin` are on lines 6 to 8.
 #[rustfmt::skip]
@@ -233,6 +237,12 @@ const SITE_VALUES: &[Case] = &[
     ("origin = \"http://\"", "8:10", &["1 to 255 characters"]),
     ("origin = \"http://[::1\"", "8:10", &["in brackets"]),
     ("origin = \"http://*.b\"", "8:10", &["a * can only be"]),
+    ("origin = \"unix:app.sock\"", "8:10", &["path of a Unix socket is absolute", "unix:/PATH"]),
+    ("origin = \"unix:///run/a\"", "8:10", &["write \"unix:/run/a\""]),
+    ("origin = \"unix:/run/\"", "8:10", &["write the path of a socket"]),
+    ("origin = \"unix:/run/a b\"", "8:10", &["without spaces"]),
+    ("origin = [\"unix:/a\", \"unix:/a\"]", "8:22", &["repeats \"unix:/a\""]),
+    (LONG_SOCKET, "8:10", &["at most 107 bytes"]),
     ("origin = 80", "8:10", &["cannot be a number", "in double quotes"]),
     ("origin = []", "8:10", &["`origin` is empty"]),
     ("origin = [\"http://b\", \"c:1\"]", "8:23", &["write \"http://c:1\""]),

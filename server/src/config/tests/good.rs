@@ -234,10 +234,20 @@ fn the_innermost_value_of_a_route_setting_wins() {
         host: host.to_owned(),
         port,
         authority: authority.to_owned(),
+        socket: None,
         tls: None,
     };
     assert_eq!(*a.origins.first().unwrap(), origin("::1", 80, "[::1]"));
     assert_eq!(*b.origins.first().unwrap(), origin("origin.example", 80, "origin.example"));
+}
+
+#[test]
+fn an_origin_can_be_a_unix_socket() {
+    let config = Config::load(ConfigSource::Origin("unix:/run/app.sock"), &[]).unwrap();
+    let site = config.sites.lookup(b"any.example").unwrap();
+    let origin = site.origins.first().unwrap();
+    assert_eq!((site.name.as_str(), origin.own_host()), ("unix:/run/app.sock", "localhost"));
+    assert_eq!(origin.socket.as_deref(), Some(std::path::Path::new("/run/app.sock")));
 }
 
 #[test]
