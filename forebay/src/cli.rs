@@ -48,20 +48,20 @@ pub(crate) fn command() -> Command {
 fn try_command() -> Command {
     Command::new("try")
         .about("Serve a small built-in example site, to try out the cache")
-        .args(setting_flags().filter(|arg| arg.get_id() != "origin"))
+        .args(setting_flags().filter(|arg| arg.get_id() != "origin" && arg.get_id() != "files"))
         .after_help("Examples:\n  forebay try\n  forebay try --listen 127.0.0.1:9000 --workers 1")
 }
 
 fn serve() -> Command {
     Command::new("serve")
-        .about("Serve the sites of a configuration file, or a single origin without a file")
+        .about("Serve the sites of a configuration file, or one origin or directory without a file")
         .arg(
             Arg::new("config")
                 .long("config")
                 .value_name("FILE")
                 .help("Configuration file (TOML); each [[site]] section is a site")
                 .conflicts_with("origin")
-                .required_unless_present("origin"),
+                .required_unless_present_any(["origin", "files"]),
         )
         .arg(Arg::new("origin").long("origin").value_name("URL").action(ArgAction::Append).help(
             "Send requests for every host to this origin, such as http://127.0.0.1:3000; \
@@ -78,6 +78,7 @@ fn serve() -> Command {
              Examples:\n  \
              forebay serve --origin http://127.0.0.1:3000\n  \
              forebay serve --origin http://127.0.0.1:3000 --listen 0.0.0.0:80 --cache-size 1GiB\n  \
+             forebay serve --files ./public\n  \
              forebay serve --config /etc/forebay.toml --log-level debug\n  \
              forebay serve --config /etc/forebay.toml --upgrade",
         )

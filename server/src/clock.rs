@@ -18,6 +18,11 @@ pub fn unix_ms() -> u64 {
     ms(read(ClockId::RealtimeCoarse))
 }
 
+/// Returns the nanoseconds since 1970 on the clock from which file systems take the times of files.
+pub(crate) fn unix_coarse_ns() -> u64 {
+    ns(read(ClockId::RealtimeCoarse))
+}
+
 /// Returns the nanoseconds since 1970, for the time at which a lock was taken.
 pub fn unix_ns() -> u64 {
     ns(read(ClockId::Realtime))

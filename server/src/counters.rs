@@ -441,6 +441,19 @@ counters! {
         "Responses stored uncompressed because they may be meant for one client.";
     CompressDigest, Counter, "compress_digest_total",
         "Responses stored uncompressed because they have a digest, a signature or a malformed tag.";
+    FilesAnswers, Counter, "files_answers_total",
+        "Answers from the directories of `files`, for the cache or for a client. Hits need none.";
+    FilesBytes, Counter, "files_bytes_total",
+        "Bytes read from files of `files`.";
+    FilesMissing, Counter, "files_missing_total",
+        "Answers of routes with `files` that had no file for the path (404).";
+    FilesDenied, Counter, "files_denied_total",
+        "Files that were not served (403): no permission, not a regular file, or a symbolic link \
+            that leads out of the directory.";
+    FilesFailed, Counter, "files_failed_total",
+        "Files that could not be read, because of an error or for lack of descriptors.";
+    FilesChanged, Counter, "files_changed_total",
+        "Responses that failed because their file changed while it was being read.";
     [reasons]
     Heuristic, "heuristic", "reason_heuristic_total";
     StaleWhileRevalidate, "stale-while-revalidate", "reason_stale_while_revalidate_total";
@@ -515,7 +528,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), COUNTERS.len());
-        assert_eq!(Counter::CompressDigest.index() + 1, FIRST_REASON);
+        assert_eq!(Counter::FilesChanged.index() + 1, FIRST_REASON);
     }
 
     #[test]

@@ -101,6 +101,10 @@ events! {
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
     OriginBadAnswer, warn, "origin_bad_answer", "refused an origin's answer";
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes on an idle connection";
+    FilesFailed, error, "files_failed", "cannot read a file";
+    FileDenied, warn, "file_denied", "refused a file: the server may not open it";
+    FileChanged, warn, "file_changed",
+        "ended a response: its file changed while it was being read";
     TagsRefused, warn, "tags_refused", "did not store a response: its tags exceed a limit";
     RateLimited, warn, "rate_limited", "refuses requests: a rate limit is reached";
     TunnelRefused, warn, "tunnel_refused", "refused a tunnel: a limit is reached";

@@ -105,6 +105,12 @@ pub(crate) enum Fault {
     OriginBroke,
     /// The origin's answer is malformed, framed twice or too long.
     OriginAnswer(&'static str),
+    /// The directory or a file of a route with `files` could not be opened or read.
+    FilesFailed,
+    /// The process or the system had no descriptor, memory or thread left to read a file.
+    FilesBusy,
+    /// A file was changed while it was being read.
+    FileChanged,
     /// The fetches of other requests, for which this request waited, failed. The number is the
     /// status of the last failure.
     FetchesFailed(u16),
@@ -179,8 +185,10 @@ impl Fault {
             Fault::NoSite | Fault::OtherCertificates => 421,
             Fault::RateLimited { .. } => 429,
             Fault::Loop => 508,
-            Fault::HitCut | Fault::Rules | Fault::Internal => 500,
+            Fault::HitCut | Fault::Rules | Fault::Internal | Fault::FilesFailed => 500,
             Fault::OriginBusy
+            | Fault::FilesBusy
+            | Fault::FileChanged
             | Fault::TunnelsFull
             | Fault::LoginsBusy
             | Fault::PurgeBusy
@@ -251,6 +259,9 @@ impl Fault {
             Fault::OriginIdleTimeout => "the origin stopped sending",
             Fault::OriginBroke => "the origin closed the connection before its answer was complete",
             Fault::OriginTls(reason) | Fault::OriginAnswer(reason) => reason,
+            Fault::FilesFailed => "the file cannot be read",
+            Fault::FilesBusy => "this server cannot open more files now; try again",
+            Fault::FileChanged => "the file changed while it was being read; try again",
             Fault::FetchesFailed(_) => "the origin failed to answer other requests for this URL",
         }
     }
@@ -320,6 +331,8 @@ impl Fault {
                 Some(Counter::OriginTimeouts)
             }
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
+            Fault::FilesFailed | Fault::FilesBusy => Some(Counter::FilesFailed),
+            Fault::FileChanged => Some(Counter::FilesChanged),
             // The code that detects these faults counts them.
             Fault::PurgeBusy | Fault::PurgeElsewhere | Fault::FetchesFailed(_) => None,
             Fault::ClientGone | Fault::OnlyIfCached | Fault::Internal => None,
@@ -338,6 +351,8 @@ impl Fault {
             Fault::OriginTls(_) => Some(Event::OriginTlsFailed),
             Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => Some(Event::OriginTimedOut),
             Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Event::OriginBadAnswer),
+            Fault::FilesFailed | Fault::FilesBusy => Some(Event::FilesFailed),
+            Fault::FileChanged => Some(Event::FileChanged),
             _ => None,
         }
     }

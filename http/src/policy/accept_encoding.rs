@@ -31,7 +31,7 @@ pub fn write_accept_encoding(request: Fields<'_>, out: &mut Vec<u8>) -> bool {
 
 /// Whether a client that sends these fields accepts a content coding. Without Accept-Encoding, and
 /// if the field is malformed, only content without a coding is sure to be accepted.
-pub(crate) fn accepts_coding(request: Fields<'_>, coding: &[u8]) -> bool {
+pub fn accepts_coding(request: Fields<'_>, coding: &[u8]) -> bool {
     let Some(list) = CodingList::parse(request.all(FieldId::AcceptEncoding)) else { return false };
     list.weight_of(coding).or_else(|| list.weight_of(b"*")).is_some_and(|weight| weight > 0)
 }

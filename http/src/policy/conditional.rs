@@ -57,7 +57,7 @@ const EVALUATED: FieldSet = FieldSet::of(&[FieldId::IfNoneMatch, FieldId::IfModi
 /// RFC 9110 §13.2.2: evaluates If-None-Match or, without it, If-Modified-Since on a representation
 /// with this tag and this time of its last modification. A malformed date counts as an absent one.
 // RFC: 9110-13.1.3-1, 9110-13.1.3-3, 9110-13.1.3-4, 9110-13.2.2-1
-fn evaluate(
+pub(super) fn evaluate(
     request: Fields<'_>,
     etag: Option<EntityTag<'_>>,
     modified: Option<u64>,

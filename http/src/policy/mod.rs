@@ -21,6 +21,7 @@
 //! | whether a stale response answers a request | lookup, fetch | [`stale`] |
 //! | 304 to the client, 304 from the origin | deliver, store | [`conditional`], [`update`] |
 //! | parts of the body to send | deliver | [`range`], [`multipart`] |
+//! | preconditions and parts of a file | fetch | [`representation`] |
 //! | links for a 103 | flow | [`early_hints`] |
 //! | names of the request's cookies, and the cookies that are kept | key, lookup | [`cookies`] |
 //! | normal form of the query | key | [`query`] |
@@ -51,6 +52,7 @@ pub mod multipart;
 pub mod query;
 pub mod range;
 pub mod reason;
+pub mod representation;
 pub mod reuse;
 pub mod stale;
 pub mod storable;

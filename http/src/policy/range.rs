@@ -63,6 +63,17 @@ pub fn range(
     }
 }
 
+/// RFC 9110 §14.2: returns the part of a body that a request asks for; the whole body if it asks
+/// for several parts that are not near to each other, or if its ranges are malformed.
+pub(super) fn one_range(request: Fields<'_>, body_bytes: u64) -> RangeDecision {
+    let decision = match request.only(FieldId::Range).and_then(RangeSet::parse) {
+        None => RangeDecision::Whole,
+        Some(RangeSet::One(spec)) => resolve(spec, body_bytes),
+        Some(RangeSet::Several(specs)) => decide_parts(&specs, body_bytes),
+    };
+    if decision == RangeDecision::Parts { RangeDecision::Whole } else { decision }
+}
+
 fn is_encoded(block: &[u8]) -> bool {
     block_lines(block).any(|(name, _)| FieldId::of(name) == FieldId::ContentEncoding)
 }

@@ -13,6 +13,7 @@ mod docs;
 mod error;
 mod error_pages;
 mod file;
+mod files;
 mod health;
 mod hsts;
 mod includes;
@@ -39,6 +40,7 @@ pub use error::{ConfigError, ConfigErrors, SourceSpan};
 pub(crate) use error_pages::ErrorPage;
 pub use error_pages::ErrorPages;
 pub use file::read_file;
+pub use files::{FileTypes, FilesDirectory, IndexNames};
 pub use health::{HealthCheck, HealthPath};
 #[cfg(test)]
 pub(crate) use lists::trusted_for_tests;

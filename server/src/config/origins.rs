@@ -13,7 +13,7 @@ use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
 use crate::limits::ORIGINS_PER_SITE_MAX;
 
 /// The origins that serve a site. All of them serve the same resources. A site has none only if its
-/// routes answer all requests themselves.
+/// routes answer all requests themselves or from files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginGroup {
     members: Vec<OriginMember>,

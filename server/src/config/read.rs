@@ -40,7 +40,8 @@ pub enum ConfigSource<'a> {
     },
     /// No file: one site that serves every host from the origin with this URL.
     Origin(&'a str),
-    /// No file: one site that serves every host from the origins with these URLs.
+    /// No file: one site that serves every host from the origins with these URLs; without URLs,
+    /// from the directory of the flag `files`.
     Origins(&'a [&'a str]),
 }
 
@@ -100,6 +101,15 @@ fn read_origins(
     let mut reader = Reader { sources: SourceFiles::new("", ""), problems: Vec::new(), filters };
     let mut top = TopLevel::default();
     reader.flags(&mut top, flags);
+    if let (true, Some(directory)) = (urls.is_empty(), top.route.files.get()) {
+        let site = Site::of_files(directory, top.route.clone());
+        return reader.finish(top, vec![site]);
+    }
+    if top.route.files.get().is_some() {
+        let problem = ValueProblem::new("`--files` and `--origin` are both given");
+        let hint = "leave one of them out, or write a configuration file with a route for each";
+        reader.problem(ProblemSpan::Flag("--files".to_owned()), problem.hint(hint));
+    }
     let read = read_urls(urls);
     let origins = reader.keep(ProblemSpan::Flag("--origin".to_owned()), read);
     let ca_at = top.places.get("origin_ca").cloned();
@@ -321,10 +331,11 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
         );
         found.push(("origin_pool_idle_count_max", problem));
     }
-    if top.route.redirect.get().is_some() && top.route.respond.get().is_some() {
-        let problem = ValueProblem::new("`redirect` and `respond` are both set");
-        found
-            .push(("respond", problem.hint("a request gets one answer, so leave one of them out")));
+    let answers = top.route.answers();
+    let mut answers = answers.iter().filter(|(_, is_on)| *is_on);
+    if let (Some((one, _)), Some((other, _))) = (answers.next(), answers.next()) {
+        let problem = ValueProblem::new(format!("`{one}` and `{other}` are both set"));
+        found.push((other, problem.hint("a request gets one answer, so leave one of them out")));
     }
     found.extend(cache_problem(server, given("cache_size") || !given("workers")));
     if server.lock_profile_stacks > 0 && !has_room_for_stacks(server.lock_profile_size) {

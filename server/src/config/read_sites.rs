@@ -6,6 +6,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
+use super::files::FilesDirectory;
 use super::health::HealthCheck;
 use super::origins::{Balance, OriginGroup};
 use super::read::{Reader, Value, find, raw};
@@ -125,32 +126,39 @@ impl Reader<'_> {
         Some(site)
     }
 
-    /// Applies the one of `redirect` and `respond` that this section has, in place of those of
-    /// outer sections. The fields that outer sections give their `respond` do not belong to this
-    /// one.
+    /// Applies the one of `redirect`, `respond` and `files` that this section has, in place of
+    /// those of outer sections. The fields that outer sections give their `respond` do not belong
+    /// to this one.
     fn settle_answers(&mut self, table: &DeTable<'_>, settings: &mut RouteSettings) {
-        let is_on = [settings.redirect.get().is_some(), settings.respond.get().is_some()];
-        let [redirect, respond] =
-            ["redirect", "respond"].map(|name| table.get(name).map(|value| value.span()));
-        match (redirect.filter(|_| is_on[0]), respond.filter(|_| is_on[1])) {
-            (Some(_), Some(span)) => {
-                let problem = ValueProblem::new("`redirect` and `respond` are in the same section");
-                let hint = "a request gets one answer, so leave one of them out";
-                self.problem(ProblemSpan::Span(span), problem.hint(hint));
-            }
-            (Some(_), None) => settings.respond = FixedAnswer::default(),
-            (None, Some(_)) => {
-                let RouteSettings { respond_type, respond_retry_after_s, .. } =
-                    RouteSettings::default();
-                settings.redirect = Redirect::default();
-                if !table.contains_key("respond_type") {
-                    settings.respond_type = respond_type;
-                }
-                if !table.contains_key("respond_retry_after_s") {
-                    settings.respond_retry_after_s = respond_retry_after_s;
-                }
-            }
-            (None, None) => {}
+        let given: Vec<_> = settings
+            .answers()
+            .into_iter()
+            .filter(|(_, is_on)| *is_on)
+            .filter_map(|(name, _)| Some((name, table.get(name)?.span())))
+            .collect();
+        if let [(one, _), (other, span), ..] = &given[..] {
+            let problem =
+                ValueProblem::new(format!("`{one}` and `{other}` are in the same section"));
+            let hint = "a request gets one answer, so leave one of them out";
+            self.problem(ProblemSpan::Span(span.clone()), problem.hint(hint));
+        }
+        let Some((name, _)) = given.first() else { return };
+        if *name != "redirect" {
+            settings.redirect = Redirect::default();
+        }
+        if *name != "files" {
+            settings.files = FilesDirectory::default();
+        }
+        if *name != "respond" {
+            settings.respond = FixedAnswer::default();
+            return;
+        }
+        let RouteSettings { respond_type, respond_retry_after_s, .. } = RouteSettings::default();
+        if !table.contains_key("respond_type") {
+            settings.respond_type = respond_type;
+        }
+        if !table.contains_key("respond_retry_after_s") {
+            settings.respond_retry_after_s = respond_retry_after_s;
         }
     }
 
@@ -287,9 +295,9 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the section has `redirect` or `respond`, with any value.
+/// Whether the section has `redirect`, `respond` or `files`, with any value.
 fn has_answer(table: &DeTable<'_>) -> bool {
-    table.contains_key("redirect") || table.contains_key("respond")
+    ["redirect", "respond", "files"].iter().any(|name| table.contains_key(*name))
 }
 
 /// Whether every route answers its requests itself; `fallback` has the settings of the route for

@@ -43,7 +43,7 @@ pub struct Route {
     /// Whether the route has only the path `path_prefix` itself.
     pub is_exact: bool,
     /// The prefix without percent-encoding.
-    decoded_prefix: Vec<u8>,
+    pub(crate) decoded_prefix: Vec<u8>,
     /// Settings of the paths with this prefix.
     pub settings: RouteSettings,
     /// Whether a request may be refused because of its client: by its address, its password or a
@@ -210,7 +210,7 @@ impl Route {
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
             has_own_limits: false,
             limit_ids: Box::default(),
-            answers_itself: settings.https_redirect_port != 0 || settings.needs_no_origin(),
+            answers_itself: settings.https_redirect_port != 0 || settings.has_answer(),
             settings,
             number: RouteNumber::default(),
             rule_set: 0,

@@ -8,6 +8,7 @@ use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;
 
 use super::error_pages::ErrorPages;
+use super::files::{FileTypes, FilesDirectory, IndexNames};
 use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::lists::{
@@ -977,8 +978,8 @@ settings! {
             expected: "off, or a status and a URL, such as \"301 https://example.org$uri\"",
         },
         reloads: true,
-        reason: "Of `redirect` and `respond`, the one of the innermost section applies. A site \
-            whose routes all have one of them needs no `origin`.",
+        reason: "Of `redirect`, `respond` and `files`, the one of the innermost section applies. A \
+            site whose routes all have one of them needs no `origin`.",
     }
     respond: FixedAnswer = "off" {
         doc: "Status and text that answer every request in place of the origin, such as \
@@ -1003,6 +1004,56 @@ settings! {
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "Crawlers come back after this time, and keep the pages of a site in maintenance.",
+    }
+    files: FilesDirectory = "off" {
+        doc: "Absolute path of the directory whose files answer requests in place of the origin; \
+            the path of the URL is the path below the directory. In a flag, the path is relative \
+            to the current directory. `off`: the origin answers. See [files.md](files.md).",
+        kind: SettingKind::Text {
+            hint: "DIR",
+            expected: "off, or the absolute path of a directory, such as \"/srv/www\"",
+        },
+        reloads: true,
+        reason: "The responses pass through the cache like those of an origin, so files that are \
+            in use are served from memory.",
+    }
+    files_strip_prefix: bool = "false" {
+        doc: "Whether `path_prefix` of the route is left out of the path below the directory: with \
+            `files = \"/srv/app\"` and `path_prefix = \"/static/\"`, `/static/a.css` is then \
+            `/srv/app/a.css` instead of `/srv/app/static/a.css`.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "`false` is nginx's `root`, and `true` its `alias`.",
+    }
+    files_index: IndexNames = "index.html" {
+        doc: "Names of the files that answer requests for a directory, in the order in which they \
+            are tried. A directory with none of them is answered with 403; its content is never \
+            listed.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 8 file names, such as [\"index.html\"]",
+        },
+        reloads: true,
+        reason: "A list of a directory shows files to which no page links.",
+    }
+    files_types: FileTypes = "" {
+        doc: "Media types by extension, in addition to the built-in ones and before them, such as \
+            `wasm=application/wasm`. A file with an unknown extension is \
+            `application/octet-stream`.",
+        kind: SettingKind::Texts {
+            expected: "an array of extensions and media types, such as \
+                [\"html=text/html; charset=iso-8859-1\"]",
+        },
+        reloads: true,
+        reason: "Types of text have `charset=utf-8`; files in another encoding need a type of \
+            their own.",
+    }
+    files_precompressed: bool = "false" {
+        doc: "Whether a client gets `FILE.br`, `FILE.zst` or `FILE.gz` in place of `FILE` if it \
+            accepts the coding and the compressed file is not older.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Only a site that is built with such files needs the system calls that look for \
+            them. `compress` compresses other files.",
     }
     hsts: StrictTransportSecurity = "off" {
         doc: "Value of `Strict-Transport-Security` in every response over TLS (RFC 6797), in place \

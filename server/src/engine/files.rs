@@ -34,8 +34,10 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     } else {
         0
     };
-    let mut routes = config.sites.iter().flat_map(Site::routes);
-    let has_tunnels = routes.any(|route| !route.settings.upgrade_protocols.is_empty());
+    let routes = || config.sites.iter().flat_map(Site::routes);
+    let directories: BTreeSet<_> =
+        routes().filter_map(|route| route.settings.files.get()).cloned().collect();
+    let has_tunnels = routes().any(|route| !route.settings.upgrade_protocols.is_empty());
     let settings = &mut config.server;
     let per_origin =
         u64::from(settings.origin_connections_max) + u64::from(settings.origin_pool_idle_count_max);
@@ -43,7 +45,9 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     let needs = FileNeeds {
         clients,
         tunnels: if has_tunnels { settings.tunnels_per_worker_max.min(clients) } else { 0 },
-        origins: per_origin.saturating_mul(origins.len() as u64).saturating_add(checks),
+        origins: per_origin
+            .saturating_mul((origins.len() + directories.len()) as u64)
+            .saturating_add(checks),
     };
     let (clients, tunnels) = needs.clients_within(permitted, worker_count as u64);
     let mut lowered = Vec::new();
@@ -94,7 +98,7 @@ struct FileNeeds {
     clients: u32,
     /// The tunnels. Each is one of the client connections, and needs a connection to an origin too.
     tunnels: u32,
-    /// The connections to origins, not counting those of tunnels.
+    /// The connections to origins, not counting those of tunnels, and the files of routes.
     origins: u64,
 }
 

@@ -1,6 +1,7 @@
 //! The steps of an explanation, in the order of `flow.rs`.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::rc::Rc;
 
 use forebay_cache::JoinPreview;
@@ -23,7 +24,7 @@ use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{Config, HostPattern, RouteSettings, Site};
 use crate::fault::Fault;
-use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail};
+use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path};
 use crate::key::{
     KeyText, LocalRequest, NormalText, RouteMatch, check_content, is_loop, local_request,
     match_route, write_key,
@@ -135,22 +136,8 @@ impl Explainer<'_> {
             return Ok(local("a header rule answers the request"));
         };
         let route = match_route(self.config, &request, &mut key)?;
-        let has_origin = route.site.origins.first().is_some();
-        let context = has_origin.then(|| self.join_context(route));
-        out.site = Some(SiteFacts {
-            site: route.site.name.clone(),
-            origin: match has_origin {
-                true => route.site.origins.to_string(),
-                false => "none".to_owned(),
-            },
-            path_prefix: route.route.shown_path(),
-            client_checks: client_checks(&route.route.settings),
-            origin_is_down: context.as_ref().is_some_and(JoinContext::origin_is_down),
-            origin_failure: context
-                .as_ref()
-                .and_then(JoinContext::origin_failure)
-                .map(Fault::reason),
-        });
+        let context = self.join_context(route);
+        out.site = Some(site_facts(route, context.as_ref(), &request));
         let limits = self.config.server.rule_limits().head;
         let plain = without_credentials(&request, route.route, &limits, &mut plain)?;
         let request = plain.unwrap_or(request);
@@ -193,9 +180,12 @@ impl Explainer<'_> {
         Ok(self.run_cache(&context, &request, &key, out))
     }
 
-    fn join_context<'a>(&'a self, route: RouteMatch<'a>) -> JoinContext<'a> {
+    /// Returns the context of joining a fetch; `None` if the route has neither origin nor files.
+    fn join_context<'a>(&'a self, route: RouteMatch<'a>) -> Option<JoinContext<'a>> {
         let network = ClientNetwork::of(CLIENT, self.config.server.ipv6_network_bits);
-        JoinContext::new(self.worker, self.config, route, network)
+        let has_files = route.route.settings.files.get().is_some();
+        let has_answers = has_files || route.site.origins.first().is_some();
+        has_answers.then(|| JoinContext::new(self.worker, self.config, route, network))
     }
 
     /// Runs the rules of a hook; returns `None` if they answer the request themselves.
@@ -335,6 +325,34 @@ impl Explainer<'_> {
         let mut text = Vec::new();
         status.write(&self.config.server.cache_name, &mut text);
         Verdict { kind, cache_status: Some(String::from_utf8_lossy(&text).into_owned()) }
+    }
+}
+
+fn site_facts(
+    route: RouteMatch<'_>,
+    context: Option<&JoinContext<'_>>,
+    request: &Request<'_>,
+) -> SiteFacts {
+    let directory = route.route.settings.files.get();
+    SiteFacts {
+        site: route.site.name.clone(),
+        origin: match route.site.origins.first() {
+            Some(_) => route.site.origins.to_string(),
+            None => "none".to_owned(),
+        },
+        file: directory.map(|directory| shown_file(directory, route, request)),
+        path_prefix: route.route.shown_path(),
+        client_checks: client_checks(&route.route.settings),
+        origin_is_down: context.is_some_and(JoinContext::origin_is_down),
+        origin_failure: context.and_then(JoinContext::origin_failure).map(Fault::reason),
+    }
+}
+
+/// Returns the path of the file that answers a request, or the reason why there is none.
+fn shown_file(directory: &Path, route: RouteMatch<'_>, request: &Request<'_>) -> String {
+    match file_path(route, request.target.path_query) {
+        Ok(path) => directory.join(path.shown()).display().to_string(),
+        Err(refusal) => format!("none (404): {}", refusal.reason()),
     }
 }
 

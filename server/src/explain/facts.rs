@@ -54,6 +54,9 @@ pub(crate) struct RuleFacts {
 pub(crate) struct SiteFacts {
     pub(crate) site: String,
     pub(crate) origin: String,
+    /// The file that answers in place of the origin, or the reason why there is none. `None` if the
+    /// route has no `files`.
+    pub(crate) file: Option<String>,
     /// The prefix of the route.
     pub(crate) path_prefix: String,
     /// The checks of the client that the route makes. The explanation is for a client that passes.

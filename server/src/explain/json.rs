@@ -17,6 +17,7 @@ impl Explanation {
             "site": steps.site.as_ref().map(|site| json!({
                 "name": site.site,
                 "origin": site.origin,
+                "file": site.file,
                 "origin_is_down": site.origin_is_down,
                 "origin_failure": site.origin_failure,
                 "path_prefix": site.path_prefix,

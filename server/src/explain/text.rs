@@ -49,7 +49,10 @@ impl Display for Explanation {
 impl Explanation {
     fn write_site(&self, lines: &mut Lines) {
         if let Some(site) = &self.steps.site {
-            lines.add("site", format_args!("{}, origin {}", site.site, site.origin));
+            match &site.file {
+                Some(file) => lines.add("site", format_args!("{}, file {file}", site.site)),
+                None => lines.add("site", format_args!("{}, origin {}", site.site, site.origin)),
+            }
             if site.origin_is_down {
                 let reason = site.origin_failure.unwrap_or("unknown");
                 let text = "the last attempt to connect to the origin failed";

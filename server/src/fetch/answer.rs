@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use super::connect::Connection;
+use super::files::FileBody;
 use super::origins::OriginPool;
 use super::permits::ExchangePermit;
 use super::preempt::{Preempted, SlowWatch};
@@ -64,7 +65,7 @@ pub(crate) struct OriginBody {
     pub(super) worker: Rc<Worker>,
     /// The origin's authority, for the log.
     pub(super) origin: Rc<str>,
-    pub(super) incoming: Incoming,
+    pub(super) source: BodySource,
     /// The connection and its permit, which return to the pool at the end of the body.
     pub(super) permit: Option<ConnectionPermit>,
     pub(super) idle_ms_max: u64,
@@ -74,9 +75,49 @@ pub(crate) struct OriginBody {
     pub(super) left_bytes: u64,
 }
 
+/// Where the pieces of a body come from.
+pub(crate) enum BodySource {
+    Connection(Incoming),
+    File(FileBody),
+    /// A body in memory.
+    Memory(Bytes),
+}
+
+impl BodySource {
+    /// Returns the next piece, which is never empty.
+    async fn next(&mut self) -> Result<OriginPart, Fault> {
+        let incoming = match self {
+            BodySource::Connection(incoming) => incoming,
+            BodySource::File(file) => {
+                let piece = file.next().await?;
+                return Ok(piece.map_or(OriginPart::End(None), OriginPart::Data));
+            }
+            BodySource::Memory(bytes) => {
+                return Ok(match std::mem::take(bytes) {
+                    rest if rest.is_empty() => OriginPart::End(None),
+                    rest => OriginPart::Data(rest),
+                });
+            }
+        };
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|error| body_fault(&error))?;
+            match frame.into_data() {
+                Ok(data) if data.is_empty() => {}
+                Ok(data) => return Ok(OriginPart::Data(data)),
+                Err(frame) => {
+                    let trailers = frame.into_trailers().ok().map(|fields| trailer_block(&fields));
+                    return Ok(OriginPart::End(trailers));
+                }
+            }
+        }
+        Ok(OriginPart::End(None))
+    }
+}
+
 /// The connection on which a response arrives, and the permit for its exchange.
 pub(super) struct ConnectionPermit {
-    pub(super) connection: Connection,
+    /// The connection; `None` if the response is a file.
+    pub(super) connection: Option<Connection>,
     pub(super) pool: Rc<OriginPool>,
     pub(super) exchange: ExchangePermit,
     /// Whether the connection may take another request afterwards.
@@ -141,45 +182,42 @@ impl OriginBody {
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
-            self.worker.origin_fault(fault, &self.origin, None);
+            let cause = match &mut self.source {
+                BodySource::File(file) => file.take_cause(),
+                _ => None,
+            };
+            self.worker.origin_fault(fault, &self.origin, cause.as_deref());
         }
         part
     }
 
     async fn next_part(&mut self) -> Result<OriginPart, Fault> {
         let limit = Duration::from_millis(self.idle_ms_max);
-        loop {
-            if self.left_bytes == 0 {
-                // The connection still holds the rest, so it does not return to the pool.
-                self.permit = None;
-                return Ok(OriginPart::End(None));
-            }
-            let Ok(frame) = timeout(limit, self.incoming.frame()).await else {
-                return Err(Fault::OriginIdleTimeout);
-            };
-            let Some(frame) = frame else {
-                return self.end(None);
-            };
-            let frame = frame.map_err(|error| body_fault(&error))?;
-            match frame.into_data() {
-                Ok(data) if data.is_empty() => {}
-                Ok(mut data) => {
-                    data.truncate(usize::try_from(self.left_bytes).unwrap_or(usize::MAX));
-                    self.left_bytes -= data.len() as u64;
+        if self.left_bytes == 0 {
+            // The connection still holds the rest, so it does not return to the pool.
+            self.permit = None;
+            return Ok(OriginPart::End(None));
+        }
+        let part = timeout(limit, self.source.next()).await;
+        match part.map_err(|_| Fault::OriginIdleTimeout)?? {
+            OriginPart::Data(mut data) => {
+                data.truncate(usize::try_from(self.left_bytes).unwrap_or(usize::MAX));
+                self.left_bytes -= data.len() as u64;
+                if let BodySource::Connection(_) = self.source {
                     self.worker.count_many(Counter::OriginBytesIn, data.len() as u64);
-                    return Ok(OriginPart::Data(data));
                 }
-                Err(frame) => {
-                    let trailers = frame.into_trailers().ok().map(|fields| trailer_block(&fields));
-                    return self.end(trailers);
-                }
+                Ok(OriginPart::Data(data))
             }
+            OriginPart::End(trailers) => self.end(trailers),
         }
     }
 
     /// Reads the rest of a body that no client gets, so that its connection can take another
     /// request. If the rest is long or late, the connection is closed instead.
     pub(crate) fn discard(mut self) {
+        if !matches!(self.source, BodySource::Connection(_)) {
+            return;
+        }
         let worker = Rc::clone(&self.worker);
         worker.spawn(async move {
             let limit = Duration::from_millis(DISCARDED_MS_MAX);
@@ -202,11 +240,14 @@ impl OriginBody {
             // When hyper returns the end of the body, its connection task has already seen any
             // bytes beyond that end which arrived in the same read. The pool refuses a connection
             // with such bytes.
-            if self.refuses_excess && permit.connection.link.unasked() {
+            let has_excess = |connection: &Connection| connection.link.unasked();
+            if self.refuses_excess && permit.connection.as_ref().is_some_and(has_excess) {
                 return Err(Fault::OriginAnswer("the origin sent more than it announced"));
             }
-            if permit.is_reusable {
-                permit.pool.give(permit.connection);
+            if let Some(connection) = permit.connection
+                && permit.is_reusable
+            {
+                permit.pool.give(connection);
             }
             drop(permit.exchange);
         }

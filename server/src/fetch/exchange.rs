@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_cache::Leader;
@@ -106,7 +108,11 @@ pub(super) async fn exchange(
     exchange: &Exchange<'_>,
     upload: Option<(OutboundBody, UploadProgress)>,
 ) -> Result<OriginAnswer, Fault> {
-    let answered = exchange.run(upload).await;
+    let answered = match exchange.files() {
+        // A request with a body gets its answer without its body being read.
+        Some(directory) => Box::pin(exchange.run_on_files(directory)).await,
+        None => exchange.run(upload).await,
+    };
     if let Err(fault) = &answered {
         exchange.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
     }
@@ -114,6 +120,11 @@ pub(super) async fn exchange(
 }
 
 impl Exchange<'_> {
+    /// Returns the directory that answers in place of an origin, if the route has one.
+    fn files(&self) -> Option<&Arc<Path>> {
+        self.outbound.hook.route.and_then(|route| route.route.settings.files.get())
+    }
+
     /// Sends the request to one origin.
     pub(super) async fn attempt(
         &self,
@@ -193,7 +204,7 @@ impl Exchange<'_> {
 
     /// Obtains a permit. If that takes a wait, tells the leader when the wait begins and when it
     /// ends.
-    async fn permit_in_turn(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
+    pub(super) async fn permit_in_turn(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
         let mut permit = pin!(self.permit(pool));
         let permit = match poll_once(permit.as_mut()).await {
             Some(permit) => permit,

@@ -12,6 +12,7 @@ use super::origins::{OriginPool, Origins};
 use super::retry_budget::RetryBudget;
 use crate::clock;
 use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings, Site};
+use crate::key::RouteMatch;
 
 /// The state of a site's group of origins.
 pub(super) struct GroupState {
@@ -103,10 +104,18 @@ impl Origins {
         Some(OriginChoice { address, pool, member })
     }
 
-    /// Returns the pool of an origin that can take a request. If all origins are down, returns the
+    /// Returns the pool of an origin of a route that can take a request, or that of the directory
+    /// of the route. If all origins are down, returns the
     /// pool of the origin that would be tried first.
-    pub(crate) fn likely_pool(&self, site: &Site, settings: &ServerSettings) -> Rc<OriginPool> {
-        let group = &site.origins;
+    pub(crate) fn likely_pool(
+        &self,
+        route: RouteMatch<'_>,
+        settings: &ServerSettings,
+    ) -> Rc<OriginPool> {
+        if let Some(directory) = route.route.settings.files.get() {
+            return self.files_pool(directory, settings);
+        }
+        let (site, group) = (route.site, &route.site.origins);
         if let [only] = group.members() {
             return self.pool(&only.address, settings);
         }

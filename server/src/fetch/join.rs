@@ -43,7 +43,7 @@ impl<'a> JoinContext<'a> {
         route: RouteMatch<'a>,
         network: ClientNetwork,
     ) -> JoinContext<'a> {
-        let pool = worker.origins.likely_pool(route.site, &config.server);
+        let pool = worker.origins.likely_pool(route, &config.server);
         JoinContext { route, worker, config, network, pool }
     }
 

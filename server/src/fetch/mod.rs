@@ -14,6 +14,7 @@ mod connect;
 mod ejection;
 mod exchange;
 mod failover;
+mod files;
 mod fill;
 mod follow;
 mod forwarded_path;
@@ -46,6 +47,7 @@ mod validate;
 pub(crate) use abandoned::AbandonedFetches;
 pub(crate) use answer::{OriginAnswer, OriginBody, OriginPart};
 pub(crate) use checks::start_due_checks;
+pub(crate) use files::file_path;
 pub(crate) use fragments::{
     FragmentFault, FragmentSource, fetch_ahead, forget_changed, obtain_fragment,
 };

@@ -4,9 +4,12 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 
 use super::connect::Connection;
+use super::files::FileReaders;
 use super::group::GroupState;
 use super::health::OriginHealth;
 use super::permits::{ExchangePermit, Permits};
@@ -43,6 +46,8 @@ pub(crate) struct OriginPool {
     pub(super) health: Rc<OriginHealth>,
     /// The client networks that have a lone attempt in progress: see [`TryAlone`].
     tries_alone: RefCell<Vec<ClientNetwork>>,
+    /// The threads that read files, if the pool is that of a directory.
+    pub(super) readers: FileReaders,
     exchanges_max: u32,
     idle_count_max: usize,
     idle_ms_max: u64,
@@ -75,14 +80,29 @@ impl Origins {
     /// Returns the pool of an origin. Creates a new pool if there is none, or if a setting that the
     /// pool depends on has changed; then the old pool is closed.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
+        self.pool_with_key(&pool_key(origin), &origin.authority, settings)
+    }
+
+    /// Returns the pool of a directory, as [`Origins::pool`] does for an origin. The pool has no
+    /// connections; its permits limit the files that are open.
+    pub(super) fn files_pool(&self, directory: &Path, settings: &ServerSettings) -> Rc<OriginPool> {
+        let shown = directory.display().to_string();
+        self.pool_with_key(&files_key(directory), &shown, settings)
+    }
+
+    fn pool_with_key(
+        &self,
+        key: &str,
+        authority: &str,
+        settings: &ServerSettings,
+    ) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
-        let key = pool_key(origin);
-        if let Some(pool) = pools.get(&*key)
+        if let Some(pool) = pools.get(key)
             && pool.fits(settings)
         {
             return Rc::clone(pool);
         }
-        let pool = Rc::new(OriginPool::new(&origin.authority, settings));
+        let pool = Rc::new(OriginPool::new(authority, settings));
         let replaced = pools.insert(key.into(), Rc::clone(&pool));
         replaced.inspect(|replaced| replaced.close());
         pool
@@ -103,7 +123,10 @@ impl Origins {
     /// they need.
     pub(crate) fn retain(&self, config: &Config) {
         let addresses = config.sites.iter().flat_map(|site| site.origins.addresses());
-        let keys: HashSet<_> = addresses.map(pool_key).collect();
+        let routes = config.sites.iter().flat_map(Site::routes);
+        let directories = routes.filter_map(|route| route.settings.files.get());
+        let directories = directories.map(|directory| files_key(directory).into());
+        let keys: HashSet<_> = addresses.map(pool_key).chain(directories).collect();
         self.pools.borrow_mut().retain(|key, pool| {
             let is_known = keys.contains(&**key);
             if !is_known {
@@ -165,6 +188,11 @@ fn pool_key(origin: &OriginAddress) -> Cow<'_, str> {
     }
 }
 
+/// Returns the key of a directory's pool. No authority of an origin has a slash.
+fn files_key(directory: &Path) -> String {
+    format!("file://{}", directory.as_os_str().as_bytes().escape_ascii())
+}
+
 impl Drop for OpenGuard {
     fn drop(&mut self) {
         let origins = &self.worker.origins;
@@ -183,6 +211,7 @@ impl OriginPool {
             stalled: StalledExchanges::default(),
             health: Rc::default(),
             tries_alone: RefCell::default(),
+            readers: FileReaders::default(),
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,
             idle_ms_max: u64::from(settings.origin_pool_idle_ms_max),

@@ -54,7 +54,7 @@ pub(crate) enum Purpose<'a> {
 
 impl<'a> Purpose<'a> {
     /// Returns the fields that the purpose adds to those of the client.
-    fn fields(self) -> Option<&'a FieldBlock> {
+    pub(super) fn fields(self) -> Option<&'a FieldBlock> {
         match self {
             Purpose::PassThrough | Purpose::Fill => None,
             Purpose::Validate(fields)

@@ -10,7 +10,7 @@ use forebay_rules::ast::Hook;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::answer::{ConnectionPermit, OriginAnswer, OriginBody};
+use super::answer::{BodySource, ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::Connection;
 use super::exchange::Exchange;
 use super::origins::OriginPool;
@@ -69,9 +69,9 @@ impl Exchange<'_> {
             body: OriginBody {
                 worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
-                incoming: response.into_body(),
+                source: BodySource::Connection(response.into_body()),
                 permit: Some(ConnectionPermit {
-                    connection,
+                    connection: Some(connection),
                     pool,
                     exchange: permit,
                     is_reusable: is_http_11
@@ -112,7 +112,7 @@ impl Exchange<'_> {
             body: OriginBody {
                 worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
-                incoming: response.into_body(),
+                source: BodySource::Connection(response.into_body()),
                 permit: None,
                 idle_ms_max: 0,
                 refuses_excess: false,

@@ -214,8 +214,8 @@ async fn try_alone<'t>(
 }
 
 pub(super) fn origin_pool(transaction: &Transaction<'_>) -> Rc<OriginPool> {
-    let site = transaction.route().site;
-    transaction.worker().origins.likely_pool(site, &transaction.config.server)
+    let route = transaction.route();
+    transaction.worker().origins.likely_pool(route, &transaction.config.server)
 }
 
 pub(super) fn join(transaction: &Transaction<'_>, plan: &ForwardPlan) -> CollapseResult {

@@ -150,7 +150,7 @@ fn answered_by_settings(route: &Route, request: &Request<'_>) -> Option<LocalReq
     if route.settings.https_redirect_port != 0 && request.scheme == Scheme::Http {
         return Some(LocalRequest::HttpsRedirect);
     }
-    let answered = route.settings.needs_no_origin().then_some(LocalRequest::Answered);
+    let answered = route.settings.has_answer().then_some(LocalRequest::Answered);
     local_method(route, request).or(answered)
 }
 

@@ -1,5 +1,5 @@
-//! Limits of the addresses that proxies state, of requests, of answers that routes give, and of
-//! rate limits.
+//! Limits of the addresses that proxies state, of requests, of answers and files that routes give,
+//! and of rate limits.
 
 /// Addresses of `X-Forwarded-For` that are read, from the last one on. A request passes few
 /// proxies; each address is compared with the networks of `trusted_proxies`.
@@ -65,3 +65,28 @@ pub(crate) const RATE_LIMITS_MAX: usize = 4;
 /// Longest time over which a rate is given. A longer one is a quota, and would have to survive
 /// restarts.
 pub(crate) const RATE_PERIOD_S_MAX: u64 = 86_400;
+
+/// Names in `files_index`. Each may cost a system call for a request of a directory.
+pub(crate) const FILES_INDEX_MAX: usize = 8;
+
+/// Types in `files_types`. Each is compared with the extension of a file that is read.
+pub(crate) const FILES_TYPES_MAX: usize = 256;
+
+/// Threads of one worker that read the files of one directory at the same time. Local disks need
+/// few; if a network file system hangs, each thread hangs with it, and so do later reads of this
+/// directory alone.
+pub(crate) const FILE_READERS_MAX: usize = 4;
+
+/// Bytes of a file that are read in one piece, of which each response has one in flight. A larger
+/// piece saves little: handing it over costs some microseconds.
+pub(crate) const FILE_PIECE_BYTES: usize = 256 << 10;
+
+/// How long after its last change a file may change again and keep the same time of modification:
+/// a few ticks of the kernel's clock (1 to 10 ms).
+pub(crate) const FILE_TICK_MS: u64 = 20;
+
+/// The same for a file system whose times are whole seconds, as those of FAT are (2 s).
+pub(crate) const FILE_COARSE_MS: u64 = 2_000;
+
+/// How often a file that is just being written is opened again before the request fails.
+pub(crate) const FILE_OPENS_MAX: usize = 6;

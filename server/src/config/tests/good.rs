@@ -85,10 +85,15 @@ fn documented_limits() -> RouteSettings {
 }
 
 #[test]
-fn defaults_of_routes_are_the_ones_that_are_documented() {
+fn a_route_keeps_all_parts_of_requests_and_all_tags_by_default() {
     let route = RouteSettings::default();
     assert!(route.keep_query.is_all() && route.keep_cookies.is_all() && !route.normalises());
     assert!(TAG_FIELDS.iter().all(|id| route.tag_fields.set().contains(*id)));
+}
+
+#[test]
+fn defaults_of_routes_are_the_ones_that_are_documented() {
+    let route = RouteSettings::default();
     assert_eq!(
         RouteSettings::default(),
         RouteSettings {
@@ -141,6 +146,11 @@ fn defaults_of_routes_are_the_ones_that_are_documented() {
             respond: FixedAnswer::default(),
             respond_type: route.respond_type.clone(),
             respond_retry_after_s: 0,
+            files: FilesDirectory::default(),
+            files_strip_prefix: false,
+            files_index: route.files_index.clone(),
+            files_types: FileTypes::default(),
+            files_precompressed: false,
             hsts: StrictTransportSecurity::default(),
             error_pages: ErrorPages::default(),
             origin_error_pages: ErrorPages::default(),

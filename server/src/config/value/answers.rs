@@ -102,9 +102,24 @@ impl Redirection {
 }
 
 impl RouteSettings {
+    /// Returns the settings that answer requests in place of the origin, each with its name and
+    /// whether it is on. A request gets only one of these answers.
+    pub(crate) fn answers(&self) -> [(&'static str, bool); 3] {
+        [
+            ("redirect", self.redirect.0.is_some()),
+            ("respond", self.respond.0.is_some()),
+            ("files", self.files.get().is_some()),
+        ]
+    }
+
+    /// Whether every request gets a redirect or a fixed answer.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.redirect.0.is_some() || self.respond.0.is_some()
+    }
+
     /// Whether every request gets an answer that needs no origin.
     pub(crate) fn needs_no_origin(&self) -> bool {
-        self.redirect.0.is_some() || self.respond.0.is_some()
+        self.has_answer() || self.files.get().is_some()
     }
 }
 
