@@ -89,8 +89,12 @@ fn a_line_of_json_has_every_field() {
         // An exchange with the origin takes more than a microsecond, and a hit may take less.
         let duration_us = line["duration_us"].as_u64().expect("a duration");
         assert!(duration_us > 0 || !cache.contains("fwd="), "{line}");
-        // A request that does not get what it asked for also has the reason.
-        let count = if matches!(status, 499 | 504) { 14 } else { 13 };
+        assert_eq!(line["site"], "a", "{line}");
+        // A request that an origin has answered also has the origin and its time, and a request
+        // that does not get what it asked for has the reason.
+        let is_forwarded = cache.contains("fwd=");
+        assert_eq!(line["origin_us"].is_u64(), is_forwarded, "{line}");
+        let count = 14 + usize::from(matches!(status, 499 | 504)) + 2 * usize::from(is_forwarded);
         assert_eq!(line.as_object().map(serde_json::Map::len), Some(count), "{line}");
     }
     let refused = &lines[ANSWERS.len()];

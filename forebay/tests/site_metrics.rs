@@ -1,4 +1,4 @@
-//! The metrics of each site.
+//! The metrics of each site, and the site and the origin in the access log.
 
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder};
 
@@ -84,4 +84,33 @@ fn each_site_has_its_own_counts() {
     assert_eq!(metric(&server, "requests_total", "other"), Some(2.0));
     assert_eq!(ask(&server, "one.test", "GET", "/a"), 421);
     assert_eq!(metric(&server, "requests_total", "no site"), Some(2.0));
+}
+
+#[test]
+fn the_access_log_has_the_site_and_the_origin_that_answered() {
+    let fields: &[&str] = &["Cache-Control: max-age=60"];
+    let origin = Origin::start(move |_| Script::answer("200 OK", fields, b"body"));
+    let address = origin.address().to_string();
+    let config = format!(
+        "access_log = \"-\"\n[[site]]\nname = \"one\"\nnames = [\"one.test\"]\n\
+         origin = \"http://{address}\"\n"
+    );
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));
+    let server = server.config(&config).flag("--workers", "1").start();
+    assert_eq!(ask(&server, "one.test", "GET", "/a"), 200);
+    forebay_testkit::eventually("it is stored", || server.stat("stored_total") == 1.0);
+    assert_eq!(ask(&server, "one.test", "GET", "/a"), 200);
+    assert_eq!(ask(&server, "one.test", "POST", "/a"), 200);
+    assert_eq!(ask(&server, "unknown.test", "GET", "/a"), 421);
+    let lines = || -> Vec<serde_json::Value> {
+        let output = server.output();
+        output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    forebay_testkit::eventually("four lines are written", || lines().len() == 4);
+    let (site, origin) = (Some("one"), Some(address.as_str()));
+    let expected = [(site, origin), (site, None), (site, origin), (None, None)];
+    for (line, expected) in lines().iter().zip(expected) {
+        assert_eq!((line["site"].as_str(), line["origin"].as_str()), expected, "{line}");
+        assert_eq!(line["origin_us"].is_u64(), expected.1.is_some(), "{line}");
+    }
 }

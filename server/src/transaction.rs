@@ -173,6 +173,7 @@ impl<'t> Transaction<'t> {
             check_certificates(self.client, route)?;
         }
         self.route = Some(route);
+        self.log.note_site(&route.site.name);
         self.trace().step(|| RequestStep::Route {
             site: route.site.name.clone(),
             path_prefix: route.route.shown_path(),

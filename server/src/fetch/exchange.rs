@@ -161,6 +161,7 @@ impl Exchange<'_> {
         let answered = answered?;
         choice.member.counts.note_answer(answered.response.status().as_u16(), answered.took_us);
         self.note_answered(choice);
+        self.trace.note_answer(&pool.authority, answered.took_us);
         self.check(answered, Rc::clone(pool), permit).map_err(ExchangeError::Fault)
     }
 

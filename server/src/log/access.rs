@@ -26,7 +26,11 @@ impl Access {
                 entry = Some(Box::new(AccessEntry::begin(head, client)));
             }
         });
-        Access { entry, trace: client.worker.tracers.begin(client, head) }
+        let mut trace = client.worker.tracers.begin(client, head);
+        if entry.is_some() {
+            trace.keep_answer();
+        }
+        Access { entry, trace }
     }
 
     /// Drops the entry, so that the request is not logged.
@@ -38,6 +42,14 @@ impl Access {
     pub(crate) fn note_tunnel(&mut self, bytes_in: u64) {
         if let Some(entry) = &mut self.entry {
             entry.set_tunnel(bytes_in);
+        }
+    }
+
+    /// Adds the site that serves the request.
+    #[inline]
+    pub(crate) fn note_site(&mut self, name: &str) {
+        if let Some(entry) = &mut self.entry {
+            entry.set_site(name);
         }
     }
 
@@ -67,6 +79,7 @@ impl Access {
         self.trace.end(status, body_bytes, cache);
         let Some(mut entry) = self.entry else { return };
         entry.end(status, body_bytes, cache);
+        entry.set_answered(self.trace.answered());
         client.worker.with_access_log(|log| log.log(&entry));
     }
 }

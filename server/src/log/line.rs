@@ -12,6 +12,7 @@ use crate::clock;
 use crate::forwarding::request_id;
 use crate::limits::TRACE_TEXT_BYTES_MAX;
 use crate::terminal::{escaped_json, steers_terminal};
+use crate::trace::AnsweredBy;
 use crate::transport::tls::TlsInfo;
 
 /// The format of a line of the access log.
@@ -35,6 +36,10 @@ pub(crate) struct AccessEntry {
     proxy_request_id: String,
     /// The user whose password was right, on a route with `basic_auth`.
     user: Option<String>,
+    /// The name of the site; `None` if no site serves the request.
+    site: Option<String>,
+    /// The origin that answered the request, or the fetch that the request started.
+    answered: Option<AnsweredBy>,
     method: String,
     host: String,
     target: String,
@@ -68,6 +73,8 @@ impl AccessEntry {
                 None => String::new(),
             },
             user: None,
+            site: None,
+            answered: None,
             method: text(head.method().as_bytes()),
             host: text(fields.first(FieldId::Host).unwrap_or_default()).to_ascii_lowercase(),
             target: text(head.target()),
@@ -105,6 +112,16 @@ impl AccessEntry {
     /// Adds the number of bytes that the client sent through its tunnel.
     pub(crate) fn set_tunnel(&mut self, bytes_in: u64) {
         self.tunnel_bytes_in = Some(bytes_in);
+    }
+
+    /// Adds the site that serves the request.
+    pub(crate) fn set_site(&mut self, name: &str) {
+        self.site = Some(name.to_owned());
+    }
+
+    /// Adds the origin that has answered.
+    pub(crate) fn set_answered(&mut self, answered: Option<AnsweredBy>) {
+        self.answered = answered;
     }
 
     /// Adds the user whose password was right.
@@ -150,6 +167,13 @@ impl AccessEntry {
         if let Some(proxy) = self.proxy {
             entry["proxy"] = proxy.to_string().into();
             entry["proxy_request_id"] = self.proxy_request_id.as_str().into();
+        }
+        if let Some(site) = &self.site {
+            entry["site"] = site.as_str().into();
+        }
+        if let Some(AnsweredBy { origin, took_us }) = &self.answered {
+            entry["origin"] = (**origin).into();
+            entry["origin_us"] = (*took_us).into();
         }
         if let Some(user) = &self.user {
             entry["user"] = user.as_str().into();
@@ -276,6 +300,8 @@ mod tests {
             request_id: "id-1".to_owned(),
             proxy_request_id: String::new(),
             user: None,
+            site: None,
+            answered: None,
             method: "GET".to_owned(),
             host: "example.org".to_owned(),
             target: "/a\"b\\c".to_owned(),

@@ -15,7 +15,7 @@ mod step;
 mod tracer;
 
 pub(crate) use filter::{FilterError, TraceFilter};
-pub(crate) use open::Trace;
+pub(crate) use open::{AnsweredBy, Trace};
 pub(crate) use places::{TraceEnd, TracePlace, TracePlaces};
 pub(crate) use record::TraceRecord;
 pub(crate) use step::{FetchStep, RequestStep, StoreStep};

@@ -16,7 +16,19 @@ use crate::log::AccessEntry;
 /// one handle, and the fetch that it starts has another. The record is sent when the last handle is
 /// dropped.
 #[derive(Clone, Default)]
-pub(crate) struct Trace(Option<Rc<OpenTrace>>);
+pub(crate) struct Trace {
+    open: Option<Rc<OpenTrace>>,
+    /// The last answer of an origin, for the access log; `None` if the request is not logged.
+    answered: Option<Rc<RefCell<Option<AnsweredBy>>>>,
+}
+
+/// The origin that answered a request.
+#[derive(Clone, Debug)]
+pub(crate) struct AnsweredBy {
+    pub(crate) origin: Box<str>,
+    /// The time from sending the request until the head of the answer arrived.
+    pub(crate) took_us: u64,
+}
 
 struct OpenTrace {
     /// `None` once the record is sent.
@@ -28,7 +40,8 @@ impl Trace {
     /// Begins the trace of a request for the tracers that have selected it.
     pub(super) fn begin(entry: AccessEntry, tracers: Vec<Arc<Tracer>>) -> Trace {
         let record = RefCell::new(Some(TraceRecord::new(entry)));
-        let trace = Trace(Some(Rc::new(OpenTrace { record, tracers })));
+        let open = Some(Rc::new(OpenTrace { record, tracers }));
+        let trace = Trace { open, answered: None };
         trace.step(|| RequestStep::Request);
         trace
     }
@@ -37,14 +50,31 @@ impl Trace {
     /// step.
     #[inline]
     pub(crate) fn step(&self, step: impl FnOnce() -> RequestStep) {
-        if let Some(open) = &self.0 {
+        if let Some(open) = &self.open {
             open.add(step());
         }
     }
 
+    /// Makes this trace keep the origin's answer for the access log.
+    pub(crate) fn keep_answer(&mut self) {
+        self.answered = Some(Rc::default());
+    }
+
+    /// Records that the origin has answered, if the request is logged.
+    pub(crate) fn note_answer(&self, origin: &str, took_us: u64) {
+        if let Some(answered) = &self.answered {
+            *answered.borrow_mut() = Some(AnsweredBy { origin: origin.into(), took_us });
+        }
+    }
+
+    /// Returns the origin that has answered the request or the fetch that it started.
+    pub(crate) fn answered(&self) -> Option<AnsweredBy> {
+        self.answered.as_ref()?.borrow().clone()
+    }
+
     /// Records the result of a response that is complete or has broken off.
     pub(crate) fn end(&self, status: u16, body_bytes: u64, cache: (&CacheStatus, &CacheName)) {
-        let Some(open) = &self.0 else { return };
+        let Some(open) = &self.open else { return };
         if let Some(record) = &mut *open.record.borrow_mut() {
             record.entry.end(status, body_bytes, cache);
         }
