@@ -95,7 +95,9 @@ impl ConfigInputs {
 pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
     let names = config::flags().into_iter().map(|flag| flag.name);
     let given = names.filter(|name| {
-        args.value_source(name).is_some_and(|source| source == ValueSource::CommandLine)
+        // `try` has no flag `files`.
+        args.try_contains_id(name).is_ok()
+            && args.value_source(name).is_some_and(|source| source == ValueSource::CommandLine)
     });
     let values = given.flat_map(|name| {
         let values = args.get_many::<String>(&name).into_iter().flatten().cloned();
