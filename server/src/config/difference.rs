@@ -1,12 +1,182 @@
-//! The differences of two configurations.
+//! The differences of two configurations, for an operator.
 
-use super::table::Settings;
-use super::{Config, Setting};
+use super::setting::Setting;
+use super::table::{BALANCE, NAMES, ORIGIN, RULES, Settings};
+use super::{Config, Route, Site};
+
+/// A difference of two configurations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigChange {
+    /// The setting; `None` if sites or routes were added or removed.
+    pub setting: Option<&'static str>,
+    /// The old value as it was written; `None` if sites or routes were added.
+    pub old: Option<String>,
+    /// The new value as it was written; `None` if sites or routes were removed.
+    pub new: Option<String>,
+    /// The sites and routes that differ; empty for a setting of the server.
+    pub subjects: Vec<String>,
+    /// Whether a reload cannot apply the change, so that a restart or an upgrade is needed.
+    pub needs_restart: bool,
+}
+
+/// The changes that have been found. Equal changes of several sites and routes are one change.
+#[derive(Default)]
+struct ChangeList(Vec<ConfigChange>);
+
+/// A site, or a route of a site, in both configurations.
+struct ComparedSection<'a> {
+    site: &'a str,
+    route: Option<&'a Route>,
+}
 
 impl Config {
     /// Returns the settings that differ in `new` although only a restart can apply them.
     pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
         let differences = self.server.differences(&new.server);
         differences.into_iter().filter(|setting| !setting.reloads).collect()
+    }
+
+    /// Returns the changes from this configuration to `new`: of the server first, then of sites in
+    /// their order. Sites are the same if they have the same name, and routes if they have the same
+    /// path.
+    pub fn changes(&self, new: &Config) -> Vec<ConfigChange> {
+        let mut list = ChangeList::default();
+        for setting in self.server.differences(&new.server) {
+            list.add_setting(setting, (self, new), None);
+        }
+        if self.rules_of(None) != new.rules_of(None) {
+            list.add_setting(&RULES, (self, new), None);
+        }
+        let find = |config: &Config, name: &str| {
+            config.sites.iter().find(|site| site.name == name).cloned()
+        };
+        for site in &self.sites {
+            match find(new, &site.name) {
+                Some(other) => list.compare_sites((self, site), (new, &other)),
+                None => list.add(None, (Some("site"), None), format!("site {:?}", site.name)),
+            }
+        }
+        for site in new.sites.iter().filter(|site| find(self, &site.name).is_none()) {
+            list.add(None, (None, Some("site")), format!("site {:?}", site.name));
+        }
+        list.0
+    }
+}
+
+impl ComparedSection<'_> {
+    fn shown(&self) -> String {
+        match self.route {
+            Some(route) => format!("site {:?}, route {}", self.site, route.shown_path()),
+            None => format!("site {:?}", self.site),
+        }
+    }
+
+    fn text(&self, config: &Config, setting: &Setting) -> String {
+        let route = self.route.map(|route| (route.path_prefix.as_str(), route.is_exact));
+        // A section with one of these settings switches the other off.
+        let is_off = |name: &str| {
+            self.route.is_some_and(|route| match name {
+                "redirect" => route.settings.redirect.get().is_none(),
+                "respond" => route.settings.respond.get().is_none(),
+                _ => false,
+            })
+        };
+        match is_off(setting.name) {
+            true => "\"off\"".to_owned(),
+            false => config.written.text(setting, Some(self.site), route),
+        }
+    }
+}
+
+impl ChangeList {
+    fn compare_sites(&mut self, (old, site): (&Config, &Site), (new, other): (&Config, &Site)) {
+        let subject = ComparedSection { site: &site.name, route: None };
+        let mut differ: Vec<&Setting> = site.settings.differences(&other.settings);
+        // A changed file of a certificate counts, too.
+        let certificates = |setting: &&Setting| setting.name == "tls_cert";
+        if site.certificates != other.certificates
+            && !differ.iter().any(certificates)
+            && let Some(setting) = super::table::PER_SITE.iter().find(certificates)
+        {
+            differ.push(setting);
+        }
+        if site.names != other.names {
+            differ.push(&NAMES);
+        }
+        if site.origins.members() != other.origins.members() {
+            differ.push(&ORIGIN);
+        }
+        if site.origins.balance != other.origins.balance {
+            differ.push(&BALANCE);
+        }
+        for setting in differ {
+            self.add_setting(setting, (old, new), Some((&subject, &subject)));
+        }
+        let is_same = |one: &Route, other: &Route| one.shown_path() == other.shown_path();
+        for route in site.routes() {
+            let subject = ComparedSection { route: Some(route), ..subject };
+            match other.routes().iter().find(|other| is_same(route, other)) {
+                Some(counterpart) => {
+                    let after = ComparedSection { route: Some(counterpart), ..subject };
+                    for setting in route.settings.differences(&counterpart.settings) {
+                        self.add_setting(setting, (old, new), Some((&subject, &after)));
+                    }
+                    if old.rules_of(Some(route)) != new.rules_of(Some(counterpart))
+                        && old.rules_of(None) == new.rules_of(None)
+                    {
+                        self.add_setting(&RULES, (old, new), Some((&subject, &after)));
+                    }
+                }
+                None => self.add(None, (Some("route"), None), subject.shown()),
+            }
+        }
+        for route in other.routes() {
+            if !site.routes().iter().any(|known| is_same(known, route)) {
+                let subject = ComparedSection { route: Some(route), ..subject };
+                self.add(None, (None, Some("route")), subject.shown());
+            }
+        }
+    }
+
+    fn add_setting(
+        &mut self,
+        setting: &'static Setting,
+        (old, new): (&Config, &Config),
+        subjects: Option<(&ComparedSection<'_>, &ComparedSection<'_>)>,
+    ) {
+        match subjects {
+            None => {
+                let texts = [old, new].map(|config| config.written.text(setting, None, None));
+                let [before, after] = &texts;
+                self.add(Some(setting), (Some(before), Some(after)), String::new());
+            }
+            Some((one, other)) => {
+                let (before, after) = (one.text(old, setting), other.text(new, setting));
+                self.add(Some(setting), (Some(&before), Some(&after)), one.shown());
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        setting: Option<&'static Setting>,
+        (old, new): (Option<&str>, Option<&str>),
+        subject: String,
+    ) {
+        let (old, new) = (old.map(str::to_owned), new.map(str::to_owned));
+        let name = setting.map(|setting| setting.name);
+        let is_same = |change: &&mut ConfigChange| {
+            change.setting == name && change.old == old && change.new == new
+        };
+        match self.0.iter_mut().find(is_same) {
+            Some(change) => change.subjects.push(subject),
+            None => self.0.push(ConfigChange {
+                setting: name,
+                old,
+                new,
+                subjects: if subject.is_empty() { Vec::new() } else { vec![subject] },
+                needs_restart: setting.is_some_and(|setting| !setting.reloads),
+            }),
+        }
     }
 }

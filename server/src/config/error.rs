@@ -67,7 +67,7 @@ pub(crate) enum ProblemSpan {
 /// The name and the text of a configuration file.
 pub(crate) struct FileText<'a> {
     name: &'a str,
-    text: &'a str,
+    pub(super) text: &'a str,
     /// The offset of the first byte of each line.
     line_starts: Vec<usize>,
 }

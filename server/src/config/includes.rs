@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, ConfigErrors, ProblemSpan, SourceSpan};
 use super::file::read_file;
+use super::references::{ReferenceResolver, ResolvedReference};
 use super::setting::ValueProblem;
 use super::source::{SourceFiles, moved};
 use super::table::INCLUDE;
@@ -31,6 +32,8 @@ pub(super) struct Documents<'a> {
     pub(super) sources: SourceFiles<'a>,
     /// The content of each file.
     pub(super) tables: Vec<DeTable<'a>>,
+    /// The values that environment variables and files have.
+    pub(super) substitutions: Vec<ResolvedReference>,
     pub(super) problems: Vec<(ProblemSpan, ValueProblem)>,
     /// Errors in files that are no text.
     pub(super) elsewhere: Vec<ConfigError>,
@@ -65,6 +68,7 @@ impl<'a> Documents<'a> {
         let mut documents = Documents {
             sources: SourceFiles::new(name, text),
             tables: Vec::new(),
+            substitutions: Vec::new(),
             problems: Vec::new(),
             elsewhere: Vec::new(),
             opened: Vec::new(),
@@ -105,6 +109,10 @@ impl<'a> Documents<'a> {
         self.problems.extend(errors);
         let mut table = moved(document.into_inner(), first);
         let include = table.remove(INCLUDE.name);
+        if !is_broken {
+            let Documents { sources, substitutions, problems, .. } = &mut *self;
+            ReferenceResolver { sources, substitutions, problems }.resolve(&mut table);
+        }
         self.tables.push(table);
         // After a syntax error the parser guesses the rest of the file.
         let Some(include) = include.filter(|_| !is_broken) else { return Vec::new() };

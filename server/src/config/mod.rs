@@ -1,8 +1,7 @@
 //! Configuration: read once, checked as a whole, and never changed.
 //!
 //! Every setting is in one table (`table.rs`). A [`Config`] comes from a file or an origin's URL,
-//! and flags override it. It is always valid; all errors are reported together, with line, column
-//! and hint.
+//! and flags override it. It is always valid; all errors are reported together, with positions.
 //!
 //! The innermost value of a route setting wins. The order is `[[site.route]]`, `[[site]]`, the top
 //! of the file (or a flag, which stands for the top of the file), the default.
@@ -22,6 +21,7 @@ mod origin_tls;
 mod origins;
 mod read;
 mod read_sites;
+mod references;
 mod rules;
 mod setting;
 mod site;
@@ -33,8 +33,10 @@ mod table;
 mod tls;
 mod units;
 pub(crate) mod value;
+mod written;
 
 pub(crate) use certificate_files::FileStamp;
+pub use difference::ConfigChange;
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, SourceSpan};
 pub(crate) use error_pages::ErrorPage;
@@ -76,6 +78,8 @@ pub struct Config {
     pub sites: Sites,
     /// The certificates for sites that have none of their own, and for names that no site has.
     pub certificates: Option<Arc<CertificateSet>>,
+    /// The values as they were written.
+    written: Arc<written::WrittenValues>,
     /// Sets of header rules. The first set has only the rules of the server. There is one more set
     /// for each distinct list of rule files that routes have; it includes the rules of the server.
     rule_sets: Vec<RuleSet>,

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use forebay_cache::ConfigError as CacheError;
 use forebay_rules::filter::Filters;
@@ -16,12 +17,14 @@ use super::error::{ConfigErrors, ProblemSpan};
 use super::health::HealthCheck;
 use super::includes::{Documents, IncludedTexts};
 use super::origins::read_urls;
+use super::references::ResolvedReference;
 use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
 use super::setting::{RawValue, Setting, ValueProblem};
 use super::site::Site;
 use super::source::SourceFiles;
 use super::suggest::nearest;
 use super::table::{self, INCLUDE, RULES, RouteSettings, SERVER, Settings, SiteSettings};
+use super::written::WrittenValues;
 use super::{AdminAddress, Config, ServerSettings, SettingKind, SettingScope, Sites};
 use crate::engine::has_room_for_stacks;
 
@@ -75,12 +78,13 @@ fn read_documents(
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
-    let Documents { sources, tables, problems, elsewhere, .. } = documents;
+    let Documents { sources, tables, substitutions, problems, elsewhere, .. } = documents;
     // After a syntax error the parser guesses the rest of the file, and without a file other files
     // seem to be wrong, so further errors would mislead.
     ConfigErrors::check(&sources, problems, elsewhere)?;
-    let mut reader = Reader { sources, problems: Vec::new(), filters };
-    let mut top = TopLevel::default();
+    let written = WrittenValues::of(&sources, &tables);
+    let mut reader = Reader { sources, substitutions, problems: Vec::new(), filters };
+    let mut top = TopLevel { written, ..TopLevel::default() };
     let values = tables.iter().flat_map(|table| table.iter());
     for (key, value) in values.filter(|(key, _)| key.get_ref() != "site") {
         reader.top_value(&mut top, key, value);
@@ -98,7 +102,8 @@ fn read_origins(
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
-    let mut reader = Reader { sources: SourceFiles::new("", ""), problems: Vec::new(), filters };
+    let (sources, substitutions) = (SourceFiles::new("", ""), Vec::new());
+    let mut reader = Reader { sources, substitutions, problems: Vec::new(), filters };
     let mut top = TopLevel::default();
     reader.flags(&mut top, flags);
     if let (true, Some(directory)) = (urls.is_empty(), top.route.files.get()) {
@@ -127,6 +132,7 @@ struct TopLevel {
     site: SiteSettings,
     route: RouteSettings,
     places: HashMap<&'static str, ProblemSpan>,
+    written: WrittenValues,
     rules: Vec<NamedFile>,
 }
 
@@ -138,6 +144,7 @@ impl TopLevel {
         at: ProblemSpan,
     ) -> Result<(), ValueProblem> {
         self.places.insert(setting.name, at);
+        self.written.set_flag(setting, raw);
         match setting.scope {
             SettingScope::Server => self.server.set(setting, raw),
             SettingScope::PerSite => self.site.set(setting, raw),
@@ -149,6 +156,8 @@ impl TopLevel {
 /// Reads the parts of a configuration, and collects their problems.
 pub(crate) struct Reader<'a> {
     pub(crate) sources: SourceFiles<'a>,
+    /// The values that environment variables and files have.
+    substitutions: Vec<ResolvedReference>,
     problems: Vec<(ProblemSpan, ValueProblem)>,
     /// Filters that header rules may run.
     pub(crate) filters: &'a Filters,
@@ -156,6 +165,14 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     pub(crate) fn problem(&mut self, at: ProblemSpan, problem: ValueProblem) {
+        let touches = |other: &ResolvedReference| match &at {
+            ProblemSpan::Span(span) => span.start < other.span.end && other.span.start < span.end,
+            ProblemSpan::File | ProblemSpan::Flag(_) => false,
+        };
+        let problem = match self.substitutions.iter().find(|other| touches(other)) {
+            Some(substitution) => substitution.hide(problem),
+            None => problem,
+        };
         self.problems.push((at, problem));
     }
 
@@ -191,7 +208,8 @@ impl Reader<'_> {
         let rule_counters = library.rule_counters();
         ConfigErrors::check(&self.sources, self.problems, library.into_errors())?;
         let (server, sites) = (top.server, Sites::new(sites));
-        Ok(Config { server, sites, certificates, rule_sets, rule_counters })
+        let written = Arc::new(top.written);
+        Ok(Config { server, sites, certificates, written, rule_sets, rule_counters })
     }
 
     fn top_value(&mut self, top: &mut TopLevel, key: &Key<'_>, value: &Value<'_>) {

@@ -123,6 +123,7 @@ impl Reader<'_> {
         let mut site = Site::new(name?, names?, origins?, routes, fallback);
         site.certificates = certificates;
         site.health = HealthCheck::of(&own);
+        site.settings = own;
         Some(site)
     }
 

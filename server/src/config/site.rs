@@ -11,7 +11,7 @@ use super::origin_tls::OriginTls;
 use super::origins::OriginGroup;
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
-use super::table::{NAMES, ORIGIN, RouteSettings};
+use super::table::{NAMES, ORIGIN, RouteSettings, SiteSettings};
 use super::tls::CertificateSet;
 use super::value::AmbiguousPath;
 use crate::limits::{HOST_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
@@ -27,6 +27,8 @@ pub struct Site {
     pub origins: OriginGroup,
     /// The active health check of the origins, if there is one.
     pub(crate) health: Option<HealthCheck>,
+    /// The settings from which the parts of the site were made.
+    pub(super) settings: SiteSettings,
     /// The site's own certificates; if `None`, the site uses those of the configuration.
     pub certificates: Option<Arc<CertificateSet>>,
     /// The identity of the certificates that serve the site's names; 0 if there are none.
@@ -126,8 +128,17 @@ impl Site {
             let paths = if route.has_own_limits { route.shown_path() } else { String::new() };
             route.limit_ids = route.settings.rate_limit.identities(&name, &paths);
         }
-        let (health, certificates) = (None, None);
-        Site { name, names, origins, health, certificates, certificates_id: 0, routes }
+        let settings = SiteSettings::default();
+        Site {
+            name,
+            names,
+            origins,
+            health: None,
+            settings,
+            certificates: None,
+            certificates_id: 0,
+            routes,
+        }
     }
 
     /// Creates a site that serves every host from `origins`. Its name is the authority of the first

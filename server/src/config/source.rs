@@ -42,6 +42,12 @@ impl<'a> SourceFiles<'a> {
         self.end
     }
 
+    /// Returns the text of a span; empty if the span is not within one file.
+    pub(super) fn text(&self, span: &Range<usize>) -> &'a str {
+        let (first, file) = self.file_of(span.start);
+        file.text.get(span.start - first..span.end - first).unwrap_or_default()
+    }
+
     /// Returns the directory of the file that has the byte at `offset`; empty if the file's name
     /// has no directory.
     pub(crate) fn dir(&self, offset: usize) -> &'a Path {

@@ -2,6 +2,8 @@
 //! documents that are generated from the table of settings.
 
 mod bad;
+mod difference;
 mod good;
 mod includes;
 mod lookup;
+mod references;
