@@ -128,8 +128,7 @@ counters! {
     TlsIncompatible, Counter, "tls_incompatible_total",
         "TLS handshakes without a common version, cipher suite, key exchange or protocol.";
     TlsAlerts, Counter, "tls_alerts_total",
-        "TLS handshakes that the client ended with an alert, usually because it does not trust \
-            the certificate.";
+        "TLS handshakes ended by a client's alert, usually because it rejects the certificate.";
     TlsMalformed, Counter, "tls_malformed_total",
         "TLS handshakes in which the client violated the protocol.";
     TlsKeysRotated, Counter, "tls_keys_rotated_total",
@@ -286,8 +285,7 @@ counters! {
     Invalidated, Counter, "invalidated_total",
         "Stored responses invalidated by an unsafe request.";
     OriginsInvalidated, Counter, "origins_invalidated_total",
-        "Answers to unsafe requests that invalidated their whole origin because they named too \
-         many groups.";
+        "Answers to unsafe requests that invalidated their origin: they named too many groups.";
     GroupsLate, Counter, "groups_late_total",
         "Answers to unsafe requests that were sent before their groups were invalidated, because \
             the invalidation took too long and continued in the background.";
@@ -355,6 +353,8 @@ counters! {
         "Error responses of Forebay itself with a page of `error_pages`.";
     OriginErrorPages, Counter, "origin_error_pages_sent_total",
         "Error responses of an origin whose body a page of `origin_error_pages` replaced.";
+    ServerErrors, Counter, "server_errors_total",
+        "Responses with a status from 500, made by Forebay for a fault or sent by an origin.";
     ResponsesCut, Counter, "responses_cut_total",
         "Connections reset in the middle of a response, so that clients notice the truncation.";
     BytesIn, Counter, "bytes_in_total",
@@ -391,6 +391,8 @@ counters! {
         "New configurations that a running server has applied.";
     ReloadsRefused, Counter, "reloads_refused_total",
         "New configurations that a running server has refused; it kept the previous one.";
+    ReloadsRolledBack, Counter, "reloads_rolled_back_total",
+        "New configurations that a trial has replaced by the previous one.";
     Upgrades, Counter, "upgrades_total",
         "Upgrades in which a process took over, since the first process was started.";
     UpgradesFailed, Counter, "upgrades_failed_total",

@@ -65,6 +65,11 @@ events! {
     Reloaded, info, "reloaded", "a new configuration is in use";
     ReloadRefused, error, "reload_refused",
         "refused the new configuration; the old one stays in use";
+    TrialBegun, info, "trial_begun", "the new configuration is on trial";
+    TrialPassed, info, "trial_passed", "the new configuration has passed its trial";
+    TrialSuperseded, info, "trial_superseded", "another reload ended a trial";
+    RolledBack, error, "rolled_back",
+        "too many requests failed in the trial; the previous configuration is in use again";
     UpgradeBegun, info, "upgrade_begun", "another process asks to take over";
     HandedOver, info, "handed_over", "another process serves now; finishing requests in flight";
     TookOver, info, "took_over", "took over from the running server";

@@ -16,12 +16,23 @@ use super::locks;
 use super::metrics::{self, Reports};
 use super::places::ActiveRequest;
 use super::purge::purge;
+use super::query::{AdminQuery, QueryError};
 use super::trace::trace;
 use crate::clock;
 use crate::counters::COUNTERS;
-use crate::engine::Control;
+use crate::engine::{Control, TrialReport, TrialTerms};
 use crate::rules::{RuleCount, RuleLine, RuleReport};
 use crate::site_counts::SiteLine;
+
+/// Longest trial of a configuration: a day shows every load that returns daily.
+const TRIAL_MS_MAX: u64 = 86_400_000;
+
+/// Share of failed requests that a trial permits by default: an origin that is fine causes fewer.
+const TRIAL_ERRORS_PERCENT: u64 = 5;
+
+/// Number of requests from which on a trial counts errors by default: of fewer requests, a single
+/// one may be more than the permitted share.
+const TRIAL_REQUESTS_MIN: u64 = 20;
 
 /// Answers an admin request.
 pub(super) async fn answer(
@@ -47,15 +58,16 @@ pub(super) async fn answer(
         (&Method::GET, "/locks") => locks::look(control),
         (&Method::POST, "/locks") => locks::switch(control, request.uri().query()),
         (&Method::POST, "/purge") => purge(control, request, active).await,
-        (&Method::POST, "/reload") => reload(control).await,
+        (&Method::GET, "/reload") => json_answer(StatusCode::OK, &reload_state(control)),
+        (&Method::POST, "/reload") => reload(control, request.uri().query()).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
         (
             _,
             "/healthz" | "/metrics" | "/stats" | "/sites" | "/rules" | "/explain" | "/trace"
             | "/ls" | "/",
         ) => not_allowed("GET"),
-        (_, "/purge" | "/reload") => not_allowed("POST"),
-        (_, "/locks") => not_allowed("GET, POST"),
+        (_, "/purge") => not_allowed("POST"),
+        (_, "/locks" | "/reload") => not_allowed("GET, POST"),
         _ => plain(StatusCode::NOT_FOUND, "no such path; GET / lists all paths\n"),
     }
 }
@@ -78,7 +90,8 @@ GET  /ls       stored responses, a JSON object on each line
 GET  /locks    state of the lock profile
 POST /locks    switches the lock profile: ?on, ?off or ?reset; ?on&sample=100 records 1 in 100
 POST /purge    purges the URL in the body, or the responses selected by ?host=, ?prefix=, ?tag=
-POST /reload   reads the configuration again
+GET  /reload   workers without the newest configuration, and the last trial
+POST /reload   reads the configuration again; ?trial_ms=60000 tries it out
 ";
 
 /// Whether a request names a loopback host and does not come from a web page. A browser sends the
@@ -186,10 +199,57 @@ async fn rules(control: &Control) -> Value {
     json!({ "rules": rules, "counters": counters, "stuck_workers": stuck.0 })
 }
 
-async fn reload(control: &Control) -> AdminResponse {
-    match control.reload().await {
+/// Returns the workers that do not use the newest configuration yet, and the last trial.
+fn reload_state(control: &Control) -> Value {
+    json!({ "stuck_workers": control.workers_behind().0, "trial": trial_json(control) })
+}
+
+fn trial_json(control: &Control) -> Value {
+    let report = |trial: TrialReport| {
+        json!({
+            "number": trial.number,
+            "state": trial.state.name(),
+            "requests": trial.requests,
+            "errors": trial.errors,
+        })
+    };
+    control.trial_report().map_or(Value::Null, report)
+}
+
+/// Reads the terms of a trial; `None` if the reload is none.
+fn trial_terms(query: Option<&str>) -> Result<Option<TrialTerms>, QueryError> {
+    let known = ["trial_ms", "errors_percent_max", "requests_min"];
+    let query = AdminQuery::parse(query, &known)?;
+    let Some(duration_ms) = query.number("trial_ms")? else {
+        let alone = known.iter().skip(1).find(|name| query.text(name).is_some());
+        return match alone {
+            Some(name) => Err(QueryError::new(*name, "give trial_ms too")),
+            None => Ok(None),
+        };
+    };
+    let errors_percent_max = query.number("errors_percent_max")?.unwrap_or(TRIAL_ERRORS_PERCENT);
+    if !(1..=TRIAL_MS_MAX).contains(&duration_ms) {
+        return Err(QueryError::new("trial_ms", "give a time up to a day"));
+    }
+    if errors_percent_max > 99 {
+        return Err(QueryError::new("errors_percent_max", "give 0 to 99 percent"));
+    }
+    let requests_min = query.number("requests_min")?.unwrap_or(TRIAL_REQUESTS_MIN);
+    Ok(Some(TrialTerms { duration_ms, errors_percent_max, requests_min }))
+}
+
+async fn reload(control: &Control, query: Option<&str>) -> AdminResponse {
+    let terms = match trial_terms(query) {
+        Ok(terms) => terms,
+        Err(error) => return json_answer(StatusCode::BAD_REQUEST, &error.to_json()),
+    };
+    match control.reload(terms).await {
         Ok(stuck) => {
-            json_answer(StatusCode::OK, &json!({ "reloaded": true, "stuck_workers": stuck.0 }))
+            let mut answer = json!({ "reloaded": true, "stuck_workers": stuck.0 });
+            if terms.is_some() {
+                answer["trial"] = trial_json(control);
+            }
+            json_answer(StatusCode::OK, &answer)
         }
         Err(error) => {
             let text = error.to_string();

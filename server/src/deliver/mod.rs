@@ -99,6 +99,9 @@ pub(crate) fn deliver_fault(
     queue: &mut SendQueue,
     fault: Fault,
 ) -> Delivered {
+    if fault.status() >= 500 {
+        transaction.worker().count(Counter::ServerErrors);
+    }
     let context = HeadContext::of_synthetic(transaction);
     queue_synthetic(&context, queue, &SyntheticResponse::Fault(fault))
 }

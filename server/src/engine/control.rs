@@ -18,9 +18,10 @@ use super::certificates::CertificateWatch;
 use super::resources::ControlSockets;
 use super::runtime_paths::SocketName;
 use super::signals::Signals;
+use super::trial::Trials;
 use super::upgrade::{Handover, HandoverOutcome, UpgradeTotals, serve_upgrades};
 use super::watchdog::WorkerChange;
-use super::worker_group::{StuckWorkers, WorkerGroup};
+use super::worker_group::{LateReplies, StuckWorkers, WorkerGroup};
 use super::worker_thread::{WorkerCommand, WorkerThread};
 use crate::admin;
 use crate::clock;
@@ -77,6 +78,9 @@ pub(crate) struct Control {
     /// The keys of session tickets, and the time at which they were created or taken over.
     pub(super) ticket_keys: Cell<(TicketKeys, u64)>,
     pub(super) certificate_watch: CertificateWatch,
+    pub(super) trials: Trials,
+    /// The replies of workers that do not use the configuration of the last reload yet.
+    pub(super) late_workers: RefCell<LateReplies<()>>,
     /// The reason why there is no lock profile, if creating it failed.
     lock_profile_fault: OnceCell<String>,
     /// The open traces.
@@ -122,6 +126,8 @@ impl Control {
             guard: parts.guard,
             ticket_keys: Cell::new((parts.ticket_keys, clock::monotonic_ms())),
             certificate_watch: CertificateWatch::default(),
+            trials: Trials::default(),
+            late_workers: RefCell::default(),
             lock_profile_fault: OnceCell::new(),
             traces: TracePlaces::default(),
             started_ms: clock::monotonic_ms(),
@@ -323,7 +329,7 @@ impl Control {
                 _ = signals.hang_up.recv() => {
                     let control = Rc::clone(self);
                     // An event and a counter report the outcome.
-                    tokio::task::spawn_local(async move { drop(control.reload().await) });
+                    tokio::task::spawn_local(async move { drop(control.reload(None).await) });
                 }
             }
         }
@@ -349,8 +355,8 @@ impl Control {
         }
     }
 
-    /// Periodically counts lost log lines, watches the workers, and replaces old ticket keys and
-    /// changed certificates.
+    /// Periodically counts lost log lines, watches the workers and the running trial, and replaces
+    /// old ticket keys and changed certificates.
     async fn keep_house(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(HOUSEKEEPING_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -360,6 +366,7 @@ impl Control {
             self.watch_workers();
             self.rotate_ticket_keys();
             self.watch_certificates();
+            self.watch_trial();
         }
     }
 

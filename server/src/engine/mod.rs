@@ -18,6 +18,7 @@ mod resources;
 mod runtime_paths;
 mod signals;
 mod start;
+mod trial;
 mod upgrade;
 mod watchdog;
 mod worker_group;
@@ -33,6 +34,7 @@ pub use privileges::restrict_privileges;
 pub(crate) use runtime_paths::AdminAcceptor;
 pub use runtime_paths::{AdminEndpoint, admin_socket, runtime_dir, upgrade_socket};
 pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};
+pub(crate) use trial::{TrialReport, TrialTerms};
 pub use upgrade::UpgradeError;
 pub(crate) use worker_group::StuckWorkers;
 #[cfg(test)]

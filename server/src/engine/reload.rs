@@ -8,8 +8,11 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use tokio::sync::oneshot::error::TryRecvError;
+
 use super::control::Control;
 use super::files;
+use super::trial::TrialTerms;
 use super::worker_group::{Replies, StuckWorkers};
 use super::worker_thread::{NewSettings, WorkerCommand};
 use crate::clock;
@@ -47,14 +50,17 @@ impl fmt::Display for ReloadError {
 }
 
 impl Control {
-    /// Reads the configuration again and applies it to every worker. An invalid configuration
-    /// changes nothing. Returns the workers that are stuck; they apply it once their event loops
-    /// turn again.
+    /// Reads the configuration again and applies it to every worker, on trial if there are `terms`.
+    /// An invalid configuration changes nothing. Returns the workers that are stuck; they apply it
+    /// once their event loops turn again.
     ///
     /// # Errors
     /// See [`ReloadError`].
-    pub(crate) async fn reload(&self) -> Result<StuckWorkers, ReloadError> {
-        let replies = match self.apply_reload() {
+    pub(crate) async fn reload(
+        &self,
+        terms: Option<TrialTerms>,
+    ) -> Result<StuckWorkers, ReloadError> {
+        let replies = match self.apply_reload(terms) {
             Ok(replies) => replies,
             Err(error) => {
                 self.count(Counter::ReloadsRefused, 1);
@@ -62,7 +68,9 @@ impl Control {
                 return Err(error);
             }
         };
-        let (_, stuck) = replies.wait().await;
+        let (_, late) = replies.wait_or_keep().await;
+        self.late_workers.replace(late);
+        let stuck = self.workers_behind();
         self.hosts.retain(&self.config.borrow().sites);
         self.count(Counter::Reloads, 1);
         match stuck.is_empty() {
@@ -75,13 +83,29 @@ impl Control {
         Ok(stuck)
     }
 
-    fn apply_reload(&self) -> Result<Replies<()>, ReloadError> {
-        let mut config = (self.hooks.load)().map_err(ReloadError::Config)?;
+    /// Returns the workers that do not use the configuration of the last reload yet.
+    pub(crate) fn workers_behind(&self) -> StuckWorkers {
+        let mut late = self.late_workers.borrow_mut();
+        // A worker that has ended needs no configuration.
+        late.retain_mut(|(_, reply)| matches!(reply.try_recv(), Err(TryRecvError::Empty)));
+        StuckWorkers(late.iter().map(|(number, _)| *number).collect())
+    }
+
+    fn apply_reload(&self, terms: Option<TrialTerms>) -> Result<Replies<()>, ReloadError> {
+        let config = (self.hooks.load)().map_err(ReloadError::Config)?;
         let conflicts = self.config.borrow().reload_conflicts(&config);
         if !conflicts.is_empty() {
             let names = conflicts.iter().map(|setting| setting.name).collect();
             return Err(ReloadError::NeedsRestart(names));
         }
+        let (previous, replies) = self.apply(config)?;
+        self.begin_trial(previous, terms);
+        Ok(replies)
+    }
+
+    /// Applies a configuration to every worker. Returns the previous one, and the replies of the
+    /// workers.
+    pub(super) fn apply(&self, mut config: Config) -> Result<(Config, Replies<()>), ReloadError> {
         files::fit_limit(&mut config, self.worker_count());
         // The log is reopened even if its setting did not change, because log rotation renames the
         // file and then reloads.
@@ -100,9 +124,9 @@ impl Control {
             WorkerCommand::TakeSettings { settings, done }
         });
         (self.hooks.applied)(&config);
-        *self.config.borrow_mut() = config;
+        let previous = self.config.replace(config);
         self.replaced_logs.add(self.log_writer.replace(writer));
-        Ok(replies)
+        Ok((previous, replies))
     }
 
     /// Creates TLS settings for the workers.

@@ -88,13 +88,13 @@ impl WorkerGroup {
         mut command: impl FnMut(&WorkerThread, oneshot::Sender<T>, bool) -> Option<WorkerCommand>,
     ) -> Replies<T> {
         let stuck = self.stuck();
-        let mut replies = Replies { awaited: Vec::new(), stuck: Vec::new() };
+        let mut replies = Replies { awaited: Vec::new(), late: Vec::new() };
         for (number, worker) in self.threads.borrow().iter().enumerate() {
             let (reply, replied) = oneshot::channel();
             let is_stuck = stuck.0.contains(&number);
             let sent = command(worker, reply, is_stuck).map(|sent| worker.commands.send(sent));
             match sent {
-                _ if is_stuck => replies.stuck.push(number),
+                _ if is_stuck => replies.late.push((number, replied)),
                 Some(Ok(())) => replies.awaited.push((number, replied)),
                 // The worker has ended, so it has nothing to reply.
                 _ => {}
@@ -106,25 +106,35 @@ impl WorkerGroup {
 
 /// Replies of workers to one command.
 pub(super) struct Replies<T> {
-    awaited: Vec<(usize, oneshot::Receiver<T>)>,
+    awaited: LateReplies<T>,
     /// Workers that were already stuck before the command, and are not waited for.
-    stuck: Vec<usize>,
+    late: LateReplies<T>,
 }
+
+/// The replies that have not arrived, with the numbers of their workers.
+pub(super) type LateReplies<T> = Vec<(usize, oneshot::Receiver<T>)>;
 
 impl<T> Replies<T> {
     /// Waits for the replies, at most `WORKER_REPLY_MS_MAX` for all of them. Returns the replies
     /// that arrived, and the workers that did not reply. A worker that has ended is in neither.
     pub(super) async fn wait(self) -> (Vec<T>, StuckWorkers) {
+        let (came, late) = self.wait_or_keep().await;
+        (came, StuckWorkers(late.into_iter().map(|(number, _)| number).collect()))
+    }
+
+    /// Waits like [`Replies::wait`]. Returns the replies that arrived, and those that may arrive
+    /// later, in the order of the workers.
+    pub(super) async fn wait_or_keep(self) -> (Vec<T>, LateReplies<T>) {
         let deadline = Instant::now() + Duration::from_millis(WORKER_REPLY_MS_MAX);
-        let (mut came, mut stuck) = (Vec::new(), self.stuck);
-        for (number, replied) in self.awaited {
-            match timeout_at(deadline, replied).await {
+        let (mut came, mut late) = (Vec::new(), self.late);
+        for (number, mut replied) in self.awaited {
+            match timeout_at(deadline, &mut replied).await {
                 Ok(reply) => came.extend(reply),
-                Err(_) => stuck.push(number),
+                Err(_) => late.push((number, replied)),
             }
         }
-        stuck.sort_unstable();
-        (came, StuckWorkers(stuck))
+        late.sort_unstable_by_key(|(number, _)| *number);
+        (came, late)
     }
 }
 
@@ -157,10 +167,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn replies_are_awaited_for_a_limited_time_and_those_that_came_count() {
         let (first, second, third) = (oneshot::channel(), oneshot::channel(), oneshot::channel());
+        let stuck = oneshot::channel();
         first.0.send(7).expect("it is awaited");
         drop(third.0);
         let awaited = vec![(0, first.1), (2, second.1), (3, third.1)];
-        let (came, stuck) = Replies { awaited, stuck: vec![1] }.wait().await;
+        let (came, stuck) = Replies { awaited, late: vec![(1, stuck.1)] }.wait().await;
         assert_eq!((came, stuck), (vec![7], StuckWorkers(vec![1, 2])));
     }
 

@@ -159,7 +159,11 @@ impl Exchange<'_> {
             }
         };
         let answered = answered?;
-        choice.member.counts.note_answer(answered.response.status().as_u16(), answered.took_us);
+        let status = answered.response.status().as_u16();
+        choice.member.counts.note_answer(status, answered.took_us);
+        if status >= 500 {
+            self.worker().count(Counter::ServerErrors);
+        }
         self.note_answered(choice);
         self.trace.note_answer(&pool.authority, answered.took_us);
         self.check(answered, Rc::clone(pool), permit).map_err(ExchangeError::Fault)
