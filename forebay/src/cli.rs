@@ -32,6 +32,7 @@ pub(crate) fn command() -> Command {
         .subcommand(try_command())
         .subcommand(serve())
         .subcommand(check())
+        .subcommand(diff())
         .subcommand(config_command())
         .subcommand(stored::purge())
         .subcommand(stored::list())
@@ -103,10 +104,30 @@ fn check() -> Command {
     Command::new("check")
         .about("Check a configuration file and report each error with its line and column")
         .arg(Arg::new("file").value_name("FILE").required(true).help("Configuration file (TOML)"))
+        .arg(Arg::new("resolve").long("resolve").action(ArgAction::SetTrue).help(
+            "Also check that the names of origins resolve, that their ports accept connections, \
+             that no origin is the server itself, and that directories exist",
+        ))
         .arg(json())
         .after_help(
-            "Exit code: 0 if the file is valid, 1 if it is not.\n\n\
-             Examples:\n  forebay check forebay.toml\n  forebay check --json forebay.toml",
+            "Exit code: 0 if the file is valid, 1 if it is not or --resolve finds a problem.\n\n\
+             Examples:\n  forebay check forebay.toml\n  forebay check --resolve forebay.toml\n  \
+             forebay check --json forebay.toml",
+        )
+}
+
+fn diff() -> Command {
+    Command::new("diff")
+        .about("Show the differences of two configuration files in words")
+        .arg(Arg::new("old").value_name("OLD").required(true).help("Configuration file (TOML)"))
+        .arg(Arg::new("new").value_name("NEW").required(true).help("Configuration file (TOML)"))
+        .arg(json())
+        .after_help(
+            "The command compares values, not text, and says which changes need a restart. Values \
+             of environment variables and files are not shown. Exit code: 0 if the configurations \
+             are the same, 1 if they differ, 2 if one is invalid.\n\n\
+             Examples:\n  forebay diff /etc/forebay/forebay.toml new.toml\n  \
+             forebay diff --json old.toml new.toml",
         )
 }
 
@@ -184,14 +205,45 @@ fn counters() -> Command {
 fn reload() -> Command {
     Command::new("reload")
         .about("Make a running server reload its configuration")
+        .args(reload_arguments())
         .arg(admin())
         .arg(json())
         .after_help(
-            "If the new configuration is invalid, the old configuration stays in use and the exit \
-             code is 1.\n\n\
+            "Exit code: 0 if the new configuration is in use, and has passed its trial; 1 if it is \
+             invalid, or the server does not answer: the old configuration stays in use; 3 if \
+             stuck workers do not use it when the time of --wait is over; 4 if the trial has \
+             failed: the old configuration is in use again; 5 if another reload ended the \
+             trial.\n\n\
              Examples:\n  forebay check forebay.toml && forebay reload\n  \
+             forebay reload --wait 30s\n  \
+             forebay reload --trial 60s --errors-max 2\n  \
              forebay reload --admin 127.0.0.1:8081",
         )
+}
+
+fn reload_arguments() -> [Arg; 4] {
+    let time = |name: &'static str| {
+        Arg::new(name).long(name).value_name("TIME").value_parser(screen::interval)
+    };
+    let number = |name: &'static str| Arg::new(name).long(name).requires("trial");
+    [
+        time("wait").num_args(0..=1).default_missing_value("60s").help(
+            "Wait until stuck workers use the new configuration too, at most this time \
+             [default: 60s]",
+        ),
+        time("trial").help(
+            "Try the new configuration out for this time, and return to the old one if too many \
+             requests fail",
+        ),
+        number("errors-max")
+            .value_name("PERCENT")
+            .value_parser(value_parser!(u64).range(0..=99))
+            .help("Largest share of failed requests (status 5xx) in a trial [default: 5]"),
+        number("requests-min")
+            .value_name("N")
+            .value_parser(value_parser!(u64))
+            .help("Number of requests from which on a trial can fail [default: 20]"),
+    ]
 }
 
 fn admin() -> Arg {

@@ -10,6 +10,7 @@ use forebay_server::config::{self, Config, ConfigErrors, ConfigSource, SourceSpa
 use serde_json::{Value, json};
 
 use super::is_set;
+use super::resolve::{self, ResolveCheck};
 use crate::stdout::outln;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
@@ -22,20 +23,24 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
             let sites = config.sites.iter().count();
             let warnings: Vec<_> =
                 config.tls_warnings().chain(config.user_file_warnings()).collect();
-            match json {
-                true if warnings.is_empty() => {
-                    outln!("{}", json!({ "valid": true, "sites": sites }));
+            let findings = is_set(args, "resolve").then(|| resolve::check(&config));
+            let findings = findings.as_deref();
+            let is_good = findings.unwrap_or_default().iter().all(|finding| finding.is_good);
+            if json {
+                let mut value = json!({ "valid": true, "sites": sites });
+                if !warnings.is_empty() {
+                    value["warnings"] = json!(warnings);
                 }
-                true => {
-                    let json = json!({ "valid": true, "sites": sites, "warnings": warnings });
-                    outln!("{json}");
+                if let Some(findings) = findings {
+                    value["resolved"] = findings.iter().map(ResolveCheck::to_json).collect();
                 }
-                false => {
-                    warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-                    outln!("{file}: valid; sites: {sites}");
-                }
+                outln!("{value}");
+            } else {
+                warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+                tell_findings(findings.unwrap_or_default());
+                outln!("{file}: valid; sites: {sites}");
             }
-            Ok(ExitCode::SUCCESS)
+            Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Err(errors) => {
             match json {
@@ -43,6 +48,15 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
                 false => eprintln!("{errors}"),
             }
             Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn tell_findings(findings: &[ResolveCheck]) {
+    for finding in findings {
+        match finding.is_good {
+            true => outln!("ok: {}", finding.text),
+            false => eprintln!("problem: {}", finding.text),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `forebay purge` and `forebay reload`: commands for a running server.
+//! `forebay purge`: removes stored responses of a running server.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -128,23 +128,4 @@ fn with(body: &str, name: &str, text: &str) -> Value {
         object.insert(name.to_owned(), json!(text));
     }
     value
-}
-
-pub(super) fn reload(args: &ArgMatches) -> Result<ExitCode, String> {
-    let address = find(args.get_one("admin"))?;
-    let answer = ask(&address, "POST", "/reload", "")?;
-    let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-    let stuck = value["stuck_workers"].as_array().map_or(&[][..], Vec::as_slice);
-    if is_set(args, "json") {
-        outln!("{}", answer.body.trim_end());
-    } else if answer.is_success && stuck.is_empty() {
-        outln!("reloaded: every worker has the new configuration");
-    } else if answer.is_success {
-        outln!("reloaded, but some workers are stuck, and get the new configuration later:");
-        stuck.iter().for_each(|number| outln!("  worker {number}"));
-    } else {
-        let error = value.get("error").and_then(Value::as_str).unwrap_or(&answer.body);
-        eprintln!("forebay: not reloaded; the old configuration stays in use:\n{error}");
-    }
-    Ok(if answer.is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -5,9 +5,12 @@ mod cache;
 mod check;
 mod control;
 mod counters;
+mod diff;
 mod explain;
 mod list;
 pub(crate) mod locks;
+mod reload;
+mod resolve;
 mod rules;
 mod selection;
 mod serve;
@@ -29,6 +32,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("try", args)) => try_example::run(args, filters),
         Some(("serve", args)) => serve::run(args, filters),
         Some(("check", args)) => check::run(args, filters),
+        Some(("diff", args)) => Ok(diff::run(args, filters)),
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("purge", args)) => control::purge(args),
         Some(("ls", args)) => list::run(args),
@@ -39,7 +43,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("locks", args)) => locks::run(args),
         Some(("cache", args)) => Ok(cache::run(args)),
         Some(("rules", args)) => rules::run(args, filters),
-        Some(("reload", args)) => control::reload(args),
+        Some(("reload", args)) => reload::run(args),
         _ => Err("no such command; see `forebay --help`".to_owned()),
     }
 }

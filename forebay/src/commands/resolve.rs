@@ -1,0 +1,147 @@
+//! `forebay check --resolve`: checks the surroundings of a configuration: the names and the ports
+//! of origins, loops to the server itself, and directories.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay_server::config::{AccessLog, CacheDir, Config, OriginAddress};
+use serde_json::{Value, json};
+
+/// Time for one connection to an origin.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+
+/// Number of addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+/// The result of one check.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ResolveCheck {
+    pub(super) is_good: bool,
+    pub(super) text: String,
+}
+
+impl ResolveCheck {
+    fn good(text: String) -> ResolveCheck {
+        ResolveCheck { is_good: true, text }
+    }
+
+    fn bad(text: String) -> ResolveCheck {
+        ResolveCheck { is_good: false, text }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({ "ok": self.is_good, "text": self.text })
+    }
+}
+
+/// Checks each origin once, and the directories.
+pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
+    let tls = config.server.listen_tls.0.iter();
+    let listeners: Vec<_> = tls.chain([&config.server.listen]).copied().collect();
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::new();
+    for site in &config.sites {
+        for address in site.origins.addresses() {
+            if seen.insert((&address.host, address.port)) {
+                let name = format!("site {:?}, origin {}", site.name, address.authority);
+                findings.extend(origin(address, &name, &listeners));
+            }
+        }
+    }
+    if let AccessLog::File(path) = &config.server.access_log {
+        findings.push(directory("access_log", path.parent()));
+    }
+    if let CacheDir::Path(path) = &config.server.cache_dir {
+        let parent = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
+        findings.push(directory("cache_dir", parent));
+    }
+    findings
+}
+
+fn origin(origin: &OriginAddress, name: &str, listeners: &[SocketAddr]) -> Vec<ResolveCheck> {
+    let addresses: Vec<SocketAddr> = match (origin.host.as_str(), origin.port).to_socket_addrs() {
+        Ok(addresses) => addresses.take(ADDRESSES_MAX).collect(),
+        Err(error) => {
+            return vec![ResolveCheck::bad(format!(
+                "{name}: the name {} does not resolve: {error}",
+                origin.host
+            ))];
+        }
+    };
+    if addresses.is_empty() {
+        return vec![ResolveCheck::bad(format!("{name}: the name {} has no address", origin.host))];
+    }
+    let mut findings = Vec::new();
+    for address in addresses {
+        findings.push(match listeners.iter().find(|listener| is_reached(listener, address)) {
+            Some(listener) => ResolveCheck::bad(format!(
+                "{name}: {address} is this server itself, which listens on {listener}: each \
+                 request would go round in a loop"
+            )),
+            None => match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
+                Ok(_) => ResolveCheck::good(format!("{name}: {address} accepts connections")),
+                Err(error) => {
+                    ResolveCheck::bad(format!("{name}: cannot connect to {address}: {error}"))
+                }
+            },
+        });
+    }
+    findings
+}
+
+/// Whether a connection to `address` reaches a server on this machine that listens on `listener`.
+fn is_reached(listener: &SocketAddr, address: SocketAddr) -> bool {
+    let same_ip = |ip: IpAddr| ip.to_canonical() == address.ip().to_canonical();
+    listener.port() == address.port()
+        && (same_ip(listener.ip()) || listener.ip().is_unspecified() && is_own(address.ip()))
+}
+
+/// Whether the machine has this address. Only an address of its own can be bound.
+fn is_own(ip: IpAddr) -> bool {
+    ip.is_loopback() || ip.is_unspecified() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+fn directory(setting: &str, dir: Option<&Path>) -> ResolveCheck {
+    let dir = match dir {
+        Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let shown = dir.display();
+    let state = dir.metadata().and_then(|metadata| match metadata.is_dir() {
+        true => Ok(()),
+        false => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+    });
+    match state {
+        Ok(()) => ResolveCheck::good(format!("{setting}: the directory {shown} exists")),
+        Err(error) => {
+            ResolveCheck::bad(format!("{setting}: cannot use the directory {shown}: {error}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_reached_through_its_addresses() {
+        let cases = [
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.1:81", false),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("0.0.0.0:80", "127.0.0.2:80", true),
+            ("[::]:80", "127.0.0.1:80", true),
+            ("[::]:80", "[::1]:80", true),
+            ("0.0.0.0:80", "192.0.2.1:80", false),
+            ("127.0.0.1:80", "[::ffff:127.0.0.1]:80", true),
+        ];
+        for (listener, address, expected) in cases {
+            let parse = |text: &str| text.parse::<SocketAddr>().expect(text);
+            let reached = is_reached(&parse(listener), parse(address));
+            assert_eq!(reached, expected, "{listener} {address}");
+        }
+    }
+}
