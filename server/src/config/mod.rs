@@ -78,10 +78,8 @@ pub struct Config {
     pub sites: Sites,
     /// The certificates for sites that have none of their own, and for names that no site has.
     pub certificates: Option<Arc<CertificateSet>>,
-    /// The values as they were written.
     written: Arc<written::WrittenValues>,
-    /// Sets of header rules. The first set has only the rules of the server. There is one more set
-    /// for each distinct list of rule files that routes have; it includes the rules of the server.
+    /// Sets of header rules: the server's own, then one for each distinct list of files of routes.
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,

@@ -128,17 +128,8 @@ impl Site {
             let paths = if route.has_own_limits { route.shown_path() } else { String::new() };
             route.limit_ids = route.settings.rate_limit.identities(&name, &paths);
         }
-        let settings = SiteSettings::default();
-        Site {
-            name,
-            names,
-            origins,
-            health: None,
-            settings,
-            certificates: None,
-            certificates_id: 0,
-            routes,
-        }
+        let (health, certificates, settings) = (None, None, SiteSettings::default());
+        Site { name, names, origins, health, settings, certificates, certificates_id: 0, routes }
     }
 
     /// Creates a site that serves every host from `origins`. Its name is the authority of the first
