@@ -4,6 +4,7 @@ mod cache;
 #[cfg(test)]
 mod docs;
 mod explain;
+mod import;
 mod locks;
 mod rules;
 mod stored;
@@ -34,6 +35,7 @@ pub(crate) fn command() -> Command {
         .subcommand(check())
         .subcommand(diff())
         .subcommand(config_command())
+        .subcommand(import::import())
         .subcommand(stored::purge())
         .subcommand(stored::list())
         .subcommand(explain::explain())

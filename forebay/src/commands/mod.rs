@@ -7,6 +7,7 @@ mod control;
 mod counters;
 mod diff;
 mod explain;
+mod import;
 mod list;
 pub(crate) mod locks;
 mod reload;
@@ -34,6 +35,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("check", args)) => check::run(args, filters),
         Some(("diff", args)) => Ok(diff::run(args, filters)),
         Some(("config", args)) => Ok(check::print_defaults(args)),
+        Some(("import", args)) => import::run(args),
         Some(("purge", args)) => control::purge(args),
         Some(("ls", args)) => list::run(args),
         Some(("explain", args)) => explain::run(args),

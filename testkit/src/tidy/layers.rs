@@ -17,7 +17,11 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rules", &["http"]),
     ("cache", &["ordmap", "shm", "sync"]),
     ("server", &["cache", "http", "http2", "ordmap", "rules", "shm", "sync"]),
-    ("forebay", &["cache", "http", "lockprof", "ordmap", "rules", "server", "shm", "sync"]),
+    ("import", &[]),
+    (
+        "forebay",
+        &["cache", "http", "import", "lockprof", "ordmap", "rules", "server", "shm", "sync"],
+    ),
     ("testkit", &[]),
     ("studies", &["sync"]),
     ("examples/secure-cookies", &["forebay", "http", "rules"]),

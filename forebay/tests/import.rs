@@ -1,0 +1,108 @@
+//! `forebay import nginx`: its exit codes and reports, and whether `check` accepts what it writes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use forebay_testkit::tls::TestAuthority;
+use forebay_testkit::{Client, Origin, Script, ServerBuilder};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+#[test]
+fn check_accepts_every_translation() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/golden");
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate = TestAuthority::new().issue(&["example.org"]);
+    fs::write(folder.path().join("site.pem"), certificate.cert).expect("a file");
+    fs::write(folder.path().join("site.key"), certificate.key).expect("a file");
+    let mut count = 0;
+    for entry in fs::read_dir(source).expect("the folder exists") {
+        let path = entry.expect("an entry").path();
+        fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("a copy");
+    }
+    for entry in fs::read_dir(folder.path()).expect("the folder exists") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|end| end != "conf") {
+            continue;
+        }
+        for (turn, flag) in [None, Some("--drop-access-rules")].into_iter().enumerate() {
+            let output = path.with_extension(format!("{turn}.written"));
+            let mut args = vec!["import", "nginx", text(&path), "--output", text(&output)];
+            args.extend(flag);
+            let import = run(&args);
+            assert_eq!(import.status.code(), Some(1), "{}", stderr(&import));
+            let check = run(&["check", text(&output)]);
+            assert!(check.status.success(), "{}: {}", path.display(), stderr(&check));
+        }
+        count += 1;
+    }
+    assert!(count >= 4, "only {count} configurations were found");
+}
+
+#[test]
+fn exit_codes_and_reports_say_whether_all_was_carried_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let whole = "server {\n listen 8080;\n location / {\n proxy_set_header Host $host;\n \
+                 proxy_pass http://127.0.0.1:9;\n }\n}\n";
+    let whole = file("whole.conf", whole);
+    let part = file("part.conf", "server {\n location / {\n grpc_pass a;\n }\n}\n");
+    let broken = file("broken.conf", "server {\n");
+    for (path, code) in [(&whole, 0), (&part, 1), (&broken, 2)] {
+        let found = run(&["import", "nginx", path]);
+        assert_eq!(found.status.code(), Some(code), "{path}: {}", stderr(&found));
+    }
+    let report = run(&["import", "nginx", &part, "--json"]);
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    assert_eq!(report["complete"], false, "{report}");
+    assert_eq!(report["notes"][0]["line"], 3, "{report}");
+    assert_eq!(report["notes"][0]["directive"], "grpc_pass", "{report}");
+    let again = run(&["import", "nginx", &whole, "--output", &whole]);
+    assert_eq!(again.status.code(), Some(2), "an existing file was replaced");
+}
+
+#[test]
+fn a_translated_server_answers_as_the_source_says() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &[], b"from the origin"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("nginx.conf");
+    let source = format!(
+        "server {{ listen 127.0.0.1:1; server_name _;\n\
+         location / {{ proxy_set_header Host $host; proxy_pass http://{}; }}\n\
+         location /closed/ {{ deny all; }}\n\
+         location = /moved {{ return 301 /new$is_args$args; }} }}\n",
+        origin.address()
+    );
+    fs::write(&path, source).expect("a file");
+    let import = run(&["import", "nginx", text(&path)]);
+    assert_eq!(import.status.code(), Some(0), "{}", stderr(&import));
+    let toml = String::from_utf8_lossy(&import.stdout);
+    // The test's own flag names a free port.
+    let lines = toml.lines().filter(|line| !line.starts_with("listen ="));
+    let toml: String = lines.map(|line| format!("{line}\n")).collect();
+    let server = ServerBuilder::new(PROGRAM).config(&toml).start();
+    for (target, status) in [("/a", 200), ("/closed/x", 403), ("/moved?a=1", 301)] {
+        let mut client = Client::connect(server.address());
+        client.send(format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n"));
+        let found = client.response("GET").expect("an answer");
+        assert_eq!(found.status, status, "{target}");
+    }
+}
+
+fn run(args: &[&str]) -> Output {
+    Command::new(PROGRAM).args(args).output().expect("the program runs")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a name in UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

@@ -1,0 +1,76 @@
+//! Translates configurations of other servers into Forebay's (`docs/import.md`).
+//!
+//! The translation never makes a site more open than it was: a rule that may refuse requests and
+//! cannot be carried over becomes a 403. It reads files, opens no sockets, and knows nothing of the
+//! server.
+
+#![forbid(unsafe_code)]
+
+mod nginx;
+mod toml;
+
+use std::fmt;
+use std::path::PathBuf;
+
+pub use nginx::nginx;
+
+/// How to translate.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Directory to which relative paths refer; by default it follows from the first file.
+    pub prefix: Option<PathBuf>,
+    /// Whether requests are served although a directive that may refuse them is not carried over.
+    pub drop_access_rules: bool,
+}
+
+/// A translated configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Import {
+    /// The configuration of Forebay.
+    pub toml: String,
+    /// The differences, in the order of the source.
+    pub notes: Vec<Note>,
+}
+
+/// Something that was not carried over, or whose meaning differs.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Note {
+    /// The source file.
+    pub file: String,
+    /// The line in the source, from 1.
+    pub line: u32,
+    /// Name of the directive.
+    pub directive: String,
+    /// The difference, and what to do about it.
+    pub message: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.file, self.line, self.directive, self.message)
+    }
+}
+
+/// A source that cannot be read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ImportError {
+    /// The source file.
+    pub file: String,
+    /// The line, from 1; 0 stands for the whole file.
+    pub line: u32,
+    /// The column in bytes, from 1.
+    pub column: u32,
+    /// The error.
+    pub message: String,
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.message),
+            _ => write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}

@@ -1,0 +1,230 @@
+//! `allow`, `deny`, `auth_basic` and `limit_req`.
+
+use std::fs;
+
+use super::known::{may_refuse, refusal};
+use super::scope::BlockScope;
+use super::source::NginxSource;
+use super::syntax::NginxDirective;
+use crate::toml::TomlTable;
+
+/// Elements that `allow_from` and `deny_from` may have.
+const ADDRESSES_MAX: usize = 256;
+
+/// Hashes that Forebay accepts.
+const HASHES: &[&str] = &["$2y$", "$2a$", "$2b$", "$5$", "$6$"];
+
+/// A requirement that cannot be carried over.
+pub(super) struct AccessRefusal;
+
+/// Writes lists of addresses and users to a route.
+pub(super) fn write(
+    source: &NginxSource<'_>,
+    scope: &BlockScope<'_>,
+    route: &mut TomlTable,
+) -> Result<(), AccessRefusal> {
+    for directive in ["satisfy", "auth_request", "modsecurity", "ssl_verify_client", "auth_jwt"]
+        .iter()
+        .filter_map(|name| scope.one(name))
+        .chain(scope.own())
+    {
+        if may_refuse(directive) {
+            refuse(source)?;
+        }
+    }
+    addresses(source, scope, route)?;
+    users(source, scope, route)
+}
+
+/// Whether this block itself refuses requests in any way.
+pub(super) fn refuses(block: &[NginxDirective]) -> bool {
+    block.iter().any(|directive| match directive.name.as_str() {
+        "deny" | "internal" => true,
+        "auth_basic" => directive.arg(0) != "off",
+        "return" => !directive.arg(0).starts_with('3') && !directive.arg(0).starts_with('2'),
+        "location" => refuses(directive.inner()),
+        _ => may_refuse(directive),
+    })
+}
+
+/// A refusal, unless the user wants the requests to be served.
+pub(super) fn refuse(source: &NginxSource<'_>) -> Result<(), AccessRefusal> {
+    if source.drop_access_rules { Ok(()) } else { Err(AccessRefusal) }
+}
+
+/// The first entry that matches decides in nginx; in Forebay `deny_from` takes precedence.
+fn addresses(
+    source: &NginxSource<'_>,
+    scope: &BlockScope<'_>,
+    route: &mut TomlTable,
+) -> Result<(), AccessRefusal> {
+    let list = scope.all(&["allow", "deny"]);
+    let (mut allowed, mut denied) = (Vec::new(), Vec::new());
+    for directive in &list {
+        let address = directive.arg(0);
+        match (directive.name.as_str(), address) {
+            ("deny", "all") if allowed.is_empty() => return Err(AccessRefusal),
+            ("deny", "all") => {
+                route.texts("allow_from", &allowed);
+                break;
+            }
+            ("allow", "all") => break,
+            (_, "unix:") => {}
+            ("allow", _) => allowed.push(address),
+            (_, _) if !allowed.is_empty() || address.parse_address().is_none() => {
+                source.note(directive, refusal(source));
+                return refuse(source);
+            }
+            _ => denied.push(address),
+        }
+    }
+    let usable = allowed.iter().all(|address| address.parse_address().is_some());
+    if !usable || allowed.len() > ADDRESSES_MAX || denied.len() > ADDRESSES_MAX {
+        route.remove("allow_from");
+        list.iter().for_each(|directive| source.note(directive, refusal(source)));
+        return refuse(source);
+    }
+    if !denied.is_empty() {
+        route.texts("deny_from", &denied);
+    }
+    Ok(())
+}
+
+trait ParseAddress {
+    fn parse_address(&self) -> Option<()>;
+}
+
+impl ParseAddress for str {
+    fn parse_address(&self) -> Option<()> {
+        let (address, bits) = self.split_once('/').unwrap_or((self, "0"));
+        let address: std::net::IpAddr = address.parse().ok()?;
+        let bits: u32 = bits.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most && has_zero_tail(address, bits, self.contains('/'))).then_some(())
+    }
+}
+
+/// Whether the bits behind the prefix are zero: otherwise the network may be a mistake.
+fn has_zero_tail(address: std::net::IpAddr, bits: u32, is_network: bool) -> bool {
+    let tail = match address {
+        std::net::IpAddr::V4(address) => {
+            u128::from(address.to_bits()) & u128::from(u32::MAX.checked_shr(bits).unwrap_or(0))
+        }
+        std::net::IpAddr::V6(address) => {
+            address.to_bits() & u128::MAX.checked_shr(bits).unwrap_or(0)
+        }
+    };
+    !is_network || tail == 0
+}
+
+fn users(
+    source: &NginxSource<'_>,
+    scope: &BlockScope<'_>,
+    route: &mut TomlTable,
+) -> Result<(), AccessRefusal> {
+    let Some(auth) = scope.one("auth_basic") else { return Ok(()) };
+    let realm = auth.arg(0);
+    if realm == "off" {
+        return Ok(());
+    }
+    let is_plain = |c: char| (' '..='~').contains(&c) && !matches!(c, '"' | '\\' | '$');
+    let Some(file) = scope.one("auth_basic_user_file").filter(|file| !file.arg(0).contains('$'))
+    else {
+        source.note(auth, refusal(source));
+        return refuse(source);
+    };
+    let path = source.path(file.arg(0));
+    if let Err(reason) = usable_users(&path) {
+        let consequence = match source.drop_access_rules {
+            true => "no password is needed now (--drop-access-rules)",
+            false => "the requests get 403 until then",
+        };
+        source.note(file, format!("{path}: {reason}; {consequence}"));
+        return refuse(source);
+    }
+    route.text("basic_auth", &path);
+    if !realm.is_empty() && realm.len() <= 255 && realm.chars().all(is_plain) {
+        route.text("basic_auth_realm", realm);
+    }
+    // nginx forwards the password too.
+    route.raw("basic_auth_forward", "true");
+    Ok(())
+}
+
+fn usable_users(path: &str) -> Result<(), String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("cannot be read ({error})"))?;
+    let lines =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut count = 0;
+    for line in lines {
+        let (user, hash) = line.split_once(':').unwrap_or((line, ""));
+        if !HASHES.iter().any(|kind| hash.starts_with(kind)) {
+            return Err(format!(
+                "the hash of {user} is of a kind that can be guessed quickly; renew it with \
+                 `htpasswd -B {path} {user}`, then import again"
+            ));
+        }
+        count += 1;
+    }
+    if count == 0 { Err("has no users".to_owned()) } else { Ok(()) }
+}
+
+/// Writes the limits on the rate of requests of this scope.
+pub(super) fn limits(source: &NginxSource<'_>, list: &[&NginxDirective], table: &mut TomlTable) {
+    let mut limits = Vec::new();
+    for limit in list {
+        match limit_of(source, limit) {
+            Ok(text) => limits.push(text),
+            Err(reason) => source.note(limit, format!("left out: {reason}")),
+        }
+    }
+    if limits.len() > 4 {
+        source.note(list[4], "left out: a route has at most 4 limits");
+        limits.truncate(4);
+    }
+    if !limits.is_empty() {
+        table.texts("rate_limit", &limits);
+    }
+}
+
+fn limit_of(source: &NginxSource<'_>, limit: &NginxDirective) -> Result<String, String> {
+    let part = |directive: &NginxDirective, name: &str| {
+        directive.args.iter().find_map(|arg| arg.strip_prefix(name).map(str::to_owned))
+    };
+    let zone = part(limit, "zone=").unwrap_or_default();
+    let Some(definition) = source.limits.get(zone.as_str()) else {
+        return Err(format!("there is no limit_req_zone \"{zone}\""));
+    };
+    let key = definition.arg(0).to_ascii_lowercase();
+    let by = match key.as_str() {
+        "$binary_remote_addr" | "$remote_addr" => "address".to_owned(),
+        "$server_name" => "route".to_owned(),
+        _ => match key.strip_prefix("$http_") {
+            Some(name)
+                if !name.is_empty()
+                    && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') =>
+            {
+                format!("field:{}", name.replace('_', "-"))
+            }
+            _ => return Err(format!("requests cannot be counted by {key}")),
+        },
+    };
+    let rate = part(definition, "rate=").unwrap_or_default();
+    let rate = rate
+        .strip_suffix("r/s")
+        .map(|count| (count, "1s"))
+        .or_else(|| rate.strip_suffix("r/m").map(|count| (count, "1m")));
+    let Some((Ok(count @ 1..=100_000), time)) =
+        rate.map(|(count, time)| (count.parse::<u32>(), time))
+    else {
+        return Err("its rate is not between 1 and 100000 requests".to_owned());
+    };
+    let burst = part(limit, "burst=").map_or(Ok(0), |text| text.parse::<u32>());
+    let Ok(burst @ 0..=999_999) = burst else { return Err("its burst is too large".to_owned()) };
+    let no_delay = limit.args.iter().any(|arg| arg == "nodelay");
+    if burst > 0 && !no_delay {
+        let reason = "requests within the burst are served at once: nothing is delayed";
+        source.note(limit, reason);
+    }
+    Ok(format!("{count}/{time} burst={} by={by}", burst + 1))
+}

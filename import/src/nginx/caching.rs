@@ -1,0 +1,232 @@
+//! `proxy_cache*` and `gzip*`.
+
+use super::scope::BlockScope;
+use super::source::NginxSource;
+use super::syntax::NginxDirective;
+use crate::toml::TomlTable;
+
+/// How long nginx keeps a response without requests, which bounds its stale answers.
+const INACTIVE: &str = "10m";
+
+/// Whether nginx stores responses here.
+pub(super) fn is_cached(scope: &BlockScope<'_>) -> bool {
+    scope.one("proxy_cache").is_some_and(|zone| zone.arg(0) != "off")
+}
+
+/// Writes the settings of the cache to a route. A condition of storing that cannot be carried
+/// over switches the cache off: otherwise the answer of one client could reach another.
+pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
+    if !is_cached(scope) {
+        return route.raw("cache", "false");
+    }
+    let mut carried = TomlTable::default();
+    if let Err((directive, reason)) = conditions(scope, &mut carried) {
+        source.note(directive, format!("{reason}, so the location is not cached"));
+        return route.raw("cache", "false");
+    }
+    route.raw("cache", "true");
+    for name in ["bypass_cookies", "bypass_fields", "key_cookies", "key_fields"] {
+        if let Some(value) = carried.value(name) {
+            route.raw(name, value);
+        }
+    }
+    lifetimes(source, scope, route);
+    stale(source, scope, route);
+}
+
+type CacheReason<'s> = (&'s NginxDirective, &'static str);
+
+fn conditions<'s>(scope: &BlockScope<'s>, route: &mut TomlTable) -> Result<(), CacheReason<'s>> {
+    let (mut cookies, mut fields) = (Vec::new(), Vec::new());
+    let mut lists = scope.all(&["proxy_cache_bypass"]);
+    lists.extend(scope.all(&["proxy_no_cache"]));
+    for directive in lists {
+        for arg in &directive.args {
+            match variable(arg) {
+                Some(RequestPart::Cookie(name)) => push(&mut cookies, name),
+                Some(RequestPart::Field(name)) => push(&mut fields, name),
+                // Fields of the origin's response: Forebay obeys them by itself.
+                None if arg.starts_with("$upstream_http_") => {}
+                None => return Err((directive, "this condition cannot be carried over")),
+            }
+        }
+    }
+    let (mut key_cookies, mut key_fields) = (Vec::new(), Vec::new());
+    if let Some(key) = scope.one("proxy_cache_key") {
+        let text = key.args.concat();
+        if !["$request_uri", "$uri"].iter().any(|name| text.contains(name)) {
+            return Err((key, "the key does not have the URL"));
+        }
+        for part in text.split('$').skip(1) {
+            let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let name = &part[..end.unwrap_or(part.len())];
+            match variable(&format!("${name}")) {
+                Some(RequestPart::Cookie(name)) => push(&mut key_cookies, name),
+                Some(RequestPart::Field(name)) if name != "host" => push(&mut key_fields, name),
+                _ if KEY_PARTS.contains(&name) => {}
+                _ => return Err((key, "the key has a part that cannot be carried over")),
+            }
+        }
+    }
+    let lists = [
+        ("bypass_cookies", cookies),
+        ("bypass_fields", fields),
+        ("key_cookies", key_cookies),
+        ("key_fields", key_fields),
+    ];
+    for (name, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
+        route.texts(name, values);
+    }
+    Ok(())
+}
+
+/// Parts of a key that Forebay's key always has.
+const KEY_PARTS: &[&str] = &[
+    "scheme",
+    "host",
+    "http_host",
+    "server_name",
+    "proxy_host",
+    "request_uri",
+    "uri",
+    "is_args",
+    "args",
+    "query_string",
+    "request_method",
+    "host_header",
+];
+
+enum RequestPart {
+    Cookie(String),
+    Field(String),
+}
+
+fn variable(text: &str) -> Option<RequestPart> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if let Some(name) = text.strip_prefix("$cookie_").filter(|name| is_name(name)) {
+        return Some(RequestPart::Cookie(name.to_owned()));
+    }
+    let name = text.strip_prefix("$http_").filter(|name| is_name(name))?;
+    Some(RequestPart::Field(name.replace('_', "-").to_ascii_lowercase()))
+}
+
+fn push(list: &mut Vec<String>, name: String) {
+    if !list.contains(&name) {
+        list.push(name);
+    }
+}
+
+fn lifetimes(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
+    let mut list = Vec::new();
+    for valid in scope.all(&["proxy_cache_valid"]) {
+        let Some((time, statuses)) = valid.args.split_last() else { continue };
+        let Some(time) = duration(time) else {
+            source.note(valid, "left out: the time cannot be read");
+            continue;
+        };
+        let usual = ["200".to_owned(), "301".to_owned(), "302".to_owned()];
+        let statuses = if statuses.is_empty() { &usual[..] } else { statuses };
+        for status in statuses {
+            match status.parse::<u16>() {
+                Ok(code @ 200..=599) if time != "0s" => {
+                    let lifetime = format!("{code}={time}");
+                    if !list.iter().any(|known: &String| known.starts_with(&lifetime[..4])) {
+                        list.push(lifetime);
+                    }
+                }
+                _ => source.note(valid, format!("left out for {status}: name each status")),
+            }
+        }
+    }
+    if !list.is_empty() {
+        route.texts("status_freshness", &list);
+    }
+}
+
+fn stale(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
+    let stale = scope.one("proxy_cache_use_stale");
+    let has = |name: &str| stale.is_some_and(|list| list.args.iter().any(|arg| arg == name));
+    if !has("error") {
+        route.text("stale_if_unreachable_s", "0s");
+    }
+    if ["http_500", "http_502", "http_503", "http_504"].iter().any(|status| has(status)) {
+        route.text("stale_if_error_s", INACTIVE);
+    }
+    if has("updating") && scope.is_on("proxy_cache_background_update") {
+        route.text("stale_while_revalidate_s", INACTIVE);
+    } else if let (Some(list), true) = (stale, has("updating")) {
+        source.note(list, "\"updating\" is left out: requests wait for the one that updates");
+    }
+}
+
+/// Writes the settings of the compression to a route.
+pub(super) fn write_gzip(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
+    if !scope.is_on("gzip") {
+        return;
+    }
+    if !is_cached(scope) {
+        let advice =
+            "left out here: Forebay compresses only responses that it stores (docs/compression.md)";
+        if let Some(gzip) = scope.one("gzip") {
+            source.note(gzip, advice);
+        }
+        return;
+    }
+    let mut types = vec!["text/html"];
+    if let Some(list) = scope.one("gzip_types") {
+        let is_media = |media: &str| {
+            let valid = |c: char| c.is_ascii_alphanumeric() || "/.+-".contains(c);
+            media.split('/').filter(|part| !part.is_empty()).count() == 2
+                && media.chars().all(valid)
+        };
+        for media in list.args.iter().map(String::as_str) {
+            match is_media(media) {
+                true if types.contains(&media) => {}
+                true => types.push(media),
+                false => source.note(list, format!("left out: {media} is no media type")),
+            }
+        }
+    }
+    route.texts("compress", &["gzip"]);
+    route.texts("compress_types", &types);
+    let least = scope.one("gzip_min_length").and_then(|length| size(length.arg(0))).unwrap_or(20);
+    route.raw("compress_bytes_min", least.min(1 << 30).to_string());
+}
+
+/// A time of nginx, such as `1h` or `30`, with a unit.
+pub(super) fn duration(text: &str) -> Option<String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let count: u64 = text[..digits].parse().ok()?;
+    let (count, unit) = match &text[digits..] {
+        "" | "s" => (count, "s"),
+        unit @ ("ms" | "m" | "h" | "d") => (count, unit),
+        "w" => (count.checked_mul(7)?, "d"),
+        "M" => (count.checked_mul(30)?, "d"),
+        _ => return None,
+    };
+    let days = match unit {
+        "ms" => count / 86_400_000,
+        "s" => count / 86_400,
+        "m" => count / 1440,
+        "h" => count / 24,
+        _ => count,
+    };
+    match (count, days) {
+        (0, _) => Some("0s".to_owned()),
+        (_, 365..) => Some("365d".to_owned()),
+        _ => Some(format!("{count}{unit}")),
+    }
+}
+
+/// A size of nginx, such as `10m`, in bytes.
+pub(super) fn size(text: &str) -> Option<u64> {
+    let (count, unit) = match text.as_bytes().last()?.to_ascii_lowercase() {
+        b'k' => (&text[..text.len() - 1], 1 << 10),
+        b'm' => (&text[..text.len() - 1], 1 << 20),
+        b'g' => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    count.parse::<u64>().ok()?.checked_mul(unit)
+}

@@ -1,0 +1,274 @@
+//! The directives that the translation knows.
+
+use super::source::NginxSource;
+use super::syntax::NginxDirective;
+
+/// Directives outside `http` that have no meaning for Forebay.
+const MAIN: &[&str] = &[
+    "user",
+    "worker_processes",
+    "pid",
+    "events",
+    "load_module",
+    "worker_rlimit_nofile",
+    "daemon",
+    "worker_cpu_affinity",
+    "worker_priority",
+    "master_process",
+    "pcre_jit",
+    "thread_pool",
+    "env",
+    "worker_shutdown_timeout",
+    "timer_resolution",
+    "lock_file",
+];
+
+/// Directives that other files of this module translate, or report themselves.
+const CARRIED: &[&str] = &[
+    "server",
+    "location",
+    "upstream",
+    "listen",
+    "server_name",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_protocols",
+    "proxy_pass",
+    "proxy_set_header",
+    "proxy_cache",
+    "proxy_cache_valid",
+    "proxy_cache_use_stale",
+    "proxy_cache_bypass",
+    "proxy_no_cache",
+    "proxy_cache_key",
+    "add_header",
+    "return",
+    "rewrite",
+    "gzip",
+    "gzip_types",
+    "gzip_min_length",
+    "limit_req",
+    "limit_req_zone",
+    "auth_basic",
+    "auth_basic_user_file",
+    "allow",
+    "deny",
+    "satisfy",
+    "client_max_body_size",
+    "proxy_connect_timeout",
+    "proxy_read_timeout",
+    "access_log",
+    "root",
+    "alias",
+    "index",
+    "try_files",
+    "if",
+    "internal",
+    "limit_except",
+    "set_real_ip_from",
+    "real_ip_header",
+    "proxy_cache_background_update",
+    "proxy_cache_lock",
+    "proxy_cache_revalidate",
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "grpc_pass",
+    "memcached_pass",
+    "default_type",
+];
+
+/// Directives about the ways in which nginx works, which need no counterpart.
+const QUIET: &[&str] = &[
+    "sendfile",
+    "sendfile_max_chunk",
+    "tcp_nopush",
+    "tcp_nodelay",
+    "keepalive_timeout",
+    "keepalive_requests",
+    "types",
+    "types_hash_max_size",
+    "types_hash_bucket_size",
+    "server_names_hash_bucket_size",
+    "server_names_hash_max_size",
+    "server_tokens",
+    "log_format",
+    "error_log",
+    "proxy_http_version",
+    "proxy_buffering",
+    "proxy_buffers",
+    "proxy_buffer_size",
+    "proxy_busy_buffers_size",
+    "proxy_temp_path",
+    "proxy_redirect",
+    "proxy_request_buffering",
+    "client_body_buffer_size",
+    "client_header_buffer_size",
+    "large_client_header_buffers",
+    "client_body_temp_path",
+    "open_file_cache",
+    "open_file_cache_valid",
+    "charset",
+    "open_file_cache_min_uses",
+    "open_file_cache_errors",
+    "log_not_found",
+    "gzip_vary",
+    "gzip_proxied",
+    "gzip_comp_level",
+    "gzip_buffers",
+    "gzip_http_version",
+    "gzip_disable",
+    "gzip_static",
+    "ssl",
+    "ssl_ciphers",
+    "ssl_prefer_server_ciphers",
+    "ssl_session_cache",
+    "ssl_session_timeout",
+    "ssl_session_tickets",
+    "ssl_dhparam",
+    "ssl_ecdh_curve",
+    "ssl_stapling",
+    "ssl_stapling_verify",
+    "ssl_trusted_certificate",
+    "resolver",
+    "resolver_timeout",
+    "http2",
+    "map_hash_bucket_size",
+    "map_hash_max_size",
+    "variables_hash_max_size",
+    "etag",
+    "variables_hash_bucket_size",
+    "reset_timedout_connection",
+    "aio",
+    "directio",
+    "limit_req_status",
+    "limit_req_log_level",
+    "fastcgi_param",
+    "fastcgi_index",
+    "fastcgi_split_path_info",
+    "port_in_redirect",
+    "absolute_redirect",
+    "server_name_in_redirect",
+    "proxy_headers_hash_max_size",
+    "proxy_headers_hash_bucket_size",
+    "merge_slashes",
+    "autoindex",
+    "disable_symlinks",
+];
+
+/// Directives that may refuse a request.
+const ACCESS: &[&str] = &[
+    "auth_request",
+    "auth_jwt",
+    "auth_jwt_require",
+    "auth_oidc",
+    "auth_ldap",
+    "auth_ldap_servers",
+    "auth_pam",
+    "secure_link",
+    "access_by_lua",
+    "access_by_lua_block",
+    "access_by_lua_file",
+    "rewrite_by_lua",
+    "rewrite_by_lua_block",
+    "rewrite_by_lua_file",
+    "js_access",
+    "modsecurity",
+    "SecRulesEnabled",
+    "ssl_verify_client",
+    "geoip_country",
+    "auth_digest",
+    "perl",
+    "allow_methods",
+];
+
+/// Advice for directives that are left out.
+const ADVICE: &[(&str, &str)] = &[
+    ("expires", "let the origin send Cache-Control, or set it by a header rule (docs/rules.md)"),
+    ("error_page", "name the files in error_pages or origin_error_pages"),
+    ("map", "variables have no counterpart; header rules can compare fields (docs/rules.md)"),
+    ("geo", "use allow_from and deny_from"),
+    ("limit_conn", "use connections_per_address_max, which holds for the whole server"),
+    (
+        "proxy_cache_path",
+        "stored responses are in memory: set cache_size to the size that you want",
+    ),
+    ("proxy_hide_header", "remove the field by a header rule (docs/rules.md)"),
+    ("proxy_intercept_errors", "name the files in origin_error_pages"),
+    ("proxy_send_timeout", "body_rate_min and body_grace_ms limit slow senders"),
+    ("proxy_next_upstream", "docs/origins.md says which requests go on to another origin"),
+    ("proxy_ignore_headers", "the origin's fields count; override_freshness_s replaces lifetimes"),
+    ("proxy_ssl_trusted_certificate", "name the file in origin_ca"),
+    ("proxy_ssl_name", "use origin_tls_name"),
+    ("proxy_ssl_verify", "certificates of https origins are always verified"),
+    ("proxy_cache_min_uses", "responses are stored at their first request"),
+    ("proxy_cache_methods", "only GET and HEAD are answered from the cache"),
+    ("client_body_timeout", "body_rate_min and body_grace_ms limit slow senders"),
+    ("client_header_timeout", "use head_ms_max"),
+    ("send_timeout", "body_rate_min and body_grace_ms limit slow readers"),
+    ("sub_filter", "bodies are not changed"),
+    ("set", "variables have no counterpart"),
+    ("stub_status", "forebay stats shows the counters"),
+];
+
+/// Whether a directive outside `http` can be passed over.
+pub(super) fn is_main(name: &str) -> bool {
+    MAIN.contains(&name)
+}
+
+/// Whether a directive may refuse a request that nothing else refuses.
+pub(super) fn may_refuse(directive: &NginxDirective) -> bool {
+    match directive.name.as_str() {
+        "ssl_verify_client" => directive.arg(0) == "on",
+        "satisfy" => directive.arg(0) == "any",
+        "limit_except" => true,
+        "if" => refuses_inside(directive.inner()),
+        name => ACCESS.contains(&name) && directive.arg(0) != "off",
+    }
+}
+
+/// Whether the block of a condition does more than redirect, or set variables and fields.
+fn refuses_inside(block: &[NginxDirective]) -> bool {
+    block.iter().any(|directive| match directive.name.as_str() {
+        "return" => !directive.arg(0).starts_with('3') && !directive.arg(0).starts_with("http"),
+        "set" | "add_header" | "expires" | "access_log" | "error_log" => false,
+        "rewrite" => !matches!(directive.arg(2), "permanent" | "redirect"),
+        _ => true,
+    })
+}
+
+/// Notes the directives of a block, and of the blocks inside, that have no translation.
+pub(super) fn note_unknown(source: &NginxSource<'_>, block: &[NginxDirective]) {
+    let mut blocks = vec![block];
+    while let Some(block) = blocks.pop() {
+        for directive in block {
+            let name = directive.name.as_str();
+            if matches!(name, "server" | "location") {
+                blocks.push(directive.inner());
+            }
+            if may_refuse(directive) {
+                source.note(directive, refusal(source));
+            } else if name == "if" {
+                let advice =
+                    "the condition is left out; a header rule may replace it (docs/rules.md)";
+                source.note(directive, advice);
+            } else if !CARRIED.contains(&name) && !QUIET.contains(&name) {
+                let advice = ADVICE.iter().find(|(known, _)| *known == name);
+                let advice = advice.map_or("it has no counterpart", |(_, advice)| advice);
+                source.note(directive, format!("left out: {advice}"));
+            }
+        }
+    }
+}
+
+/// The consequence of a directive that may refuse requests.
+pub(super) fn refusal(source: &NginxSource<'_>) -> &'static str {
+    match source.drop_access_rules {
+        true => "left out, because of --drop-access-rules: requests that it refused are now served",
+        false => {
+            "cannot be carried over and may refuse requests, so the requests that it applies to \
+             get 403; protect them by allow_from or basic_auth (docs/access.md), or use \
+             --drop-access-rules"
+        }
+    }
+}

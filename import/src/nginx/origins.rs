@@ -1,0 +1,163 @@
+//! `proxy_pass` and `upstream`.
+
+use super::source::NginxSource;
+use super::syntax::NginxDirective;
+use crate::toml::{TomlTable, quote};
+
+/// Origins that a site may have.
+const ORIGINS_MAX: usize = 16;
+
+/// The origins of a location.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct OriginsOfPass {
+    urls: Vec<GroupOrigin>,
+    balance: Option<&'static str>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct GroupOrigin {
+    url: String,
+    weight: u32,
+    backup: bool,
+}
+
+/// The parts of the URL of `proxy_pass`.
+pub(super) struct Pass<'s> {
+    scheme: &'s str,
+    authority: &'s str,
+    /// The path that replaces the location's prefix.
+    pub(super) path: Option<&'s str>,
+}
+
+impl<'s> Pass<'s> {
+    /// Splits the URL.
+    pub(super) fn new(url: &'s str) -> Result<Pass<'s>, &'static str> {
+        if url.contains('$') {
+            return Err("the URL of the origin has variables");
+        }
+        let Some((scheme @ ("http" | "https"), rest)) = url.split_once("://") else {
+            return Err("the origin has neither http nor https");
+        };
+        if rest.starts_with("unix:") {
+            return Err("the origin is a Unix socket");
+        }
+        let (authority, path) = match rest.find('/') {
+            Some(at) => (&rest[..at], Some(&rest[at..])),
+            None => (rest, None),
+        };
+        Ok(Pass { scheme, authority, path })
+    }
+
+    /// The name or address of the origin, as nginx sends it in `Host`.
+    pub(super) fn authority(&self) -> &'s str {
+        self.authority
+    }
+
+    /// The origins.
+    pub(super) fn origins(&self, source: &NginxSource<'_>) -> Result<OriginsOfPass, &'static str> {
+        let Some(group) = source.groups.get(self.authority) else {
+            let url = origin_url(self.scheme, self.authority, self.scheme)?;
+            let urls = vec![GroupOrigin { url, weight: 1, backup: false }];
+            return Ok(OriginsOfPass { urls, balance: None });
+        };
+        let mut origins = OriginsOfPass { urls: Vec::new(), balance: None };
+        for directive in group.inner() {
+            match directive.name.as_str() {
+                "server" => origins.urls.extend(server(source, directive, self.scheme)?),
+                "least_conn" => origins.balance = Some("least"),
+                "hash" if directive.arg(0) == "$request_uri" => origins.balance = Some("hash"),
+                "keepalive" | "keepalive_timeout" | "keepalive_requests" | "zone" => {}
+                _ => {
+                    let advice = "left out: `balance` has no such choice (docs/origins.md)";
+                    source.note(directive, advice);
+                }
+            }
+        }
+        match origins.urls.len() {
+            0 => Err("the upstream has no server that is up"),
+            1..=ORIGINS_MAX => Ok(origins),
+            _ => Err("the upstream has more than 16 servers"),
+        }
+    }
+}
+
+fn server(
+    source: &NginxSource<'_>,
+    directive: &NginxDirective,
+    scheme: &str,
+) -> Result<Option<GroupOrigin>, &'static str> {
+    if directive.args.iter().any(|arg| arg == "down") {
+        return Ok(None);
+    }
+    // An upstream's server has port 80, whatever the scheme of `proxy_pass`.
+    let mut origin = GroupOrigin {
+        url: origin_url(scheme, directive.arg(0), "http")?,
+        weight: 1,
+        backup: false,
+    };
+    for arg in directive.args.iter().skip(1) {
+        match arg.split_once('=') {
+            Some(("weight", weight)) => match weight.parse() {
+                Ok(weight @ 1..=1000) => origin.weight = weight,
+                _ => source.note(directive, "left out: a weight is from 1 to 1000"),
+            },
+            None if arg == "backup" => origin.backup = true,
+            Some(("max_fails" | "fail_timeout", _)) => source.note(
+                directive,
+                "max_fails and fail_timeout are left out: docs/origins.md says when an origin is \
+                 left out",
+            ),
+            _ => source.note(directive, format!("left out: {arg} has no counterpart")),
+        }
+    }
+    Ok(Some(origin))
+}
+
+fn origin_url(scheme: &str, authority: &str, default: &str) -> Result<String, &'static str> {
+    if authority.starts_with("unix:") {
+        return Err("the origin is a Unix socket");
+    }
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    if authority.is_empty() || !authority.chars().all(is_part) {
+        return Err("the origin has no valid host");
+    }
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+    let port = match (has_port, default, scheme) {
+        (false, "http", "https") => ":80",
+        _ => "",
+    };
+    Ok(format!("{scheme}://{authority}{port}"))
+}
+
+impl OriginsOfPass {
+    /// Writes the origins: as a list of URLs, or as sections behind the site's.
+    pub(super) fn write(&self, site: &mut TomlTable) -> Vec<TomlTable> {
+        if let Some(balance) = self.balance {
+            site.text("balance", balance);
+        }
+        if self.urls.iter().all(|origin| origin.weight == 1 && !origin.backup) {
+            match self.urls.as_slice() {
+                [one] => site.text("origin", &one.url),
+                all => site.texts("origin", &all.iter().map(|one| &one.url).collect::<Vec<_>>()),
+            }
+            return Vec::new();
+        }
+        let tables = self.urls.iter().map(|origin| {
+            let mut table = TomlTable::default();
+            table.raw("url", quote(&origin.url));
+            if origin.weight != 1 {
+                table.raw("weight", origin.weight.to_string());
+            }
+            if origin.backup {
+                table.raw("backup", "true");
+            }
+            table
+        });
+        tables.collect()
+    }
+
+    /// Whether the origins use TLS.
+    pub(super) fn is_tls(&self) -> bool {
+        self.urls.iter().any(|origin| origin.url.starts_with("https://"))
+    }
+}

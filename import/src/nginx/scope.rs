@@ -1,0 +1,51 @@
+//! Directives with those of the outer blocks, from which a block inherits.
+
+use super::syntax::NginxDirective;
+
+/// The blocks around a place, outermost first.
+#[derive(Clone)]
+pub(super) struct BlockScope<'s> {
+    levels: Vec<&'s [NginxDirective]>,
+}
+
+impl<'s> BlockScope<'s> {
+    pub(super) fn new(outermost: &'s [NginxDirective]) -> BlockScope<'s> {
+        BlockScope { levels: vec![outermost] }
+    }
+
+    pub(super) fn inside(&self, block: &'s [NginxDirective]) -> BlockScope<'s> {
+        let mut levels = self.levels.clone();
+        levels.push(block);
+        BlockScope { levels }
+    }
+
+    /// The directives of the innermost block.
+    pub(super) fn own(&self) -> &'s [NginxDirective] {
+        self.levels.last().copied().unwrap_or_default()
+    }
+
+    /// A directive of the innermost block.
+    pub(super) fn own_one(&self, name: &str) -> Option<&'s NginxDirective> {
+        self.own().iter().find(|directive| directive.name == name)
+    }
+
+    /// The directives with these names of the innermost block that has one. nginx inherits such a
+    /// list as a whole, or not at all.
+    pub(super) fn all(&self, names: &[&str]) -> Vec<&'s NginxDirective> {
+        let of = |block: &'s [NginxDirective]| -> Vec<&'s NginxDirective> {
+            block.iter().filter(|directive| names.contains(&directive.name.as_str())).collect()
+        };
+        let mut found = self.levels.iter().rev().map(|block| of(block));
+        found.find(|list| !list.is_empty()).unwrap_or_default()
+    }
+
+    /// The directive that applies.
+    pub(super) fn one(&self, name: &str) -> Option<&'s NginxDirective> {
+        self.all(&[name]).first().copied()
+    }
+
+    /// Whether a switch is on.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.one(name).is_some_and(|directive| directive.arg(0) == "on")
+    }
+}

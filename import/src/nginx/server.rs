@@ -1,0 +1,294 @@
+//! `server`: sites with their names, ports and certificates.
+
+mod ports;
+mod whole;
+
+use std::collections::BTreeSet;
+
+use self::ports::Ports;
+use super::access::{self, refuses};
+use super::known::may_refuse;
+use super::location::{self, Routes};
+use super::redirect::{self, Names};
+use super::scope::BlockScope;
+use super::source::NginxSource;
+use super::syntax::NginxDirective;
+use crate::toml::TomlTable;
+
+const INTRO: &str = "# Translated from a configuration of nginx by `forebay import nginx`.\n\
+                     # Check it: forebay check FILE\n";
+
+/// Files that `tls_cert` may have.
+const CERTIFICATES_MAX: usize = 4;
+
+/// A server, and the site that it becomes.
+struct NginxServer<'s> {
+    directive: &'s NginxDirective,
+    scope: BlockScope<'s>,
+    ports: Ports,
+    names: Vec<String>,
+}
+
+impl NginxServer<'_> {
+    fn is_tls_only(&self) -> bool {
+        self.ports.plain.is_empty() && !self.ports.tls.is_empty()
+    }
+
+    fn is_plain_only(&self) -> bool {
+        self.ports.tls.is_empty()
+    }
+
+    /// The variables that do not depend on the request.
+    fn constants(&self) -> Names<'_> {
+        let scheme = match (self.is_plain_only(), self.is_tls_only()) {
+            (true, _) => Some("http"),
+            (_, true) => Some("https"),
+            _ => None,
+        };
+        Names { scheme, name: self.names.first().map(String::as_str).filter(|name| *name != "*") }
+    }
+}
+
+/// Writes all servers.
+pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> String {
+    let mut servers = Vec::new();
+    for directive in source.http.iter().filter(|directive| directive.name == "server") {
+        let scope = http.inside(directive.inner());
+        let ports = Ports::of(source, directive);
+        let names = names(source, directive);
+        servers.push(NginxServer { directive, scope, ports, names });
+    }
+    let mut top = TomlTable::default();
+    let port = ports::choose(&servers.iter().map(|one| &one.ports).collect::<Vec<_>>());
+    servers.retain(|server| {
+        let kept = !server.ports.tls.is_empty()
+            || server.ports.plain.iter().any(|one| Some(one.port) == port);
+        if !kept {
+            source.note(
+                server.directive,
+                "left out: `listen` has one port; run a second Forebay for this one",
+            );
+        }
+        kept
+    });
+    let everyone = default_server(source, &servers, port);
+    claim_names(source, &mut servers, everyone);
+    ports::write(
+        source,
+        &servers.iter().map(|one| (one.directive, &one.ports)).collect::<Vec<_>>(),
+        port,
+        &mut top,
+    );
+    let has_tls = servers.iter().any(|server| !server.ports.tls.is_empty());
+    if let Some(first) = servers.iter().find(|server| !server.ports.tls.is_empty()) {
+        certificates(source, first, &mut top);
+        whole::protocols(source, first.directive, &first.scope, &mut top);
+    }
+    whole::write(source, http, &mut top);
+    let mut out = INTRO.to_owned();
+    top.write(&mut out, "");
+    let mut used = BTreeSet::new();
+    for server in servers.iter().filter(|server| !server.names.is_empty()) {
+        write(source, server, has_tls, &mut used, &mut out);
+    }
+    out
+}
+
+/// The hosts of a server. `_` is the usual name of a server that has none.
+fn names(source: &NginxSource<'_>, server: &NginxDirective) -> Vec<String> {
+    let mut names = Vec::new();
+    let all = server.inner().iter().filter(|directive| directive.name == "server_name");
+    for (directive, name) in all.flat_map(|one| one.args.iter().map(move |name| (one, name))) {
+        let name = name.to_ascii_lowercase();
+        let host = name.trim_start_matches("*.").trim_start_matches('.');
+        let is_label = |label: &str| {
+            let valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            !label.is_empty()
+                && label.len() <= 63
+                && label.bytes().all(valid)
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        match name.as_str() {
+            "_" | "" => {}
+            _ if !host.split('.').all(is_label) || host.len() > 250 => source.note(
+                directive,
+                format!(
+                    "left out: {name} is not a host, nor a host after \"*.\"; a request for \
+                         it gets 421"
+                ),
+            ),
+            _ if name.starts_with('.') => names.extend([host.to_owned(), format!("*.{host}")]),
+            _ => names.push(name),
+        }
+    }
+    names
+}
+
+/// The server that gets every other host, if it is safe to keep one. nginx drops a final dot of a
+/// host; Forebay takes such a name for another host, which must not evade a restriction.
+fn default_server(
+    source: &NginxSource<'_>,
+    servers: &[NginxServer<'_>],
+    port: Option<u16>,
+) -> Option<usize> {
+    let plain =
+        |server: &NginxServer<'_>| server.ports.plain.iter().any(|one| Some(one.port) == port);
+    let tls = |server: &NginxServer<'_>| !server.ports.tls.is_empty();
+    let of = |belongs: &dyn Fn(&NginxServer<'_>) -> bool| {
+        let all = || servers.iter().enumerate().filter(|(_, server)| belongs(server));
+        let explicit = all().find(|(_, server)| server.ports.is_default);
+        explicit.or_else(|| all().next()).map(|(index, _)| index)
+    };
+    let (plain, tls) = (of(&plain), of(&tls));
+    let (Some(first), other) = (plain.or(tls), tls) else { return None };
+    let others_refuse = servers
+        .iter()
+        .enumerate()
+        .any(|(index, server)| index != first && refuses(server.directive.inner()));
+    let is_redirect = https_redirect(&servers[first]).is_some();
+    if others_refuse || !(other.is_none_or(|other| other == first) || is_redirect) {
+        source.note(
+            servers[first].directive,
+            "nginx serves every unknown host by this server; Forebay answers them with 421 (add \
+             \"*\" to the names of a site that is not restricted)",
+        );
+        return None;
+    }
+    Some(first)
+}
+
+/// Each host has one site: of the server with TLS, else of the first server.
+fn claim_names(source: &NginxSource<'_>, servers: &mut [NginxServer<'_>], everyone: Option<usize>) {
+    if let Some(index) = everyone {
+        servers[index].names.push("*".to_owned());
+    }
+    let mut taken = BTreeSet::new();
+    for with_tls in [true, false] {
+        for server in servers.iter_mut().filter(|one| one.ports.tls.is_empty() != with_tls) {
+            let before = server.names.len();
+            server.names.retain(|name| taken.insert(name.clone()));
+            if server.names.len() < before && https_redirect(server).is_none() {
+                source.note(
+                    server.directive,
+                    "left out for names that another server has: they have one site, and \
+                     requests without TLS are redirected if that site has only TLS",
+                );
+            } else if server.names.is_empty() && before == 0 {
+                source.note(server.directive, "left out: it has no name that can be carried over");
+            }
+        }
+    }
+}
+
+/// The status and port, if the server only redirects to `https` on the same host.
+fn https_redirect(server: &NginxServer<'_>) -> Option<u16> {
+    let block = server.directive.inner();
+    let is_redirect = |directive: &&NginxDirective| {
+        directive.name == "return"
+            && matches!(directive.arg(0), "301" | "302" | "307" | "308")
+            && matches!(
+                directive.arg(1),
+                "https://$host$request_uri"
+                    | "https://$server_name$request_uri"
+                    | "https://$http_host$request_uri"
+            )
+    };
+    let of = |block: &[NginxDirective]| block.iter().find(is_redirect).is_some();
+    let root = block.iter().find(|one| one.name == "location" && one.args == ["/"]);
+    // `certbot` writes such a condition for each name.
+    let mut conditions = block.iter().filter(|one| one.name == "if" && one.arg(0) == "($host");
+    let others = block.iter().any(|one| one.name == "location");
+    let found = of(block)
+        || root.is_some_and(|root| of(root.inner()))
+        || (!others && conditions.any(|one| of(one.inner())));
+    (server.is_plain_only() && found).then_some(443)
+}
+
+fn certificates(source: &NginxSource<'_>, server: &NginxServer<'_>, table: &mut TomlTable) {
+    let files = |name: &str| -> Vec<String> {
+        server.scope.all(&[name]).iter().map(|one| one.arg(0).to_owned()).collect()
+    };
+    let (certs, keys) = (files("ssl_certificate"), files("ssl_certificate_key"));
+    let is_file = |name: &String| !name.is_empty() && !name.contains('$') && !name.contains(':');
+    let usable = !certs.is_empty()
+        && certs.len() == keys.len()
+        && certs.len() <= CERTIFICATES_MAX
+        && certs.iter().chain(&keys).all(is_file);
+    if !usable {
+        let message = "its certificate is left out: name the files in tls_cert and tls_key";
+        return source.note(server.directive, message);
+    }
+    let absolute = |list: &[String]| list.iter().map(|file| source.path(file)).collect::<Vec<_>>();
+    table.texts("tls_cert", &absolute(&certs));
+    table.texts("tls_key", &absolute(&keys));
+}
+
+fn write(
+    source: &NginxSource<'_>,
+    server: &NginxServer<'_>,
+    has_tls: bool,
+    used: &mut BTreeSet<String>,
+    out: &mut String,
+) {
+    let mut site = TomlTable::default();
+    site.comment(format!("{}:{}", server.directive.file, server.directive.line));
+    let base = match server.names[0].trim_start_matches("*.") {
+        "*" => "default",
+        name => name,
+    };
+    let numbered = (2..).map(|number| format!("{base}-{number}"));
+    let mut candidates = std::iter::once(base.to_owned()).chain(numbered);
+    let name = candidates.find(|name| used.insert(name.clone())).unwrap_or_default();
+    site.text("name", &name);
+    site.texts("names", &server.names);
+    if !server.ports.tls.is_empty() {
+        certificates(source, server, &mut site);
+    }
+    let mut routes = Routes::default();
+    let answer = server.directive.inner().iter().find(|one| one.name == "return");
+    let redirect = https_redirect(server).filter(|_| has_tls);
+    let mut around = source.http.iter().chain(server.directive.inner());
+    if around.any(may_refuse) && !source.drop_access_rules {
+        site.comment(
+            "nginx refuses these requests, or may refuse them by a rule that is not carried over.",
+        );
+        site.text("respond", "403");
+    } else if let Some(port) = redirect {
+        others_left_out(source, server);
+        site.raw("https_redirect_port", port.to_string());
+        site.text("respond", "404");
+    } else if let Some(answer) = answer {
+        redirect::write_return(source, answer, &server.scope, &server.constants(), &mut site);
+    } else {
+        routes = location::routes(source, server.directive, &server.scope, &server.constants());
+        access::limits(source, &server.scope.all(&["limit_req"]), &mut site);
+    }
+    if server.is_tls_only() {
+        site.raw("https_redirect_port", "443");
+    }
+    let origins = match &routes.origins {
+        Some(origins) => origins.write(&mut site),
+        None if !site.has("respond") && !site.has("redirect") => {
+            site.text("respond", "404");
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
+    out.push('\n');
+    site.write(out, "[[site]]");
+    for (tables, heading) in [(&origins, "[[site.origin]]"), (&routes.tables, "[[site.route]]")] {
+        for table in tables {
+            out.push('\n');
+            table.write(out, heading);
+        }
+    }
+}
+
+/// Locations beside a redirect of everything else, such as for the renewal of certificates.
+fn others_left_out(source: &NginxSource<'_>, server: &NginxServer<'_>) {
+    let locations = server.directive.inner().iter().filter(|one| one.name == "location");
+    for location in locations.filter(|one| one.args != ["/"]) {
+        source.note(location, "left out: requests without TLS are redirected to https");
+    }
+}

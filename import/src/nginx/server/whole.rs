@@ -1,0 +1,97 @@
+//! Settings that Forebay has for the whole server only.
+
+use super::super::scope::BlockScope;
+use super::super::source::NginxSource;
+use super::super::syntax::NginxDirective;
+use crate::toml::TomlTable;
+
+/// Versions of TLS of the profile `intermediate`.
+const CURRENT: &[&str] = &["TLSv1.2", "TLSv1.3"];
+
+/// Writes these settings.
+pub(super) fn write(source: &NginxSource<'_>, http: &BlockScope<'_>, top: &mut TomlTable) {
+    let all = everything(source.http);
+    if all.iter().any(|one| one.name == "proxy_cache" && one.arg(0) != "off") {
+        top.raw("heuristic_percent", "0");
+    }
+    trusted(source, http, &all, top);
+    log(source, &all, top);
+}
+
+/// All directives of servers and locations, and those around them.
+fn everything(block: &[NginxDirective]) -> Vec<&NginxDirective> {
+    let (mut all, mut blocks) = (Vec::new(), vec![block]);
+    while let Some(block) = blocks.pop() {
+        for directive in block {
+            all.push(directive);
+            if matches!(directive.name.as_str(), "server" | "location") {
+                blocks.push(directive.inner());
+            }
+        }
+    }
+    all
+}
+
+fn trusted(
+    source: &NginxSource<'_>,
+    http: &BlockScope<'_>,
+    all: &[&NginxDirective],
+    top: &mut TomlTable,
+) {
+    let list = http.all(&["set_real_ip_from"]);
+    let field = http.one("real_ip_header").map_or("", |one| one.arg(0));
+    let is_known = field.eq_ignore_ascii_case("X-Forwarded-For");
+    for directive in all.iter().filter(|one| one.name == "set_real_ip_from") {
+        let is_outer = list.iter().any(|one| std::ptr::eq(*one, *directive));
+        let address = directive.arg(0).split('/').next().unwrap_or_default();
+        if !is_known || !is_outer || address.parse::<std::net::IpAddr>().is_err() {
+            source.note(
+                directive,
+                "left out: only addresses in `http`, with real_ip_header \
+                                    X-Forwarded-For, become trusted_proxies",
+            );
+            return;
+        }
+    }
+    if !list.is_empty() {
+        top.texts("trusted_proxies", &list.iter().map(|one| one.arg(0)).collect::<Vec<_>>());
+    }
+}
+
+fn log(source: &NginxSource<'_>, all: &[&NginxDirective], top: &mut TomlTable) {
+    for directive in all.iter().filter(|one| one.name == "access_log") {
+        let path = directive.arg(0);
+        if path == "off" {
+            continue;
+        }
+        if !path.starts_with('/') || path.contains('$') {
+            source.note(directive, "left out: name a file in access_log");
+        } else if top.value("access_log").is_some_and(|known| known != crate::toml::quote(path)) {
+            source.note(
+                directive,
+                "left out: access_log is one file for all sites, which have names in it",
+            );
+        } else {
+            top.text("access_log", path);
+            let is_combined = matches!(directive.arg(1), "" | "combined" | "main");
+            top.text("access_log_format", if is_combined { "combined" } else { "json" });
+        }
+    }
+}
+
+/// Writes the versions of TLS.
+pub(super) fn protocols(
+    source: &NginxSource<'_>,
+    server: &NginxDirective,
+    scope: &BlockScope<'_>,
+    top: &mut TomlTable,
+) {
+    let Some(list) = scope.one("ssl_protocols") else { return };
+    if list.args == ["TLSv1.3"] {
+        top.text("tls_profile", "modern");
+    } else if !list.args.iter().all(|version| CURRENT.contains(&version.as_str())) {
+        source.note(list, "only TLS 1.2 and 1.3 are supported; older clients cannot connect");
+    } else if !list.args.iter().any(|version| version == "TLSv1.3") {
+        source.note(server, "TLS 1.3 is always possible");
+    }
+}

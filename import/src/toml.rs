@@ -1,0 +1,83 @@
+//! Writing TOML.
+
+use std::fmt::Write;
+
+/// A section's settings, in the order in which they were set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TomlTable {
+    lines: Vec<(String, String)>,
+    comments: Vec<String>,
+}
+
+impl TomlTable {
+    pub(crate) fn comment(&mut self, text: impl Into<String>) {
+        self.comments.push(text.into());
+    }
+
+    /// Sets a value that is valid TOML; a second one replaces the first.
+    pub(crate) fn raw(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        match self.lines.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.lines.push((name.to_owned(), value)),
+        }
+    }
+
+    pub(crate) fn text(&mut self, name: &str, value: &str) {
+        self.raw(name, quote(value));
+    }
+
+    pub(crate) fn texts<T: AsRef<str>>(&mut self, name: &str, values: &[T]) {
+        self.raw(name, list(values));
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.lines.iter().any(|(known, _)| known == name)
+    }
+
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let line = self.lines.iter().find(|(known, _)| known == name);
+        line.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.lines.retain(|(known, _)| known != name);
+    }
+
+    pub(crate) fn write(&self, out: &mut String, heading: &str) {
+        for comment in &self.comments {
+            let _ = writeln!(out, "# {}", comment.replace(|c: char| c.is_control(), " "));
+        }
+        if !heading.is_empty() {
+            let _ = writeln!(out, "{heading}");
+        }
+        for (name, value) in &self.lines {
+            let _ = writeln!(out, "{name} = {value}");
+        }
+    }
+}
+
+/// A basic string.
+pub(crate) fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// An array of strings.
+pub(crate) fn list<T: AsRef<str>>(values: &[T]) -> String {
+    let quoted: Vec<_> = values.iter().map(|value| quote(value.as_ref())).collect();
+    format!("[{}]", quoted.join(", "))
+}

@@ -1,0 +1,69 @@
+//! Translations of whole files, compared with stored ones. `UPDATE_GOLDEN=1` writes them.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use forebay_import::{ImportError, ImportOptions, nginx};
+
+/// The folder in stored texts.
+const FOLDER: &str = "@DIR@";
+
+#[test]
+fn configurations_are_translated() {
+    let folder = folder("golden");
+    let mut count = 0;
+    for path in files(&folder) {
+        let import =
+            nginx(std::slice::from_ref(&path), &ImportOptions::default()).expect("valid syntax");
+        let notes: String = import.notes.iter().map(|note| format!("{note}\n")).collect();
+        compare(&folder, &path.with_extension("toml"), &import.toml);
+        compare(&folder, &path.with_extension("notes"), &notes);
+        count += 1;
+    }
+    assert!(count >= 4, "only {count} configurations were found");
+}
+
+#[test]
+fn broken_files_are_refused_with_their_place() {
+    let folder = folder("broken");
+    let mut count = 0;
+    for path in files(&folder) {
+        let error: ImportError = match nginx(std::slice::from_ref(&path), &ImportOptions::default())
+        {
+            Err(error) => error,
+            Ok(import) => panic!("{} is valid:\n{}", path.display(), import.toml),
+        };
+        compare(&folder, &path.with_extension("error"), &format!("{error}\n"));
+        count += 1;
+    }
+    assert!(count >= 10, "only {count} broken files were found");
+}
+
+#[test]
+fn requests_that_were_refused_are_served_only_on_request() {
+    let path = folder("golden").join("access.conf");
+    let options = ImportOptions { drop_access_rules: true, ..ImportOptions::default() };
+    let import = nginx(&[path], &options).expect("valid syntax");
+    assert!(!import.toml.contains("respond = \"403\""), "{}", import.toml);
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder exists");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "conf"));
+    paths.sort();
+    paths
+}
+
+fn compare(folder: &Path, stored: &Path, found: &str) {
+    let found = found.replace(&folder.display().to_string(), FOLDER);
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(stored, &found).expect("the folder can be written");
+    }
+    let wanted = fs::read_to_string(stored).unwrap_or_default();
+    assert!(wanted == found, "{} differs:\n{found}", stored.display());
+}
