@@ -65,7 +65,8 @@ impl Recorder {
         std::mem::take(&mut locked(&self.events))
     }
 
-    /// Every event with the line of its attempt.
+    /// Takes all recorded events, each with the source line of the call that tried to acquire the
+    /// lock.
     fn lines(&self) -> Vec<(u32, Told)> {
         self.take().into_iter().map(|(lock_use, told)| (line(lock_use.site), told)).collect()
     }

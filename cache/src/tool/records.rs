@@ -3,7 +3,7 @@
 use crate::index::IndexWord;
 use crate::segment::{HeaderKind, RecordCopy, RecordHeader, RecordMarks, ScannedRecord};
 use crate::store::long::{LongBody, split_fragment_key};
-use crate::store::variants::split_variant_key;
+use crate::store::variants::{NameSets, split_variant_key};
 
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +152,13 @@ impl CopiedRecord {
     /// selector and then the response's head; for a base record, the field names.
     pub fn head(&self) -> &[u8] {
         self.copied.record().head()
+    }
+
+    /// The sets of field names by which the response varies, if this is a base record. The empty
+    /// set belongs to a response that does not vary.
+    pub fn vary_names(&self) -> impl Iterator<Item = &[u8]> {
+        let is_base = self.listed().kind == RecordKind::Base;
+        NameSets::of(if is_base { self.head() } else { &[] }).iter()
     }
 
     /// The body, or the bytes that are stored in its place.

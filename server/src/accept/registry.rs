@@ -33,8 +33,8 @@ pub(crate) struct Ticket {
     /// The time since which the connection has been idle (between two requests, with no input and
     /// nothing to write), in [`clock::monotonic_ms`]; 0 while it is busy.
     idle_since_ms: Cell<u64>,
-    /// The time in the connection's entry in the order of idle connections; `None` if it has no
-    /// entry.
+    /// The `idle_since_ms` under which the connection is in the order of idle connections, from
+    /// which it is removed with this time; `None` if it is not in it.
     entry_ms: Cell<Option<u64>>,
     /// Whether the connection is asked to end if it is still idle.
     is_displaced: Cell<bool>,

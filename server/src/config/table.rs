@@ -1361,10 +1361,11 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
     default: None,
     scope: SettingScope::OneRoute,
     reloads: true,
-    doc: "Paths of the route; the longest matching prefix wins. `/static/` matches paths below it, \
-        `/static` matches itself and paths below it, and neither matches `/statics`. Only a space \
-        and bytes outside ASCII are percent-encoded, with digits in upper case; for other \
-        spellings of a path, see `ambiguous_path`.",
+    doc: "Beginning of the paths of the route; the longest matching prefix wins. `/static/` \
+        matches itself and paths below it, `/static` matches these and `/static`, and neither \
+        matches `/statics`. In the value, percent-encode only spaces and bytes outside ASCII, with \
+        digits in upper case (`%C3%A4`). For requests that spell a path in another way, see \
+        `ambiguous_path`.",
     reason: "A prefix ends where a path segment ends, so a route never matches an unrelated path.",
 };
 

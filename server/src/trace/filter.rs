@@ -64,7 +64,7 @@ impl TraceFilter {
         let path = path.unwrap_or_default();
         check_length("path", path)?;
         if !path.is_empty() && !is_path_query(path.as_bytes()) {
-            let text = "a path begins with / and has no blanks, control characters or #";
+            let text = "a path begins with / and is ASCII without blanks, control characters and #";
             return Err(FilterError::new("path", text));
         }
         Ok(TraceFilter { host: host.transpose()?, path: path.to_owned() })

@@ -18,10 +18,12 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, S
         return Ok(missing(&format!("{url}: not stored on site {site}")));
     };
     if record.listed().kind == RecordKind::Base {
-        let names = record.head().escape_ascii();
+        let sets = record.vary_names().filter(|names| !names.is_empty());
+        let sets: Vec<_> = sets.map(|names| names.escape_ascii().to_string()).collect();
+        let (names, path) = (sets.join(" or "), text("path"));
         return Ok(missing(&format!(
-            "{url}: the response varies by the request fields {names}; `forebay cache ls \
-             --prefix {url}` lists the variants"
+            "{url}: the response varies by the request fields {names}; list its variants with \
+             `forebay cache ls --prefix {url} {path}`"
         )));
     }
     let mut head = Vec::new();
