@@ -43,6 +43,9 @@ pub(super) enum ExprPart<'a> {
 }
 
 impl TagExpr {
+    /// Most tags in an expression.
+    pub const TAGS_MAX: usize = TERMS_MAX;
+
     /// Makes an expression that matches responses with at least one of these tags.
     ///
     /// # Errors

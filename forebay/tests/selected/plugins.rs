@@ -79,7 +79,14 @@ fn other_expressions_are_refused_and_purge_nothing() {
         ("PURGE", "/abc", &["X-Purge-Method: regex"]),
         ("PURGE", "/abc", &["X-Purge-Method: wildcard"]),
         ("PURGE", "/.*", &["X-Purge-Method: regex", "X-Purge-Method: exact"]),
+        ("PURGE", "/*", &[]),
+        ("PURGE", "/.*bc", &[]),
+        ("PURGE", "/ab.+", &[]),
+        ("PURGE", "/.*?x", &["X-Purge-Method: default"]),
         ("PURGE", "/", &["X-Magento-Tags-Pattern: cat_.*"]),
+        ("PURGE", "/", &["X-Magento-Tags-Pattern: .*", "Cache-Tags: a"]),
+        ("BAN", "/", &["Cache-Tags: (node:1|node:2)"]),
+        ("BAN", "/abc", &["X-Purge-Method: exact"]),
         ("BAN", "/abc", &[]),
         ("BAN", "/.*", &["X-Url: /a.*"]),
         ("BAN", "/", &["X-Host: shop.test", "X-Url: .*", "X-Content-Type: .*"]),
@@ -92,22 +99,53 @@ fn other_expressions_are_refused_and_purge_nothing() {
     }
     assert_eq!(server.stat("requests_refused_total"), refused.len() as f64);
     assert_eq!(server.stat("purge_requests_total"), 0.0);
+    let star = "http://shop.test/a*b";
+    store(&server, star, &[]);
+    let exact = ask(&server, "PURGE", star, &["X-Purge-Method: exact"]);
+    assert!(exact.text().starts_with("{\"purged\":1,"), "{exact:?}");
+    let server = builder(&origin, &format!("tag_fields = ['xkey']\n{TOP}")).start();
+    let pattern = "X-Magento-Tags-Pattern: ((^|,)cat_p_1(,|$))";
+    let response = ask(&server, "PURGE", url, &[pattern]);
+    assert_eq!(response.status, 400, "the tags are not read: {response:?}");
+}
+
+/// Magento collects the tags of a change in one pattern.
+#[test]
+fn a_purge_can_name_many_tags() {
+    let origin = origin();
+    let server = builder(&origin, TOP).start();
+    let url = "http://shop.test/last";
+    store(&server, url, &["X-Magento-Tags: cat_p_299"]);
+    let tags: Vec<_> = (0..300).map(|number| format!("((^|,)cat_p_{number}(,|$))")).collect();
+    let pattern = format!("X-Magento-Tags-Pattern: {}", tags.join("|"));
+    let response = ask(&server, "PURGE", "http://shop.test/", &[&pattern]);
+    assert!(response.text().starts_with("{\"purged\":1,"), "{response:?}");
 }
 
 /// A program beside the cache may purge over HTTP without TLS.
 #[test]
 fn a_purge_reaches_both_schemes() {
     let origin = origin();
-    let server = builder(&origin, &format!("trusted_proxies = ['127.0.0.1']\n{TOP}")).start();
+    let top = format!("trusted_proxies = ['127.0.0.1']\n{TOP}");
+    let server = builder(&origin, &top).start();
     let from = "X-Forwarded-For: 127.0.0.1";
-    for path in ["/1", "/.*"] {
+    for (host, path) in [("shop.test", "/1"), ("shop.test:80", "/1"), ("shop.test:80", "/.*")] {
         for scheme in ["http", "https"] {
             let scheme = format!("X-Forwarded-Proto: {scheme}");
             assert_eq!(ask(&server, "GET", "http://shop.test/1", &[from, &scheme]).status, 200);
         }
         assert_eq!(listed(&server, &[]), ["http://shop.test/1", "https://shop.test/1"]);
-        let response = ask(&server, "PURGE", &format!("http://shop.test{path}"), &[from]);
+        let response = ask(&server, "PURGE", &format!("http://{host}{path}"), &[from]);
         assert!(response.text().starts_with("{\"purged\":2,"), "{response:?}");
         assert!(listed(&server, &[]).is_empty(), "{path}");
     }
+    // Clients are redirected to TLS; a purge is not.
+    let server = builder(&origin, &format!("https_redirect_port = 443\n{top}")).start();
+    let https = "X-Forwarded-Proto: https";
+    assert_eq!(ask(&server, "GET", "http://shop.test/1", &[from]).status, 308);
+    assert_eq!(ask(&server, "GET", "http://shop.test/1", &[from, https]).status, 200);
+    let response = ask(&server, "PURGE", "http://shop.test/1", &[from]);
+    assert!(response.text().starts_with("{\"purged\":1,"), "{response:?}");
+    let response = ask(&server, "PURGE", "http://shop.test/1", &["X-Forwarded-For: 192.0.2.1"]);
+    assert_eq!(response.status, 403);
 }

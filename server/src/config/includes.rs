@@ -292,8 +292,11 @@ fn matching_files(dir: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
         let name = entry?.file_name();
         let shown = name.to_string_lossy();
         let is_hidden = shown.starts_with('.') && !pattern.starts_with('.');
-        if !is_hidden && matches(pattern.as_bytes(), shown.as_bytes()) && dir.join(&name).is_file()
-        {
+        if is_hidden || !matches(pattern.as_bytes(), shown.as_bytes()) {
+            continue;
+        }
+        // A file that cannot be examined is not left out: reading it reports the error.
+        if dir.join(&name).metadata().map_or(true, |metadata| metadata.is_file()) {
             names.push(name);
         }
     }

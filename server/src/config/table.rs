@@ -1150,10 +1150,10 @@ settings! {
             is checked for each request.",
     }
     purge_from: AddressList = "" {
-        doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` requests: \
-            see [purging.md](purging.md). If empty, PURGE is forwarded like any other \
-            method. A purge by tags reaches the whole site, so the route of the path `/` must \
-            permit it too.",
+        doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` and \
+            `BAN` requests: see [purging.md](purging.md). If empty, these are forwarded like any \
+            other method. A purge by prefix or tags can reach the whole site, so the route of the \
+            path `/` must permit it too.",
         kind: SettingKind::Texts { expected: "an array of addresses or networks, such as \
             [\"127.0.0.1\", \"10.0.0.0/8\"]" },
         reloads: true,

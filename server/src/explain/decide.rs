@@ -172,8 +172,8 @@ impl Explainer<'_> {
         out.key = key_facts(&key, &literal, &request);
         if asked == Some(LocalRequest::Purge) {
             return Ok(local(
-                "PURGE removes the stored responses of the URL, or of the tags that it names, if \
-                 the client's address is allowed to purge",
+                "the stored responses of the URL, prefix or tags are removed, if the client's \
+                 address is allowed to purge",
             ));
         }
         let context = context.ok_or(Fault::NoSite)?;

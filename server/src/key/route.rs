@@ -143,15 +143,19 @@ pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Opt
     local_method(route.route, request)
 }
 
-/// Returns the kind of a request to a route that may redirect or answer it. A request without TLS
-/// goes to TLS first, and PURGE reaches the cache.
+/// Returns the kind of a request to a route that may redirect or answer it. PURGE reaches the
+/// cache; any other request without TLS goes to TLS first, and so does a PURGE with a password.
 #[cold]
 fn answered_by_settings(route: &Route, request: &Request<'_>) -> Option<LocalRequest> {
-    if route.settings.https_redirect_port != 0 && request.scheme == Scheme::Http {
+    let local = local_method(route, request);
+    let is_open_purge =
+        local == Some(LocalRequest::Purge) && route.settings.basic_auth.users().is_none();
+    let is_redirected = route.settings.https_redirect_port != 0 && request.scheme == Scheme::Http;
+    if is_redirected && !is_open_purge {
         return Some(LocalRequest::HttpsRedirect);
     }
-    let answered = route.settings.has_answer().then_some(LocalRequest::Answered);
-    local_method(route, request).or(answered)
+    let answered = route.settings.needs_no_origin().then_some(LocalRequest::Answered);
+    local.or(answered)
 }
 
 #[inline]

@@ -58,6 +58,9 @@ pub(crate) const LOGIN_TURNS_KEPT_MAX: usize = 64;
 /// nine tenths of it.
 pub(crate) const LOGIN_NICENESS: i32 = 10;
 
+/// Tags of one PURGE request. Magento sends a few hundred; each is looked up by itself.
+pub(crate) const PURGE_TAGS_MAX: usize = 4096;
+
 /// Rate limits of one route. Each is looked up for each request, in a line of memory that all
 /// workers write.
 pub(crate) const RATE_LIMITS_MAX: usize = 4;

@@ -158,11 +158,21 @@ impl Drop for RunningChecks {
     }
 }
 
+/// Removes a check from the queue when it ends, even by a panic.
+struct RunningCheck<'w>(&'w Logins, LoginTag);
+
+impl Drop for RunningCheck<'_> {
+    fn drop(&mut self) {
+        self.0.queue.borrow_mut().end(&self.1);
+    }
+}
+
 /// Runs the checks of the queue, one after the other, until there are none.
 async fn run_checks(running: RunningChecks) {
     let worker = &running.0;
     let next = || worker.logins.queue.borrow_mut().next();
     while let Some((tag, work)) = next() {
+        let _check = RunningCheck(&worker.logins, tag);
         if work.is_wanted() {
             worker.count(Counter::PasswordChecks);
             let compared = compare(work.comparison).await;
@@ -173,7 +183,6 @@ async fn run_checks(running: RunningChecks) {
                 work.tell.send_replace(Some(is_right));
             }
         }
-        worker.logins.queue.borrow_mut().end(&tag);
     }
 }
 

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use forebay_cache::{PurgeBusy, PurgeResult, Selection};
+use forebay_http::authority::Authority;
 use forebay_http::target::Scheme;
 
 use super::purge_scope::PurgeScope;
@@ -70,14 +71,16 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
         PurgeScope::Url => return purge_url(worker, route, request).await,
         PurgeScope::Prefix(prefix) => {
             let authority = request.target.authority;
-            SCHEMES
-                .map(|scheme| {
-                    let within = path_prefix(RouteMatch { scheme, ..route }, authority, prefix);
-                    Selection { within, tags: None }
-                })
-                .into()
+            let within = SCHEMES.map(|scheme| {
+                let authority = authority_in(scheme, route, authority);
+                path_prefix(RouteMatch { scheme, ..route }, authority, prefix)
+            });
+            within.map(|within| Selection { within, tags: None }).into()
         }
-        PurgeScope::Tags(tags) => vec![Selection { within: site, tags: Some(tags) }],
+        PurgeScope::Tags(tags) => {
+            let selection = |tags| Selection { within: site.clone(), tags: Some(tags) };
+            tags.into_iter().map(selection).collect()
+        }
         PurgeScope::Site => vec![Selection { within: site, tags: None }],
     };
     let work = PurgeWork::Purge { kind, counter: Counter::Purged };
@@ -93,6 +96,18 @@ pub(crate) async fn purge(asked: PurgeRequest<'_>) -> Result<PurgeResult, Fault>
 /// whatever the scheme of the site's URLs.
 const SCHEMES: [Scheme; 2] = [Scheme::Http, Scheme::Https];
 
+/// Returns the authority of a request on `route` for a URL with another scheme: the default port of
+/// one scheme becomes that of the other.
+fn authority_in<'a>(
+    scheme: Scheme,
+    route: RouteMatch<'_>,
+    authority: Option<Authority<'a>>,
+) -> Option<Authority<'a>> {
+    let authority = authority?;
+    let is_default = scheme != route.scheme && authority.port == Some(route.scheme.default_port());
+    Some(Authority { port: authority.port.filter(|_| !is_default), ..authority })
+}
+
 /// Removes the responses of the request's URL.
 async fn purge_url(
     worker: &Worker,
@@ -103,8 +118,9 @@ async fn purge_url(
     let target = &request.target;
     let mut all = PurgeResult::default();
     for scheme in SCHEMES {
+        let authority = authority_in(scheme, route, target.authority);
         let route = RouteMatch { scheme, ..route };
-        for key in resource_keys(route, target.authority, target.path_query) {
+        for key in resource_keys(route, authority, target.path_query) {
             let purged = purge_patiently(worker, &key, is_soft).await.map_err(|PurgeBusy| {
                 worker.count(Counter::PurgesBusy);
                 worker.event(Event::PurgeBusy, &key.escape_ascii());

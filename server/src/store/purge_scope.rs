@@ -9,12 +9,13 @@
 //! A regular expression that is not one of these forms is refused.
 
 use forebay_cache::TagExpr;
-use forebay_http::fields::FieldSet;
+use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS, tags};
 use forebay_http::request::Method;
 
 use crate::fault::Fault;
 use crate::key::RouteMatch;
+use crate::limits::PURGE_TAGS_MAX;
 use crate::parse::Request;
 
 /// The responses that a purge removes.
@@ -23,8 +24,8 @@ pub(super) enum PurgeScope<'a> {
     Url,
     /// The responses of the request's host whose path and query begin with these bytes.
     Prefix(&'a [u8]),
-    /// The responses of the site that have one of the tags.
-    Tags(TagExpr),
+    /// The responses of the site that have a tag for which one of the expressions is true.
+    Tags(Vec<TagExpr>),
     /// All responses of the site.
     Site,
 }
@@ -36,6 +37,9 @@ const ANY: &[u8] = b".*";
 const BEFORE_TAG: &[u8] = b"((^|,)";
 const AFTER_TAG: &[u8] = b"(,|$))";
 
+/// The fields with which bans of other caches compare a host, a URL or a type.
+const EXPRESSION_FIELDS: [&[u8]; 3] = [b"x-host", b"x-url", b"x-content-type"];
+
 impl<'a> PurgeScope<'a> {
     /// Returns what the request names.
     ///
@@ -45,51 +49,56 @@ impl<'a> PurgeScope<'a> {
     ///   purge only the URL, because the responses that the client means would stay in the cache.
     /// - [`Fault::PurgePattern`]: a pattern is neither a prefix nor a list of tags.
     pub(super) fn of(route: RouteMatch<'_>, request: &Request<'a>) -> Result<Self, Fault> {
+        let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
         let fields = request.head.fields();
-        if let Some(pattern) = only(request, b"x-magento-tags-pattern")? {
-            return match pattern {
-                b".*" => Ok(PurgeScope::Site),
-                pattern => Ok(PurgeScope::Tags(any_of(&magento_tags(pattern)?)?)),
-            };
-        }
         let brought = fields.seen().intersection(FieldSet::of(&TAG_FIELDS));
-        if brought != FieldSet::EMPTY {
-            let read = route.route.settings.tag_fields.set().intersection(SURROGATE_FIELDS);
-            let tags = tags(fields, read);
-            if tags.is_empty() || brought.intersection(read) != brought {
-                return Err(Fault::PurgeNoTags);
+        match only(request, b"x-magento-tags-pattern")? {
+            Some(_) if brought != FieldSet::EMPTY => Err(Fault::PurgePattern),
+            Some(b".*") => Ok(PurgeScope::Site),
+            Some(_) if !read.contains(FieldId::XMagentoTags) => Err(Fault::PurgeNoTags),
+            Some(pattern) => any_of(&magento_tags(pattern)?).map(PurgeScope::Tags),
+            None if brought == FieldSet::EMPTY => path_scope(request),
+            None if brought.intersection(read) != brought => Err(Fault::PurgeNoTags),
+            None => {
+                let drupal = FieldSet::of(&[FieldId::CacheTags, FieldId::PurgeCacheTags]);
+                if !tags(fields, drupal).iter().all(|tag| is_literal(tag)) {
+                    return Err(Fault::PurgePattern);
+                }
+                any_of(&tags(fields, read)).map(PurgeScope::Tags)
             }
-            return any_of(&tags).map(PurgeScope::Tags);
         }
-        path_scope(request)
     }
 }
 
 /// Returns the scope of a request without tags.
 fn path_scope<'a>(request: &Request<'a>) -> Result<PurgeScope<'a>, Fault> {
-    let path_query = request.target.path_query;
-    let prefix = path_query.strip_suffix(ANY);
-    match only(request, b"x-purge-method")? {
-        Some(b"exact" | b"default") => return Ok(PurgeScope::Url),
-        None | Some(b"regex") => {}
-        Some(_) => return Err(Fault::PurgePattern),
-    }
-    // Bans of other caches compare expressions with the host, the path or a field.
     let is_ban = matches!(request.head.method(), Method::Other(b"BAN"));
-    let mut others = request.head.fields().iter().map(|field| field.name);
-    let has_expression = |name: &[u8]| {
-        [&b"x-host"[..], b"x-url", b"x-content-type"].iter().any(|of| name.eq_ignore_ascii_case(of))
+    let mut fields = request.head.fields().iter();
+    if is_ban
+        && fields
+            .any(|field| EXPRESSION_FIELDS.iter().any(|of| field.name.eq_ignore_ascii_case(of)))
+    {
+        return Err(Fault::PurgePattern);
+    }
+    let path_query = request.target.path_query;
+    let is_regex = match only(request, b"x-purge-method")? {
+        Some(b"exact") if !is_ban => return Ok(PurgeScope::Url),
+        Some(b"regex") => true,
+        Some(b"default") | None => is_ban,
+        Some(_) => return Err(Fault::PurgePattern),
     };
-    match prefix {
-        _ if is_ban && others.any(has_expression) => Err(Fault::PurgePattern),
+    // A path with an asterisk is rarely that of a page, and often a pattern of another cache.
+    let path = path_query.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let is_pattern = path.contains(&b'*') || path.ends_with(b".+");
+    match path_query.strip_suffix(ANY) {
         Some(prefix) if is_literal(prefix) => Ok(PurgeScope::Prefix(prefix)),
         Some(_) => Err(Fault::PurgePattern),
-        None if is_ban || only(request, b"x-purge-method")?.is_some() => Err(Fault::PurgePattern),
+        None if is_regex || is_pattern => Err(Fault::PurgePattern),
         None => Ok(PurgeScope::Url),
     }
 }
 
-/// Whether a text is the same as an expression and as a prefix. A dot is taken literally.
+/// Whether a text means the same as an expression and as a plain text. A dot is taken literally.
 fn is_literal(text: &[u8]) -> bool {
     !text.iter().any(|byte| b"*+?()[]{}|^$\\".contains(byte))
 }
@@ -127,10 +136,21 @@ fn magento_tags(pattern: &[u8]) -> Result<Vec<&[u8]>, Fault> {
     }
 }
 
+/// Returns expressions one of which is true for a response that has one of the tags.
+///
 /// # Errors
-/// [`Fault::PurgeTags`]: there are too many tags, or a tag is too long.
-fn any_of(tags: &[impl AsRef<[u8]>]) -> Result<TagExpr, Fault> {
-    TagExpr::any_of(tags.iter().map(AsRef::as_ref)).map_err(|_| Fault::PurgeTags)
+/// [`Fault::PurgeNoTags`]: there are no tags. [`Fault::PurgeTags`]: there are too many tags, or a
+/// tag is too long.
+fn any_of(tags: &[impl AsRef<[u8]>]) -> Result<Vec<TagExpr>, Fault> {
+    match tags.len() {
+        0 => return Err(Fault::PurgeNoTags),
+        count if count > PURGE_TAGS_MAX => return Err(Fault::PurgeTags),
+        _ => {}
+    }
+    let parts = tags.chunks(TagExpr::TAGS_MAX);
+    parts
+        .map(|part| TagExpr::any_of(part.iter().map(AsRef::as_ref)).map_err(|_| Fault::PurgeTags))
+        .collect()
 }
 
 #[cfg(test)]
