@@ -60,6 +60,7 @@ pub(super) fn routes(
         fill(source, location, routes.origins.as_ref(), names, &mut table);
         shadow(source, location, &regexes, &mut table);
         routes.tables.push(table);
+        routes.tables.extend(slash(location, &locations));
     }
     let rewrites = redirects(source, scope, names, &mut routes.tables);
     if rewrites || locations.iter().any(|one| one.kind != LocationKind::Exact && one.path == "/") {
@@ -81,6 +82,24 @@ pub(super) fn routes(
     }
     routes.tables.push(rest);
     routes
+}
+
+/// nginx redirects `/a` to a location `/a/` with an origin. Without a route of its own, `/a` would
+/// get the route of the paths above, although the origin may answer it as `/a/`.
+fn slash(location: &NginxLocation<'_>, all: &[NginxLocation<'_>]) -> Option<TomlTable> {
+    let path = location.path.strip_suffix('/').filter(|path| !path.is_empty())?;
+    let is_handled = |name: &str| name == "proxy_pass" || OTHER_HANDLERS.contains(&name);
+    let is_proxied = location.scope.own().iter().any(|one| is_handled(&one.name));
+    let is_known = all.iter().any(|one| one.path == path);
+    if location.kind == LocationKind::Exact || !is_proxied || is_known {
+        return None;
+    }
+    let mut table = TomlTable::default();
+    let directive = location.directive;
+    table.comment(format!("{}:{}: without the final slash", directive.file, directive.line));
+    table.text("path", path);
+    table.text("redirect", &format!("301 {path}/$query"));
+    Some(table)
 }
 
 fn heading(location: &NginxLocation<'_>) -> TomlTable {

@@ -142,6 +142,17 @@ fn a_rule_of_the_server_or_of_http_refuses_in_each_location() {
     }
 }
 
+/// Otherwise `/admin` would get the open route of `/`.
+#[test]
+fn a_path_without_its_final_slash_is_redirected() {
+    let found = import(
+        "server { location / { proxy_pass http://a; } \
+         location /admin/ { deny all; proxy_pass http://a; } }",
+    );
+    let wanted = "path = \"/admin\"\nredirect = \"301 /admin/$query\"";
+    assert!(found.toml.contains(wanted), "{}", found.toml);
+}
+
 /// Each text ends with a translation or an error, however broken it is.
 #[test]
 fn broken_texts_never_stop_the_program() {
