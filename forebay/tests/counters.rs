@@ -191,6 +191,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
             ("origin_bad_answers_total", 1),
             ("reason_origin_bad_answer_total", 1),
             ("faults_sent_total", 1),
+            ("server_errors_total", 1),
         ],
     ),
     (
@@ -204,6 +205,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
             ("origin_timeouts_total", 1),
             ("reason_origin_timed_out_total", 1),
             ("faults_sent_total", 1),
+            ("server_errors_total", 1),
         ],
     ),
     (
@@ -216,6 +218,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
             ("origin_connect_errors_total", 1),
             ("reason_origin_unreachable_total", 1),
             ("faults_sent_total", 1),
+            ("server_errors_total", 1),
         ],
     ),
     (
@@ -229,6 +232,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
             ("origin_connect_errors_total", 1),
             ("reason_origin_unreachable_total", 1),
             ("faults_sent_total", 1),
+            ("server_errors_total", 1),
         ],
     ),
     (

@@ -61,7 +61,7 @@ fn the_documents_use_existing_commands_and_flags() {
         let typed = command.split(" #").next().unwrap_or_default();
         let mut words = typed.split_whitespace();
         let mut names: Vec<_> = words.next().into_iter().collect();
-        if matches!(names[..], ["cache" | "rules" | "locks"]) {
+        if matches!(names[..], ["cache" | "import" | "locks" | "rules"]) {
             names.extend(words.next());
         }
         let name = names.join(" ");

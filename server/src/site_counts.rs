@@ -44,7 +44,7 @@ struct SlotAssignment {
     of_names: HashMap<String, u16>,
     /// The number of slots that have been assigned at least once.
     used_count: usize,
-    /// SlotAssignment whose sites have been removed from the configuration.
+    /// Slots whose sites have been removed from the configuration.
     released: Vec<u16>,
     /// Configurations that have been replaced, and may have requests in progress. A released slot
     /// is assigned again only after these requests, which count in it.

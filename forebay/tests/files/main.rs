@@ -4,6 +4,7 @@ mod changes;
 mod refusals;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder, eventually};
@@ -117,6 +118,27 @@ fn a_stale_copy_is_validated_against_the_file() {
     let file = fs::File::options().write(true).open(www.join("a.txt")).expect("a file");
     file.set_modified(time).expect("a new time");
     assert_eq!(get(&server, "/a.txt", &[]).text(), "six");
+}
+
+/// A tool that sets times back leaves length and time of modification as they were.
+#[test]
+fn a_file_that_is_replaced_in_place_with_its_old_time_breaks_off() {
+    let (builder, www) = builder();
+    let bytes = 8 << 20;
+    write(&www, "a.bin", vec![b'1'; bytes]);
+    let path = www.join("a.bin");
+    let time = fs::metadata(&path).and_then(|data| data.modified()).expect("a time");
+    let server = start((builder, &www), "cache = false\n");
+    let mut client = Client::connect(server.address());
+    client.send("GET /a.bin HTTP/1.1\r\nHost: x.org\r\n\r\n");
+    holds(|| server.stat("files_answers_total") == 1.0);
+    let file = fs::File::options().write(true).open(&path).expect("a file");
+    (&file).write_all(&vec![b'2'; bytes]).expect("it is written");
+    file.set_modified(time).expect("the old time");
+    let body = client.response("GET").map(|response| response.body).unwrap_or_default();
+    assert!(body.len() < bytes, "the client has read nothing, so the file was still being read");
+    assert!(!body.contains(&b'2'), "bytes of two versions");
+    assert_eq!(server.stat("files_changed_total"), 1.0);
 }
 
 #[test]

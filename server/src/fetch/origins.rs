@@ -188,7 +188,7 @@ fn pool_key(origin: &OriginAddress) -> Cow<'_, str> {
     }
 }
 
-/// Returns the key of a directory's pool. No authority of an origin has a slash.
+/// Returns the key of a directory's pool. No authority of an origin begins with `file://`.
 fn files_key(directory: &Path) -> String {
     format!("file://{}", directory.as_os_str().as_bytes().escape_ascii())
 }

@@ -84,8 +84,8 @@ pub(crate) const FILE_READERS_MAX: usize = 4;
 /// piece saves little: handing it over costs some microseconds.
 pub(crate) const FILE_PIECE_BYTES: usize = 256 << 10;
 
-/// How long after its last change a file may change again and keep the same time of modification:
-/// a few ticks of the kernel's clock (1 to 10 ms).
+/// How long after its last change a file may change again and keep the same time of change: a few
+/// ticks of the kernel's clock (1 to 10 ms).
 pub(crate) const FILE_TICK_MS: u64 = 20;
 
 /// The same for a file system whose times are whole seconds, as those of FAT are (2 s).

@@ -43,8 +43,8 @@ pub(super) fn answer_file(
     let tag = tag_of(&open.version);
     // A time in the future would be no validator (RFC 9110 §8.8.2.1).
     let modified = u64::try_from(open.version.modified.0).ok();
-    let modified = modified.filter(|modified| *modified <= now && open.version.is_settled);
-    let etag = tag.as_deref().and_then(EntityTag::parse);
+    let modified = modified.filter(|modified| *modified <= now);
+    let etag = EntityTag::parse(&tag);
     let decision = answer_of(asked, is_get, Representation { etag, modified, body_bytes }, now);
     let (status, range) = match decision {
         RepresentationAnswer::NotModified => (304, None),
@@ -60,9 +60,7 @@ pub(super) fn answer_file(
         return refused(412, &shown);
     }
     let mut lines = dated(now);
-    if let Some(tag) = tag {
-        lines.push((b"etag", tag));
-    }
+    lines.push((b"etag", tag));
     if let Some(modified) = modified {
         lines.push((b"last-modified", write_date(modified).to_vec()));
     }
@@ -99,12 +97,11 @@ pub(super) fn answer_file(
 
 /// Returns the entity tag of a file. The tag is strong: any change of the content gives the file
 /// another time of modification, and any change of that time gives it another time of change. It
-/// is a hash, because inode numbers concern no client. `None` if the file may still change without
-/// a trace.
-fn tag_of(version: &FileVersion) -> Option<Vec<u8>> {
+/// is a hash, because inode numbers concern no client.
+fn tag_of(version: &FileVersion) -> Vec<u8> {
     let identity = version.identity();
     let hash = hash_of(identity.iter().map(|number| &number[..]));
-    version.is_settled.then(|| format!("\"{:x}-{hash:016x}\"", version.bytes).into())
+    format!("\"{:x}-{hash:016x}\"", version.bytes).into()
 }
 
 /// Returns the redirect from a directory to its URL with a slash at the end.

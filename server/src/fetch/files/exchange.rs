@@ -155,7 +155,7 @@ impl Exchange<'_> {
         Err(failed(Fault::FileChanged, "it is being written"))
     }
 
-    /// Returns the codings of compressed files that the client accepts, the most preferred first.
+    /// Returns the codings of compressed files that the client accepts, in this server's order.
     fn codings(&self, settings: &RouteSettings) -> Vec<ContentCoding> {
         if !settings.files_precompressed {
             return Vec::new();

@@ -65,9 +65,13 @@ pub(super) struct FileVersion {
     pub(super) bytes: u64,
     /// The time of the last modification: seconds since 1970, and nanoseconds.
     pub(super) modified: (i64, i64),
-    /// Device, inode, and the time of the last change of the inode.
-    inode: (u64, u64, i64, i64),
-    /// Whether any further change gives the file another time of modification.
+    /// The device and the number of the inode.
+    inode: (u64, u64),
+    /// The time of the last change of the inode, which no program can set.
+    changed: (i64, i64),
+    /// The number of names of the file. A rename of another file over one of them lowers it.
+    link_count: u64,
+    /// Whether any further change gives the inode another time of change.
     pub(super) is_settled: bool,
 }
 
@@ -76,26 +80,34 @@ impl FileVersion {
     /// metadata.
     fn new(metadata: &Metadata, now_ns: u64) -> FileVersion {
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        let modified_ns = i128::from(modified.0) * 1_000_000_000 + i128::from(modified.1);
-        let tick_ms = if modified.1 == 0 { FILE_COARSE_MS } else { FILE_TICK_MS };
-        let age_ns = i128::from(now_ns) - modified_ns;
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        let changed_ns = i128::from(changed.0) * 1_000_000_000 + i128::from(changed.1);
+        let tick_ms = if changed.1 == 0 { FILE_COARSE_MS } else { FILE_TICK_MS };
+        let age_ns = i128::from(now_ns) - changed_ns;
         FileVersion {
             bytes: metadata.size(),
             modified,
-            inode: (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec()),
+            inode: (metadata.dev(), metadata.ino()),
+            changed,
+            link_count: metadata.nlink(),
             is_settled: age_ns.unsigned_abs() > u128::from(tick_ms) * 1_000_000,
         }
     }
 
-    /// Whether the content of the file may be another one than in this version. Renames and changes
-    /// of permissions leave the content as it is.
+    /// Whether the content of the file may be another one than in this version. The time of
+    /// modification may have been set back after a write, so any change of the inode counts, unless
+    /// the file has lost or got a name: it may have been replaced, which leaves its content as it
+    /// is.
     fn differs(&self, metadata: &Metadata) -> bool {
-        self.bytes != metadata.size() || self.modified != (metadata.mtime(), metadata.mtime_nsec())
+        let is_changed = self.changed != (metadata.ctime(), metadata.ctime_nsec());
+        self.bytes != metadata.size()
+            || self.modified != (metadata.mtime(), metadata.mtime_nsec())
+            || is_changed && self.link_count == metadata.nlink()
     }
 
     /// Returns the numbers that together identify the version.
     pub(super) fn identity(&self) -> [[u8; 8]; 7] {
-        let (device, inode, changed_s, changed_ns) = self.inode;
+        let ((device, inode), (changed_s, changed_ns)) = (self.inode, self.changed);
         let (modified_s, modified_ns) = self.modified;
         [
             self.bytes.to_le_bytes(),
@@ -198,16 +210,19 @@ fn read_first(
 ) -> Result<FileLookup, FileFault> {
     for coding in &request.codings {
         let path = [&open.path, extension_of(*coding)].concat();
-        if let OpenResult::File(file, version) = open_below(root, &path)?
+        let found = match open_below(root, &path) {
+            Err(busy @ (Fault::FilesBusy, _)) => return Err(busy),
+            found => found,
+        };
+        // A compressed file that cannot be read is as good as none.
+        if let Ok(OpenResult::File(file, version)) = found
             && version.modified >= open.version.modified
         {
             (open.file, open.version, open.coding) = (Arc::new(file), version, Some(*coding));
             break;
         }
     }
-    // If the times of the file system are whole seconds, waiting would take too long. Then the
-    // response has no validators.
-    if !open.version.is_settled && open.version.modified.1 != 0 {
+    if !open.version.is_settled {
         return Ok(FileLookup::Unsettled);
     }
     if request.reads {
@@ -231,9 +246,9 @@ fn extension_of(coding: ContentCoding) -> &'static [u8] {
 
 /// Reads the bytes from `offset` to `end`, or as many as one piece has.
 ///
-/// The version is checked after the bytes have been read. A write changes the time of modification
-/// before it changes the bytes, and the version was settled, so bytes of another version never pass
-/// this check.
+/// The version is checked after the bytes have been read. A write changes the times before it
+/// changes the bytes, and the version was settled, so bytes of another version never pass this
+/// check.
 ///
 /// # Errors
 /// [`Fault::FileChanged`], or the file cannot be read.
@@ -254,7 +269,7 @@ pub(super) fn read_piece(
         Err(error) => return Err(fault_of_io(error)),
     }
     match version.differs(&file.metadata().map_err(fault_of_io)?) {
-        true => Err(changed("its length or its time of modification changed")),
+        true => Err(changed("its length or one of its times changed")),
         false => Ok(bytes.into()),
     }
 }
@@ -279,7 +294,10 @@ const RESOLUTIONS_MAX: usize = 16;
 fn refusal_of(error: Errno) -> Result<FileLookup, FileFault> {
     let denied = |cause: &str| Ok(FileLookup::Denied(cause.to_owned()));
     match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG => Ok(FileLookup::Missing),
+        // The last two: the file system permits no such name.
+        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => {
+            Ok(FileLookup::Missing)
+        }
         Errno::ACCESS | Errno::PERM => denied("permission denied"),
         Errno::XDEV => denied("a symbolic link leads out of the directory, or is absolute"),
         Errno::LOOP => denied("too many symbolic links"),
@@ -319,6 +337,7 @@ mod tests {
             (Errno::NOENT, "missing"),
             (Errno::NOTDIR, "missing"),
             (Errno::NAMETOOLONG, "missing"),
+            (Errno::ILSEQ, "missing"),
             (Errno::ACCESS, "permission denied"),
             (Errno::XDEV, "a symbolic link leads out of the directory, or is absolute"),
             (Errno::LOOP, "too many symbolic links"),
@@ -335,9 +354,9 @@ mod tests {
     #[test]
     fn a_file_is_settled_once_a_change_would_give_it_another_time() {
         let metadata = std::env::current_exe().and_then(|path| path.metadata()).expect("a file");
-        let modified = FileVersion::new(&metadata, 0).modified;
-        let nanoseconds = modified.0 * 1_000_000_000 + modified.1;
-        let tick_ms = if modified.1 == 0 { FILE_COARSE_MS } else { FILE_TICK_MS };
+        let changed = FileVersion::new(&metadata, 0).changed;
+        let nanoseconds = changed.0 * 1_000_000_000 + changed.1;
+        let tick_ms = if changed.1 == 0 { FILE_COARSE_MS } else { FILE_TICK_MS };
         for (age_ms, expected) in [(0, false), (-1, false), (1, false), (2, true), (-2, true)] {
             let age_ns = i64::try_from(tick_ms).expect("small") * 1_000_000 * age_ms;
             let now_ns = u64::try_from(nanoseconds + age_ns).expect("a time after 1970");

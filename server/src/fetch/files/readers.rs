@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, Sender, channel};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot};
 
@@ -14,12 +15,15 @@ use crate::limits::FILE_READERS_MAX;
 
 type Job = Box<dyn FnOnce() + Send>;
 
+/// How long a thread waits for its next job.
+const IDLE_MAX: Duration = Duration::from_secs(10);
+
 /// Threads that run one job at a time. A thread whose job hangs counts until the job ends, even if
 /// the request that waited for it has ended.
 #[derive(Debug)]
 pub(crate) struct FileReaders {
     room: Arc<Semaphore>,
-    /// The threads without a job. A thread ends when its sender is dropped.
+    /// The threads without a job. A thread ends when its sender is dropped, or after `IDLE_MAX`.
     idle: RefCell<Vec<Sender<Job>>>,
 }
 
@@ -62,12 +66,16 @@ impl FileReaders {
             let Some(thread) = self.idle.borrow_mut().pop() else { break };
             match thread.send(job) {
                 Ok(()) => return Ok(thread),
-                // The thread has ended in a panic.
+                // The thread has ended because it had no job for long, or in a panic.
                 Err(SendError(unsent)) => job = unsent,
             }
         }
         let (thread, jobs) = channel::<Job>();
-        let run = move || jobs.into_iter().for_each(|job| job());
+        let run = move || {
+            while let Ok(job) = jobs.recv_timeout(IDLE_MAX) {
+                job();
+            }
+        };
         std::thread::Builder::new().name("files".to_owned()).spawn(run)?;
         // The new thread waits for its first job, so this does not fail.
         thread.send(job).map_err(|_| io::Error::other("the thread has ended"))?;
