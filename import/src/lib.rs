@@ -1,8 +1,8 @@
 //! Translates configurations of other servers into Forebay's (`docs/import.md`).
 //!
-//! The translation never makes a site more open than it was: a rule that may refuse requests and
-//! cannot be carried over becomes a 403. It reads files, opens no sockets, and knows nothing of the
-//! server.
+//! A rule that is known to refuse requests and cannot be carried over becomes a 403, so that a site
+//! is not more open than it was; `docs/import.md` lists the forms that are not recognised. The
+//! translation reads files, opens no sockets, and knows nothing of the server.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
 //! Files and the files that they include.
 
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::syntax::{DEPTH_MAX, NginxDirective, parse};
@@ -90,10 +91,15 @@ impl IncludedFiles {
         if depth >= DEPTH_MAX {
             return Err(failed("files include one another too deeply".to_owned()));
         }
+        if pattern.contains('[') {
+            let hint = "name the files, or use * and ?";
+            return Err(failed(format!("{pattern}: patterns with [ are not supported; {hint}")));
+        }
         let pattern = self.prefix.join(pattern);
-        let is_pattern = pattern.to_string_lossy().contains(['*', '?', '[']);
+        let is_pattern = pattern.to_string_lossy().contains(['*', '?']);
         let mut all = Vec::new();
-        for path in expand_pattern(&pattern) {
+        let unread = |error: io::Error| failed(format!("{}: {error}", pattern.display()));
+        for path in expand_pattern(&pattern).map_err(unread)? {
             all.extend(self.read(&path, depth + 1)?);
         }
         let name = pattern.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -106,11 +112,14 @@ impl IncludedFiles {
 }
 
 /// The files whose paths match, in the order of their names.
-fn expand_pattern(pattern: &Path) -> Vec<PathBuf> {
+///
+/// # Errors
+/// A directory cannot be read, so a file that restricts access might be missed.
+fn expand_pattern(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
         let text = component.as_os_str().to_string_lossy().into_owned();
-        let wild = matches!(component, Component::Normal(_)) && text.contains(['*', '?', '[']);
+        let wild = matches!(component, Component::Normal(_)) && text.contains(['*', '?']);
         let mut next = Vec::new();
         for path in found {
             if !wild {
@@ -118,8 +127,12 @@ fn expand_pattern(pattern: &Path) -> Vec<PathBuf> {
                 continue;
             }
             let folder = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
-            let Ok(entries) = fs::read_dir(folder) else { continue };
-            let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+            let entries = match fs::read_dir(folder) {
+                Err(error) if is_absence(&error) => continue,
+                entries => entries?,
+            };
+            let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+            let mut names = names.collect::<io::Result<Vec<_>>>()?;
             names.sort();
             let matching = names.iter().filter(|name| matches(&text, &name.to_string_lossy()));
             next.extend(matching.map(|name| path.join(name)));
@@ -127,8 +140,17 @@ fn expand_pattern(pattern: &Path) -> Vec<PathBuf> {
         next.truncate(FILES_MAX + 1);
         found = next;
     }
-    found.retain(|path| path.exists());
-    found
+    let mut existing = Vec::new();
+    for path in found {
+        if path.try_exists()? {
+            existing.push(path);
+        }
+    }
+    Ok(existing)
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Whether a file's name matches a pattern with `*` and `?`. A leading dot needs a dot.

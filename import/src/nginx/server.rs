@@ -16,7 +16,8 @@ use super::syntax::NginxDirective;
 use crate::toml::TomlTable;
 
 const INTRO: &str = "# Translated from a configuration of nginx by `forebay import nginx`.\n\
-                     # Check it: forebay check FILE\n";
+                     # Check it: forebay check FILE; compare its access rules with \
+                     nginx's\n";
 
 /// Files that `tls_cert` may have.
 const CERTIFICATES_MAX: usize = 4;
