@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
 
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
@@ -181,6 +182,20 @@ fn check_with_resolve_tries_origins_and_finds_loops() {
         run(&format!("listen = \"0.0.0.0:{}\"\n{}", address.port(), site("a", &origin)));
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("is this server itself, which listens on 0.0.0.0:"), "{told}");
+
+    // The server itself listens on port 80, which an origin on a socket does not use.
+    let socket = builder.path("app.sock");
+    let origin_line = format!("origin = \"unix:{}\"\n", socket.display());
+    let text = format!(
+        "listen = \"127.0.0.1:80\"\n[[site]]\nname = \"a\"\nnames = [\"*\"]\n{origin_line}"
+    );
+    let (code, told) = run(&text);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("app.sock: cannot connect: No such file"), "{told}");
+    let _app = UnixListener::bind(&socket).expect("a socket");
+    let (code, told) = run(&text);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("app.sock accepts connections"), "{told}");
 
     let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let closed = free.local_addr().expect("it is bound");

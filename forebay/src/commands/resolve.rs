@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
     let mut seen = BTreeSet::new();
     for site in &config.sites {
         for address in site.origins.addresses() {
-            if seen.insert((&address.host, address.port)) {
+            if seen.insert((&address.host, address.port, &address.socket)) {
                 let name = format!("site {:?}, origin {}", site.name, address.authority);
                 findings.extend(origin(address, &name, &listeners));
             }
@@ -61,7 +62,15 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
     findings
 }
 
+/// Checks the addresses of an origin. An address that cannot be reached is no problem if another
+/// one can, because the server tries them all.
 fn origin(origin: &OriginAddress, name: &str, listeners: &[SocketAddr]) -> Vec<ResolveCheck> {
+    if let Some(path) = &origin.socket {
+        return vec![match UnixStream::connect(path) {
+            Ok(_) => ResolveCheck::good(format!("{name} accepts connections")),
+            Err(error) => ResolveCheck::bad(format!("{name}: cannot connect: {error}")),
+        }];
+    }
     let addresses: Vec<SocketAddr> = match (origin.host.as_str(), origin.port).to_socket_addrs() {
         Ok(addresses) => addresses.take(ADDRESSES_MAX).collect(),
         Err(error) => {
@@ -74,7 +83,7 @@ fn origin(origin: &OriginAddress, name: &str, listeners: &[SocketAddr]) -> Vec<R
     if addresses.is_empty() {
         return vec![ResolveCheck::bad(format!("{name}: the name {} has no address", origin.host))];
     }
-    let mut findings = Vec::new();
+    let (mut findings, mut failed) = (Vec::new(), Vec::new());
     for address in addresses {
         findings.push(match listeners.iter().find(|listener| is_reached(listener, address)) {
             Some(listener) => ResolveCheck::bad(format!(
@@ -84,11 +93,14 @@ fn origin(origin: &OriginAddress, name: &str, listeners: &[SocketAddr]) -> Vec<R
             None => match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
                 Ok(_) => ResolveCheck::good(format!("{name}: {address} accepts connections")),
                 Err(error) => {
-                    ResolveCheck::bad(format!("{name}: cannot connect to {address}: {error}"))
+                    failed.push(format!("{name}: cannot connect to {address}: {error}"));
+                    continue;
                 }
             },
         });
     }
+    let is_reachable = findings.iter().any(|finding: &ResolveCheck| finding.is_good);
+    findings.extend(failed.into_iter().map(|text| ResolveCheck { is_good: is_reachable, text }));
     findings
 }
 
