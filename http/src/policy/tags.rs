@@ -13,7 +13,7 @@ use crate::bytes::trim_space;
 use crate::fields::{FieldId, FieldSet, Fields};
 use crate::policy::structured::string_list;
 
-/// The fields that can carry tags.
+/// The fields that can carry tags; the last is the standard one, which clients get too.
 pub const TAG_FIELDS: [FieldId; 7] = [
     FieldId::SurrogateKey,
     FieldId::CacheTag,
@@ -25,14 +25,10 @@ pub const TAG_FIELDS: [FieldId; 7] = [
 ];
 
 /// The tag fields that are meant for caches and are not forwarded to clients.
-pub const SURROGATE_FIELDS: FieldSet = FieldSet::of(&[
-    FieldId::SurrogateKey,
-    FieldId::CacheTag,
-    FieldId::Xkey,
-    FieldId::CacheTags,
-    FieldId::PurgeCacheTags,
-    FieldId::XMagentoTags,
-]);
+pub const SURROGATE_FIELDS: FieldSet = match TAG_FIELDS.split_last() {
+    Some((FieldId::CacheGroups, others)) => FieldSet::of(others),
+    _ => panic!("the standard field is the last of the tag fields"),
+};
 
 /// Returns the tags of a response from those tag fields that are in `read`, in no particular order
 /// and possibly repeated. No tag is empty. (A request to purge by tags carries its tags in the same

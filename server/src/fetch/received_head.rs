@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
 use forebay_http::request::{Method as RequestMethod, Version};
 use forebay_http::response::{ResponseHead, origin_head, switch_head};
@@ -34,6 +35,25 @@ pub(super) struct HeadReceived {
 }
 
 impl Exchange<'_> {
+    /// Runs the rules for received heads. Returns the fields as they were received, if rules may
+    /// have changed them. The rest of a body that broke off continues a response whose head has
+    /// already been ruled.
+    ///
+    /// # Errors
+    /// [`Fault::Rules`]: the rules have made a head that is not valid.
+    pub(super) fn run_response_rules(
+        &self,
+        head: &mut ResponseHead,
+    ) -> Result<Option<FieldBlock>, Fault> {
+        let hook = &self.outbound.hook;
+        if matches!(self.outbound.purpose, Purpose::Resume(_)) || !hook.has(Hook::ReadResponse) {
+            return Ok(None);
+        }
+        let received = head.block.clone();
+        hook.read_response(head)?;
+        Ok(Some(received))
+    }
+
     /// Checks the head by rules that are stricter than hyper's, then runs header rules on it.
     pub(super) fn check(
         &self,
@@ -56,12 +76,7 @@ impl Exchange<'_> {
             ));
         }
         let received_status = head.status;
-        let hook = &self.outbound.hook;
-        let mut received = None;
-        if !matches!(self.outbound.purpose, Purpose::Resume(_)) && hook.has(Hook::ReadResponse) {
-            received = Some(head.block.clone());
-            hook.read_response(&mut head)?;
-        }
+        let received = self.run_response_rules(&mut head)?;
         Ok(OriginAnswer {
             head,
             received,

@@ -9,7 +9,6 @@ use forebay_http::fields::{FieldBlock, Fields};
 use forebay_http::policy::accept_encoding::accepts_coding;
 use forebay_http::request::{Method as RequestMethod, Version};
 use forebay_http::response::origin_head;
-use forebay_rules::ast::Hook;
 use http::Method;
 use tokio::time::{sleep, timeout};
 
@@ -55,12 +54,7 @@ impl Exchange<'_> {
         let lines = answer.lines.iter().map(|(name, value)| (*name, &**value));
         let mut head = origin_head(answer.status, Version::Http11, method, &ORIGIN_LIMITS, lines)
             .map_err(|_| Fault::Internal)?;
-        let hook = &self.outbound.hook;
-        let mut received = None;
-        if !matches!(self.outbound.purpose, Purpose::Resume(_)) && hook.has(Hook::ReadResponse) {
-            received = Some(head.block.clone());
-            hook.read_response(&mut head)?;
-        }
+        let received = self.run_response_rules(&mut head)?;
         Ok(OriginAnswer {
             head,
             received,
