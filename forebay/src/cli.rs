@@ -212,10 +212,10 @@ fn reload() -> Command {
         .arg(json())
         .after_help(
             "Exit code: 0 if the new configuration is in use, and has passed its trial; 1 if it is \
-             invalid, or the server does not answer: the old configuration stays in use; 3 if \
-             stuck workers do not use it when the time of --wait is over; 4 if the trial has \
-             failed: the old configuration is in use again; 5 if another reload ended the \
-             trial.\n\n\
+             invalid, and the old configuration stays in use, or if the server does not answer; 3 \
+             if stuck workers do not use it when the time of --wait is over; 4 if the trial has \
+             failed, and the old configuration is in use again; 5 if another reload ended the \
+             trial; 6 if the trial has failed, and the old configuration cannot be used either.\n\n\
              Examples:\n  forebay check forebay.toml && forebay reload\n  \
              forebay reload --wait 30s\n  \
              forebay reload --trial 60s --errors-max 2\n  \

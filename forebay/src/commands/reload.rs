@@ -15,6 +15,7 @@ use crate::stdout::outln;
 /// Exit codes; see the help of the command.
 const EXIT_BEHIND: u8 = 3;
 const EXIT_ROLLED_BACK: u8 = 4;
+const EXIT_NOT_ROLLED_BACK: u8 = 6;
 const EXIT_SUPERSEDED: u8 = 5;
 
 /// Interval at which the server is asked for its state.
@@ -50,7 +51,8 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
         code = match value["trial"]["state"].as_str() {
             Some("passed") => code,
             Some("superseded") => ExitCode::from(EXIT_SUPERSEDED),
-            _ => ExitCode::from(EXIT_ROLLED_BACK),
+            Some("rolled-back") => ExitCode::from(EXIT_ROLLED_BACK),
+            _ => ExitCode::from(EXIT_NOT_ROLLED_BACK),
         };
         if !is_json {
             tell_trial(&value["trial"]);
