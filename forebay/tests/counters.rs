@@ -178,6 +178,7 @@ const REQUESTS: &[(&str, &str, u16, Grown)] = &[
             ("origin_bad_answers_total", 1),
             ("origin_bytes_in_total", 3),
             ("responses_cut_total", 1),
+            ("server_errors_total", 1),
         ],
     ),
     (
@@ -310,6 +311,7 @@ fn a_broken_answer_is_one_bad_answer_however_many_follow_it() {
             ("origin_bytes_in_total", 3),
             ("origin_bad_answers_total", 1),
             ("responses_cut_total", 11),
+            ("server_errors_total", 11),
         ],
     );
 }

@@ -141,7 +141,9 @@ fn a_stale_response_is_served_in_place_of_an_error() {
             assert!(status.ends_with("; detail=stale-if-error"), "{name}: {status}");
         }
         assert_eq!(server.stat("stale_if_error_total"), 2.0, "{name}");
+        assert_eq!(server.stat("server_errors_total"), 0.0, "{name}: no client saw an error");
         assert!(ask(&server, "/", &["Cache-Control: no-cache"]).status >= 500, "{name}");
+        assert_eq!(server.stat("server_errors_total"), 1.0, "{name}");
     }
 }
 

@@ -354,7 +354,7 @@ counters! {
     OriginErrorPages, Counter, "origin_error_pages_sent_total",
         "Error responses of an origin whose body a page of `origin_error_pages` replaced.";
     ServerErrors, Counter, "server_errors_total",
-        "Responses with a status from 500, made by Forebay for a fault or sent by an origin; not \
+        "Responses to clients with a status from 500, or that broke off because of the origin; not \
         those to requests with `only-if-cached`.";
     ResponsesCut, Counter, "responses_cut_total",
         "Connections reset in the middle of a response, so that clients notice the truncation.";

@@ -33,7 +33,7 @@ use crate::deliver::{
     relay_interim,
 };
 use crate::early_hints::hint;
-use crate::fault::Fault;
+use crate::fault::{Fault, Side};
 use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
 use crate::key::{
     LocalRequest, RouteMatch, check_content, https_url, is_loop, local_request, redirect_url,
@@ -440,8 +440,10 @@ fn end(
     delivered: Result<Delivered, DeliverError>,
     last: bool,
 ) -> Result<AfterResponse, Fault> {
+    let mut wanted_only_stored = false;
     let delivered = match delivered {
         Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
+            wanted_only_stored = fault == Fault::OnlyIfCached;
             transaction.trace().step(|| RequestStep::Fault { fault: fault.reason() });
             let worker = transaction.worker();
             worker.fault(fault, transaction.client.address());
@@ -468,12 +470,19 @@ fn end(
         Err(DeliverError::Before(fault) | DeliverError::Midway(fault)) => {
             log.trace.step(|| RequestStep::Fault { fault: fault.reason() });
             client.worker.fault(fault, client.address());
+            if fault.side() == Side::Origin {
+                client.worker.count(Counter::ServerErrors);
+            }
             log.note_fault(fault);
             log.end(client, BROKEN_OFF, 0, cache);
             return Err(fault);
         }
     };
     counts.note_answer(site, (delivered.status, delivered.body_bytes), &cache_status);
+    // A client that asks for a stored response only is no sign of an error.
+    if delivered.status >= 500 && !wanted_only_stored {
+        client.worker.count(Counter::ServerErrors);
+    }
     let log = match rule_state.is_off(HttpControl::Logging) {
         true => log.without_entry(),
         false => log,

@@ -99,10 +99,6 @@ pub(crate) fn deliver_fault(
     queue: &mut SendQueue,
     fault: Fault,
 ) -> Delivered {
-    // A client that asks for a stored response only is no sign of an error.
-    if fault.status() >= 500 && fault != Fault::OnlyIfCached {
-        transaction.worker().count(Counter::ServerErrors);
-    }
     let context = HeadContext::of_synthetic(transaction);
     queue_synthetic(&context, queue, &SyntheticResponse::Fault(fault))
 }

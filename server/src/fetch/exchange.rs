@@ -161,9 +161,6 @@ impl Exchange<'_> {
         let answered = answered?;
         let status = answered.response.status().as_u16();
         choice.member.counts.note_answer(status, answered.took_us);
-        if status >= 500 {
-            self.worker().count(Counter::ServerErrors);
-        }
         self.note_answered(choice);
         self.trace.note_answer(&pool.authority, answered.took_us);
         self.check(answered, Rc::clone(pool), permit).map_err(ExchangeError::Fault)
