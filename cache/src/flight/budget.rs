@@ -12,7 +12,7 @@
 //! - The spending of an account is the sum of its living [`Charge`]s.
 //! - The accounts of one share take more bytes only while the budget has at least as many bytes
 //!   left as they have taken. So sources of responses that arrive slowly leave room for the others:
-//!   one source leaves a half, two leave a third.
+//!   one source leaves at least a half of the budget, two leave at least a quarter.
 //!
 //! The counters are `Relaxed`: they publish no data.
 

@@ -26,8 +26,9 @@ const ABANDONED_MS: u64 = 1_000;
 const DRIPPED_BYTES: usize = 230_000;
 
 /// The length of the response for [`QUIET`]: so long that it would find no room if the responses
-/// for [`DRIPPED`] were allowed to take all of the memory.
-const QUIET_BYTES: usize = 60_000;
+/// for [`DRIPPED`] were allowed to take all of the memory, but no longer than an eighth of this
+/// memory, because responses of a third site may take a quarter.
+const QUIET_BYTES: usize = 50_000;
 
 /// The largest number of requests for [`FAILING`] that the origin may receive: three fetches that
 /// other requests follow, and a few requests that go to the origin by themselves.
