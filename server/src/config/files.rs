@@ -9,8 +9,9 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
 use super::origins::OriginGroup;
+use super::route::Route;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
-use super::site::{HostPattern, Route, Site};
+use super::site::{HostPattern, Site};
 use super::table::RouteSettings;
 use super::value::ContentType;
 use crate::limits::{FILES_INDEX_MAX, FILES_TYPES_MAX};

@@ -10,9 +10,10 @@ use super::files::FilesDirectory;
 use super::health::HealthCheck;
 use super::origins::{Balance, OriginGroup};
 use super::read::{Reader, Value, find, raw};
+use super::route::{Route, read_prefix};
 use super::rules::{NamedFile, named_files};
 use super::setting::{Setting, ValueProblem};
-use super::site::{HostPattern, Route, Site, read_name, read_prefix};
+use super::site::{HostPattern, Site, read_name};
 use super::table::{
     self, BALANCE, NAME, NAMES, ORIGIN, PATH, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings,
     Settings, SiteSettings,

@@ -1,19 +1,18 @@
 //! A configured origin with its names and routes.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_http::path::{PathReading, decode_prefix};
+use forebay_http::path::PathReading;
 
 use super::health::HealthCheck;
 use super::origin_tls::OriginTls;
 use super::origins::OriginGroup;
+use super::route::{Route, RouteNumber};
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings, SiteSettings};
 use super::tls::CertificateSet;
-use super::value::AmbiguousPath;
 use crate::limits::{HOST_BYTES_MAX, SOCKET_PATH_BYTES_MAX};
 
 /// The origins of one service, the host names under which they are served, and their routes.
@@ -35,52 +34,6 @@ pub struct Site {
     pub(crate) certificates_id: u64,
     /// The site's routes, the longest prefix first. The last route has the prefix `/`.
     routes: Vec<Route>,
-}
-
-/// Settings and rules for the paths with one prefix.
-#[derive(Clone, Debug)]
-pub struct Route {
-    /// The prefix, which begins with `/`.
-    pub path_prefix: String,
-    /// Whether the route has only the path `path_prefix` itself.
-    pub is_exact: bool,
-    /// The prefix without percent-encoding.
-    pub(crate) decoded_prefix: Vec<u8>,
-    /// Settings of the paths with this prefix.
-    pub settings: RouteSettings,
-    /// Whether a request may be refused because of its client: by its address, its password or a
-    /// rate limit.
-    is_restricted: bool,
-    /// Whether the settings change fields of every response.
-    changes_heads: bool,
-    /// Whether the route has a list of rate limits of its own, in place of its site's.
-    has_own_limits: bool,
-    /// The identities of the counts of `settings.rate_limit`.
-    pub(crate) limit_ids: Box<[u64]>,
-    /// Whether the settings redirect requests or give a fixed answer.
-    answers_itself: bool,
-    /// The route's number in the configuration.
-    pub(crate) number: RouteNumber,
-    /// The index of the route's rule set, which includes the rules of the server and of the site.
-    pub(super) rule_set: usize,
-    /// The rule files of site and route; used only while the configuration is read.
-    rule_files: Vec<NamedFile>,
-}
-
-impl PartialEq for Route {
-    fn eq(&self, other: &Route) -> bool {
-        (&self.path_prefix, self.is_exact) == (&other.path_prefix, other.is_exact)
-            && self.settings == other.settings
-            && self.rule_set == other.rule_set
-    }
-}
-
-/// Identifies a route: the index of its site in the configuration, and the route's index in
-/// [`Site::routes`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RouteNumber {
-    pub(super) site: u32,
-    pub(super) route: u32,
 }
 
 /// A pattern that matches one host or many, in lower case.
@@ -192,113 +145,6 @@ impl Site {
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
-}
-
-impl Route {
-    pub(crate) fn new(
-        path_prefix: &str,
-        settings: RouteSettings,
-        rule_files: Vec<NamedFile>,
-    ) -> Route {
-        let decoded = decode_prefix(path_prefix.as_bytes());
-        let is_restricted = has_address_list(&settings)
-            || settings.basic_auth.users().is_some()
-            || !settings.rate_limit.is_empty();
-        Route {
-            path_prefix: path_prefix.to_owned(),
-            is_exact: false,
-            decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
-            is_restricted,
-            changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
-            has_own_limits: false,
-            limit_ids: Box::default(),
-            answers_itself: settings.https_redirect_port != 0 || settings.has_answer(),
-            settings,
-            number: RouteNumber::default(),
-            rule_set: 0,
-            rule_files,
-        }
-    }
-
-    /// Sets whether the route has a list of rate limits of its own.
-    pub(crate) fn with_own_limits(self, has_own_limits: bool) -> Route {
-        Route { has_own_limits, ..self }
-    }
-
-    /// Whether a request may be refused because of its client: by its address, its password or a
-    /// rate limit.
-    #[inline]
-    pub(crate) fn is_restricted(&self) -> bool {
-        self.is_restricted
-    }
-
-    /// Whether the settings of the route change fields of every response.
-    #[inline]
-    pub(crate) fn changes_heads(&self) -> bool {
-        self.changes_heads
-    }
-
-    /// Whether the route serves a client with this address; `None` if the address is not known.
-    pub(crate) fn admits(&self, address: Option<IpAddr>) -> bool {
-        if !has_address_list(&self.settings) {
-            return true;
-        }
-        let Some(address) = address else { return false };
-        let RouteSettings { allow_from, deny_from, .. } = &self.settings;
-        !deny_from.contains(address) && (allow_from.is_empty() || allow_from.contains(address))
-    }
-
-    /// Whether the route redirects requests or gives a fixed answer.
-    #[inline]
-    pub(crate) fn answers_itself(&self) -> bool {
-        self.answers_itself
-    }
-
-    /// Makes this the route of only the path `path_prefix`.
-    pub(super) fn exact(self) -> Route {
-        Route { is_exact: true, ..self }
-    }
-
-    /// Whether every path of the site that has no other route belongs to this route.
-    pub(super) fn has_all_paths(&self) -> bool {
-        self.path_prefix == "/" && !self.is_exact
-    }
-
-    /// Whether a path, which may include a query, belongs to the route if no other route is more
-    /// specific. `own` is the route's path, in the same encoding.
-    fn has(&self, path: &[u8], own: &[u8]) -> bool {
-        match self.is_exact {
-            true => {
-                path.strip_prefix(own).is_some_and(|rest| matches!(rest.first(), None | Some(b'?')))
-            }
-            false => is_below(path, own),
-        }
-    }
-
-    /// Returns the paths of the route, for people.
-    pub(crate) fn shown_path(&self) -> String {
-        match self.is_exact {
-            true => format!("{} (only this path)", self.path_prefix),
-            false => self.path_prefix.clone(),
-        }
-    }
-
-    /// Whether the route refuses a path that may belong to it or to another route.
-    pub(crate) fn refuses_ambiguous(&self) -> bool {
-        self.settings.ambiguous_path == AmbiguousPath::Refuse
-    }
-}
-
-fn has_address_list(settings: &RouteSettings) -> bool {
-    !settings.allow_from.is_empty() || !settings.deny_from.is_empty()
-}
-
-/// Whether a prefix matches a path. A prefix matches whole segments of the path: after the prefix,
-/// the path must end or continue with a query or a `/`.
-fn is_below(path: &[u8], prefix: &[u8]) -> bool {
-    path.strip_prefix(prefix).is_some_and(|rest| {
-        matches!(rest.first(), None | Some(b'/' | b'?')) || prefix.ends_with(b"/")
-    })
 }
 
 impl HostPattern {
@@ -472,29 +318,6 @@ pub(crate) fn read_name(raw: RawValue<'_>, setting: &Setting) -> Result<String, 
     let text = setting.text(raw)?;
     if text.len() > HOST_BYTES_MAX || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(setting.problem(format_args!("cannot be {text:?}")));
-    }
-    Ok(text.to_owned())
-}
-
-/// Reads the `path_prefix` of a route.
-pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String, ValueProblem> {
-    let text = setting.text(raw)?;
-    let refused = setting.problem(format_args!("cannot be {text:?}"));
-    if !text.starts_with('/') {
-        return Err(refused.hint(format!("write \"/{text}\"")));
-    }
-    if text.contains(['*', '?', '#']) {
-        return Err(refused.hint("write the beginning of a path, without patterns or a query"));
-    }
-    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(refused.hint("write the path percent-encoded, as it appears in a request"));
-    }
-    if decode_prefix(text.as_bytes()).is_none() {
-        return Err(refused.hint(
-            "write the path without //, /./, /../, \\ and ;, and percent-encode only a space and \
-             bytes outside ASCII, with digits in upper case: origins read other spellings in \
-             several ways",
-        ));
     }
     Ok(text.to_owned())
 }

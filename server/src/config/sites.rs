@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::site::{HostPattern, Route, RouteNumber, Site};
+use super::route::{Route, RouteNumber};
+use super::site::{HostPattern, Site};
 use super::tls::CertificateSet;
 use crate::limits::HOST_BYTES_MAX;
 
