@@ -128,7 +128,7 @@ mod tests {
     use forebay_http::fields::FieldBlock;
 
     use super::*;
-    use crate::config::trusted_for_tests;
+    use crate::config::lists::trusted_for_tests;
 
     fn block(lines: &[(&str, &str)]) -> FieldBlock {
         let mut block = FieldBlock::new();
