@@ -20,7 +20,11 @@ fn check_accepts_every_translation() {
     let mut count = 0;
     for entry in fs::read_dir(source).expect("the folder exists") {
         let path = entry.expect("an entry").path();
-        fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("a copy");
+        let copy = folder.path().join(path.file_name().expect("a name"));
+        match path.is_dir() {
+            true => fs::create_dir(copy).expect("a directory"),
+            false => drop(fs::copy(&path, copy).expect("a copy")),
+        }
     }
     for entry in fs::read_dir(folder.path()).expect("the folder exists") {
         let path = entry.expect("an entry").path();
@@ -30,6 +34,7 @@ fn check_accepts_every_translation() {
         for (turn, flag) in [None, Some("--drop-access-rules")].into_iter().enumerate() {
             let output = path.with_extension(format!("{turn}.written"));
             let mut args = vec!["import", "nginx", text(&path), "--output", text(&output)];
+            args.extend(["--prefix", text(folder.path())]);
             args.extend(flag);
             let import = run(&args);
             assert_eq!(import.status.code(), Some(1), "{}", stderr(&import));

@@ -13,8 +13,8 @@ fn configurations_are_translated() {
     let folder = folder("golden");
     let mut count = 0;
     for path in files(&folder) {
-        let import =
-            nginx(std::slice::from_ref(&path), &ImportOptions::default()).expect("valid syntax");
+        let options = ImportOptions { prefix: Some(folder.clone()), ..ImportOptions::default() };
+        let import = nginx(std::slice::from_ref(&path), &options).expect("valid syntax");
         let notes: String = import.notes.iter().map(|note| format!("{note}\n")).collect();
         compare(&folder, &path.with_extension("toml"), &import.toml);
         compare(&folder, &path.with_extension("notes"), &notes);

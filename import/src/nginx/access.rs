@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::known::{may_refuse, refusal};
+use super::condition::turns_away;
+use super::known::{is_own_only, may_refuse, refusal};
+use super::real_ip;
 use super::scope::BlockScope;
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
@@ -23,14 +25,14 @@ pub(super) fn write(
     scope: &BlockScope<'_>,
     route: &mut TomlTable,
 ) -> Result<(), AccessRefusal> {
-    for directive in ["satisfy", "auth_request", "modsecurity", "ssl_verify_client", "auth_jwt"]
-        .iter()
-        .filter_map(|name| scope.one(name))
-        .chain(scope.own())
-    {
-        if may_refuse(directive) {
-            refuse(source)?;
-        }
+    let own = scope.own().iter().filter(|one| is_own_only(&one.name));
+    let inherited = scope.everything().filter(|one| !is_own_only(&one.name));
+    // Of an inherited directive, the innermost applies.
+    let applying = inherited.filter(|one| {
+        scope.all(&[one.name.as_str()]).iter().any(|applying| std::ptr::eq(*applying, *one))
+    });
+    if own.chain(applying).any(may_refuse) {
+        refuse(source)?;
     }
     addresses(source, scope, route)?;
     users(source, scope, route)
@@ -41,7 +43,7 @@ pub(super) fn refuses(block: &[NginxDirective]) -> bool {
     block.iter().any(|directive| match directive.name.as_str() {
         "deny" | "internal" => true,
         "auth_basic" => directive.arg(0) != "off",
-        "return" => !directive.arg(0).starts_with('3') && !directive.arg(0).starts_with('2'),
+        "return" | "rewrite" => turns_away(directive),
         "location" => refuses(directive.inner()),
         _ => may_refuse(directive),
     })
@@ -79,6 +81,12 @@ fn addresses(
         }
     }
     let usable = allowed.iter().all(|address| address.parse_address().is_some());
+    let is_listed = !allowed.is_empty() || !denied.is_empty();
+    if is_listed && !real_ip::is_exact(source, scope) {
+        route.remove("allow_from");
+        list.iter().for_each(|directive| source.note(directive, real_ip::refusal(source)));
+        return refuse(source);
+    }
     if !usable || allowed.len() > ADDRESSES_MAX || denied.len() > ADDRESSES_MAX {
         route.remove("allow_from");
         list.iter().for_each(|directive| source.note(directive, refusal(source)));
@@ -90,7 +98,9 @@ fn addresses(
     Ok(())
 }
 
-trait ParseAddress {
+/// Addresses and networks.
+pub(super) trait ParseAddress {
+    /// Whether this is one.
     fn parse_address(&self) -> Option<()>;
 }
 
@@ -170,10 +180,15 @@ fn usable_users(path: &str) -> Result<(), String> {
 }
 
 /// Writes the limits on the rate of requests of this scope.
-pub(super) fn limits(source: &NginxSource<'_>, list: &[&NginxDirective], table: &mut TomlTable) {
+pub(super) fn limits(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mut TomlTable) {
+    let list = scope.all(&["limit_req"]);
     let mut limits = Vec::new();
-    for limit in list {
+    for limit in &list {
         match limit_of(source, limit) {
+            Ok(text) if text.ends_with("=address") && !real_ip::is_known(source, scope) => {
+                source.note(limit, "it counts the clients behind a proxy together");
+                limits.push(text);
+            }
             Ok(text) => limits.push(text),
             Err(reason) => source.note(limit, format!("left out: {reason}")),
         }

@@ -174,6 +174,14 @@ pub(super) fn write_gzip(source: &NginxSource<'_>, scope: &BlockScope<'_>, route
         }
         return;
     }
+    compress(source, scope, route);
+}
+
+/// Writes these settings for responses that pass through the cache.
+pub(super) fn compress(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
+    if !scope.is_on("gzip") {
+        return;
+    }
     let mut types = vec!["text/html"];
     if let Some(list) = scope.one("gzip_types") {
         let is_media = |media: &str| {

@@ -1,5 +1,6 @@
 //! The directives that the translation knows.
 
+use super::condition;
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
 
@@ -21,6 +22,13 @@ const MAIN: &[&str] = &[
     "worker_shutdown_timeout",
     "timer_resolution",
     "lock_file",
+    "worker_rlimit_core",
+    "working_directory",
+    "ssl_engine",
+    "debug_points",
+    "quic_bpf",
+    "google_perftools_profiles",
+    "worker_aio_requests",
 ];
 
 /// Directives that other files of this module translate, or report themselves.
@@ -156,30 +164,134 @@ const QUIET: &[&str] = &[
     "disable_symlinks",
 ];
 
-/// Directives that may refuse a request.
-const ACCESS: &[&str] = &[
-    "auth_request",
-    "auth_jwt",
-    "auth_jwt_require",
-    "auth_oidc",
-    "auth_ldap",
-    "auth_ldap_servers",
-    "auth_pam",
-    "secure_link",
-    "access_by_lua",
-    "access_by_lua_block",
-    "access_by_lua_file",
-    "rewrite_by_lua",
-    "rewrite_by_lua_block",
-    "rewrite_by_lua_file",
-    "js_access",
-    "modsecurity",
-    "SecRulesEnabled",
-    "ssl_verify_client",
-    "geoip_country",
-    "auth_digest",
-    "perl",
-    "allow_methods",
+/// Handlers other than `proxy_pass` and files.
+pub(super) const HANDLERS: &[&str] = &[
+    "fastcgi_pass",
+    "uwsgi_pass",
+    "scgi_pass",
+    "grpc_pass",
+    "memcached_pass",
+    "stub_status",
+    "empty_gif",
+    "random_index",
+    "dav_methods",
+    "flv",
+    "mp4",
+    "hls",
+    "image_filter",
+    "xslt_stylesheet",
+];
+
+/// Families of directives that refuse nothing: they are about the way to the origin, about
+/// responses, or set variables, whose effect is in the condition that reads them.
+const HARMLESS: &[&str] = &[
+    "proxy_",
+    "fastcgi_",
+    "uwsgi_",
+    "scgi_",
+    "grpc_",
+    "memcached_",
+    "gzip",
+    "gunzip",
+    "brotli",
+    "zstd",
+    "ssl_",
+    "http2",
+    "http3",
+    "quic_",
+    "keepalive_",
+    "open_file_cache",
+    "open_log_file_cache",
+    "sub_filter",
+    "subs_filter",
+    "ssi",
+    "charset",
+    "source_charset",
+    "override_charset",
+    "client_",
+    "send_",
+    "output_buffers",
+    "postpone_output",
+    "lingering_",
+    "types",
+    "server_",
+    "log_",
+    "limit_rate",
+    "limit_conn",
+    "limit_req",
+    "map",
+    "geo",
+    "split_clients",
+    "userid",
+    "mirror",
+    "resolver",
+    "status_zone",
+    "vhost_traffic_status",
+    "more_",
+    "headers_more",
+    "add_",
+    "expires",
+    "etag",
+    "if_modified_since",
+    "recursive_error_pages",
+    "msie_",
+    "chunked_",
+    "read_ahead",
+    "max_ranges",
+    "underscores_in_headers",
+    "ignore_invalid_headers",
+    "connection_pool_size",
+    "request_pool_size",
+    "subrequest_output_buffer_size",
+    "slice",
+    "otel_",
+    "opentracing",
+    "opentelemetry",
+    "uninitialized_variable_warn",
+    "rewrite_log",
+    "valid_referers",
+    "referer_hash_",
+    "auth_delay",
+    "auth_request_set",
+    "modsecurity_",
+    "lua_",
+    "js_import",
+    "js_include",
+    "js_path",
+    "js_set",
+    "js_var",
+    "js_header_filter",
+    "js_body_filter",
+    "perl_modules",
+    "perl_require",
+    "perl_set",
+    "min_delete_depth",
+    "create_full_put_path",
+    "dav_",
+    "image_filter_",
+    "xslt_",
+    "mp4_",
+    "hls_",
+    "real_ip_",
+    "aio",
+    "directio",
+    "autoindex",
+    "fancyindex",
+    "ancient_browser",
+    "modern_browser",
+    "set_",
+    "pagespeed",
+    "break",
+];
+
+/// Programs in Lua that run when the answer is decided, or that set variables.
+const HARMLESS_LUA: &[&str] = &[
+    "init_by_lua",
+    "init_worker_by_lua",
+    "log_by_lua",
+    "header_filter_by_lua",
+    "body_filter_by_lua",
+    "set_by_lua",
 ];
 
 /// Advice for directives that are left out.
@@ -216,25 +328,30 @@ pub(super) fn is_main(name: &str) -> bool {
     MAIN.contains(&name)
 }
 
-/// Whether a directive may refuse a request that nothing else refuses.
+/// Whether a directive may refuse a request that nothing else refuses. One that is not known may.
 pub(super) fn may_refuse(directive: &NginxDirective) -> bool {
     match directive.name.as_str() {
         "ssl_verify_client" => directive.arg(0) == "on",
         "satisfy" => directive.arg(0) == "any",
         "limit_except" => true,
-        "if" => refuses_inside(directive.inner()),
-        name => ACCESS.contains(&name) && directive.arg(0) != "off",
+        "if" => condition::refuses(directive),
+        name => !is_harmless(name) && directive.arg(0) != "off",
     }
 }
 
-/// Whether the block of a condition does more than redirect, or set variables and fields.
-fn refuses_inside(block: &[NginxDirective]) -> bool {
-    block.iter().any(|directive| match directive.name.as_str() {
-        "return" => !directive.arg(0).starts_with('3') && !directive.arg(0).starts_with("http"),
-        "set" | "add_header" | "expires" | "access_log" | "error_log" => false,
-        "rewrite" => !matches!(directive.arg(2), "permanent" | "redirect"),
-        _ => true,
-    })
+/// Whether nginx applies a directive only in the block that has it, not in the locations inside.
+pub(super) fn is_own_only(name: &str) -> bool {
+    matches!(name, "if" | "limit_except")
+}
+
+fn is_harmless(name: &str) -> bool {
+    let is_known = CARRIED.contains(&name) || QUIET.contains(&name) || HANDLERS.contains(&name);
+    let has_advice = ADVICE.iter().any(|(known, _)| *known == name);
+    let is_of = |families: &[&str]| families.iter().any(|family| name.starts_with(family));
+    if name.contains("_by_lua") || name == "ssl_reject_handshake" {
+        return is_of(HARMLESS_LUA);
+    }
+    is_known || has_advice || is_of(HARMLESS)
 }
 
 /// Notes the directives of a block, and of the blocks inside, that have no translation.

@@ -1,8 +1,12 @@
 //! `location`.
 
-use super::access::{self, AccessRefusal, refuses};
+use super::access::{self, AccessRefusal};
 use super::caching;
-use super::known::may_refuse;
+use super::condition::{prefix_of, turns_away};
+use super::cover::{self, Regex};
+use super::fields;
+use super::files;
+use super::known::{HANDLERS, may_refuse, refusal};
 use super::limits;
 use super::origins::{OriginsOfPass, Pass};
 use super::redirect::{self, Names, RewriteTarget, unavailable};
@@ -11,21 +15,34 @@ use super::source::NginxSource;
 use super::syntax::NginxDirective;
 use crate::toml::TomlTable;
 
-/// Handlers other than `proxy_pass`.
-const OTHER_HANDLERS: &[&str] =
-    &["fastcgi_pass", "uwsgi_pass", "scgi_pass", "grpc_pass", "memcached_pass"];
-
 /// A location that becomes a route.
 #[derive(Clone)]
-struct NginxLocation<'s> {
-    directive: &'s NginxDirective,
-    scope: BlockScope<'s>,
-    path: &'s str,
-    kind: LocationKind,
+pub(super) struct NginxLocation<'s> {
+    pub(super) directive: &'s NginxDirective,
+    pub(super) scope: BlockScope<'s>,
+    pub(super) path: &'s str,
+    pub(super) kind: LocationKind,
+    /// The locations around it, outermost first.
+    pub(super) around: Vec<(&'s NginxDirective, LocationKind)>,
 }
 
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum LocationKind {
+impl NginxLocation<'_> {
+    /// Whether nginx also serves names that only begin with the last part of the path.
+    pub(super) fn has_open_end(&self) -> bool {
+        self.kind != LocationKind::Exact && !self.path.ends_with('/')
+    }
+
+    /// Whether its route has paths that begin with this path.
+    pub(super) fn is_above(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(self.path);
+        let is_part = |rest: &str| self.path.ends_with('/') || rest.starts_with('/');
+        self.kind != LocationKind::Exact
+            && rest.is_some_and(|rest| !rest.is_empty() && is_part(rest))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum LocationKind {
     Exact,
     Prefix,
     /// A prefix that no regular expression takes precedence over.
@@ -39,13 +56,6 @@ pub(super) struct Routes {
     pub(super) origins: Option<OriginsOfPass>,
 }
 
-/// A regular expression, with the prefix of the location around it.
-struct Regex<'s> {
-    directive: &'s NginxDirective,
-    below: &'s str,
-    is_cached: bool,
-}
-
 /// Translates the locations of a server.
 pub(super) fn routes(
     source: &NginxSource<'_>,
@@ -53,42 +63,58 @@ pub(super) fn routes(
     scope: &BlockScope<'_>,
     names: &Names<'_>,
 ) -> Routes {
-    let (locations, regexes) = collect(source, scope);
-    let mut routes = Routes { origins: choose(source, &locations), ..Routes::default() };
-    for location in &locations {
-        let mut table = heading(location);
-        fill(source, location, routes.origins.as_ref(), names, &mut table);
-        shadow(source, location, &regexes, &mut table);
-        routes.tables.push(table);
-        routes.tables.extend(slash(location, &locations));
+    let (mut locations, regexes) = collect(source, scope);
+    let is_whole = locations.iter().any(|one| one.kind != LocationKind::Exact && one.path == "/");
+    let origins = choose(source, &locations);
+    let mut tables: Vec<_> = locations
+        .iter()
+        .map(|location| {
+            let mut table = heading(location);
+            fill(source, location, origins.as_ref(), names, &mut table);
+            table
+        })
+        .collect();
+    if !is_whole {
+        let rest = NginxLocation {
+            directive: server,
+            scope: scope.clone(),
+            path: "/",
+            kind: LocationKind::Prefix,
+            around: Vec::new(),
+        };
+        tables.push(rest_of(source, &rest));
+        locations.push(rest);
     }
-    let rewrites = redirects(source, scope, names, &mut routes.tables);
-    if rewrites || locations.iter().any(|one| one.kind != LocationKind::Exact && one.path == "/") {
-        return routes;
+    cover::write(source, &locations, &regexes, &mut tables);
+    let with_slash = locations.iter().map(|location| slash(location, &locations));
+    let pairs = tables.into_iter().zip(with_slash);
+    let mut tables = pairs.flat_map(|(table, more)| [Some(table), more]).flatten().collect();
+    redirects(source, scope, names, &mut tables);
+    Routes { tables, origins }
+}
+
+/// The route of the paths that have no location.
+fn rest_of(source: &NginxSource<'_>, rest: &NginxLocation<'_>) -> TomlTable {
+    let mut table = TomlTable::default();
+    table.raw("path_prefix", "\"/\"");
+    if let Err(AccessRefusal) = access::write(source, &rest.scope, &mut table) {
+        forbid(&mut table);
+    } else if rest.scope.one("root").is_some() {
+        files::write(source, rest, &mut table);
+        fields::of_response(source, &rest.scope, &mut table);
+    } else {
+        let server = rest.directive;
+        table.comment(format!("{}:{}: no location for other paths", server.file, server.line));
+        table.text("respond", "404");
     }
-    let mut rest = TomlTable::default();
-    rest.raw("path_prefix", "\"/\"");
-    match scope.one("root") {
-        Some(root) => unavailable(
-            source,
-            root,
-            &mut rest,
-            "static files; see the setting files (docs/files.md)",
-        ),
-        None => {
-            rest.comment(format!("{}:{}: no location for other paths", server.file, server.line));
-            rest.text("respond", "404");
-        }
-    }
-    routes.tables.push(rest);
-    routes
+    table
 }
 
 /// nginx redirects `/a` to a location `/a/` with an origin. Without a route of its own, `/a` would
 /// get the route of the paths above, although the origin may answer it as `/a/`.
 fn slash(location: &NginxLocation<'_>, all: &[NginxLocation<'_>]) -> Option<TomlTable> {
     let path = location.path.strip_suffix('/').filter(|path| !path.is_empty())?;
-    let is_handled = |name: &str| name == "proxy_pass" || OTHER_HANDLERS.contains(&name);
+    let is_handled = |name: &str| name == "proxy_pass" || name.ends_with("_pass");
     let is_proxied = location.scope.own().iter().any(|one| is_handled(&one.name));
     let is_known = all.iter().any(|one| one.path == path);
     if location.kind == LocationKind::Exact || !is_proxied || is_known {
@@ -119,16 +145,16 @@ fn collect<'s>(
     scope: &BlockScope<'s>,
 ) -> (Vec<NginxLocation<'s>>, Vec<Regex<'s>>) {
     let (mut locations, mut regexes) = (Vec::<NginxLocation<'s>>::new(), Vec::new());
-    let mut scopes = vec![(scope.clone(), "")];
-    while let Some((scope, below)) = scopes.pop() {
+    let mut scopes = vec![(scope.clone(), Vec::new())];
+    while let Some((scope, around)) = scopes.pop() {
+        let parent = around.last().map(|(parent, _)| *parent);
         for directive in scope.own().iter().filter(|directive| directive.name == "location") {
             let inner = scope.inside(directive.inner());
             let (kind, path) = match (directive.arg(0), directive.arg(1)) {
                 ("=", path) => (LocationKind::Exact, path),
                 ("^~", path) => (LocationKind::Final, path),
                 ("~" | "~*", _) => {
-                    let is_cached = caching::is_cached(&inner);
-                    regexes.push(Regex { directive, below, is_cached });
+                    regexes.push(Regex { directive, scope: inner, parent });
                     source.note(
                         directive,
                         "left out: routes have no regular expressions; write \
@@ -146,7 +172,7 @@ fn collect<'s>(
                 |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,:@".contains(&byte);
             if !path.starts_with('/') || !path.bytes().all(is_path) || path.contains("//") {
                 // Its requests would get another route.
-                regexes.push(Regex { directive, below, is_cached: false });
+                regexes.push(Regex { directive, scope: inner, parent });
                 source.note(
                     directive,
                     "left out: routes need a path of ASCII characters without encoding",
@@ -158,6 +184,7 @@ fn collect<'s>(
                     && (one.kind == LocationKind::Exact) == (kind == LocationKind::Exact)
             };
             if locations.iter().any(is_same) {
+                regexes.push(Regex { directive, scope: inner, parent });
                 source.note(directive, "left out: another location has this path");
                 continue;
             }
@@ -171,8 +198,11 @@ fn collect<'s>(
                     ),
                 );
             }
-            scopes.push((inner.clone(), path));
-            locations.push(NginxLocation { directive, scope: inner, path, kind });
+            let mut chain: Vec<_> = around.clone();
+            chain.push((directive, kind));
+            scopes.push((inner.clone(), chain));
+            let around = around.clone();
+            locations.push(NginxLocation { directive, scope: inner, path, kind, around });
         }
     }
     locations.sort_by_key(|one| (one.directive.file.clone(), one.directive.line));
@@ -258,107 +288,74 @@ fn proxied(
                        origin_tls_name (docs/tls.md)";
         source.note(pass, message);
     }
-    fields(source, scope, pass, parsed, table);
+    if let Err(AccessRefusal) = fields::of_request(source, scope, pass, parsed, table) {
+        return forbid(table);
+    }
     if scope.own_one("limit_req").is_some() {
-        access::limits(source, &scope.all(&["limit_req"]), table);
+        access::limits(source, scope, table);
     }
     limits::write(source, scope, table);
     caching::write(source, scope, table);
     caching::write_gzip(source, scope, table);
-    added(source, scope, table);
+    fields::of_response(source, scope, table);
 }
 
-/// A location whose files, or whose program, Forebay does not serve.
+/// A location that answers with files, or whose program Forebay does not speak to.
 fn without_proxy(source: &NginxSource<'_>, location: &NginxLocation<'_>, table: &mut TomlTable) {
     let own = location.scope.own();
-    let handler = own.iter().find(|one| OTHER_HANDLERS.contains(&one.name.as_str()));
+    let handler = own.iter().find(|one| HANDLERS.contains(&one.name.as_str()));
     match handler {
         Some(handler) => {
             let reason = "Forebay speaks only HTTP to origins; put an HTTP server in front";
             unavailable(source, handler, table, reason);
         }
-        None => unavailable(
-            source,
-            location.directive,
-            table,
-            "static files; see the setting files (docs/files.md)",
-        ),
+        None => {
+            files::write(source, location, table);
+            fields::of_response(source, &location.scope, table);
+        }
     }
 }
 
-fn forbid(table: &mut TomlTable) {
+pub(super) fn forbid(table: &mut TomlTable) {
     table.comment(
         "nginx refuses these requests, or may refuse them by a rule that is not carried over.",
     );
     table.remove("redirect");
+    files::clear(table);
     table.text("respond", "403");
 }
 
-/// A regular expression takes precedence over prefixes in nginx. Its requests now get the route of
-/// a prefix, which must not be more open, nor store what nginx did not.
-fn shadow(
-    source: &NginxSource<'_>,
-    location: &NginxLocation<'_>,
-    regexes: &[Regex<'_>],
-    table: &mut TomlTable,
-) {
-    if location.kind == LocationKind::Exact {
-        return;
-    }
-    for regex in regexes {
-        if !location.path.starts_with(regex.below)
-            || (location.kind == LocationKind::Final && location.path != regex.below)
-        {
-            continue;
-        }
-        let directive = regex.directive;
-        if refuses(directive.inner()) && !source.drop_access_rules && !table.has("redirect") {
-            source.note(
-                directive,
-                "it refuses requests, so the routes whose requests it may \
-                                    match answer 403; write routes for its paths, or use \
-                                    --drop-access-rules",
-            );
-            return forbid(table);
-        }
-        if !regex.is_cached && table.value("cache") == Some("true") {
-            source.note(
-                directive,
-                "nginx does not store its responses, so the routes whose \
-                                    requests it may match are not cached",
-            );
-            table.raw("cache", "false");
-        }
-    }
-}
-
-/// `rewrite` directives of the server that redirect single paths become routes. Whether one of
-/// them redirects everything.
+/// `rewrite` directives of the server that redirect single paths become routes, and so do those
+/// that keep clients away from paths.
 fn redirects(
     source: &NginxSource<'_>,
     scope: &BlockScope<'_>,
     names: &Names<'_>,
     tables: &mut Vec<TomlTable>,
-) -> bool {
+) {
     for directive in scope.own().iter().filter(|one| one.name == "rewrite") {
+        let mut table = TomlTable::default();
+        table.comment(format!("{}:{}", directive.file, directive.line));
         match redirect::rewrite(directive, names) {
             Some(RewriteTarget::All(url)) => {
                 tables.clear();
-                let mut table = TomlTable::default();
-                table.comment(format!("{}:{}", directive.file, directive.line));
                 table.raw("path_prefix", "\"/\"");
                 table.text("redirect", &url);
                 tables.push(table);
-                return true;
+                return;
             }
             Some(RewriteTarget::Path(path, url)) => {
                 let quoted = crate::toml::quote(&path);
                 tables.retain(|table| table.value("path") != Some(&quoted));
-                let mut table = TomlTable::default();
-                table.comment(format!("{}:{}", directive.file, directive.line));
                 table.raw("path", quoted);
                 table.text("redirect", &url);
                 tables.push(table);
+            }
+            None if turns_away(directive) => {
+                source.note(directive, refusal(source));
+                if !source.drop_access_rules {
+                    close_below(prefix_of(directive.arg(0)), table, tables);
+                }
             }
             None => source.note(
                 directive,
@@ -366,69 +363,19 @@ fn redirects(
             ),
         }
     }
-    false
 }
 
-/// Fields of the request to the origin.
-fn fields(
-    source: &NginxSource<'_>,
-    scope: &BlockScope<'_>,
-    pass: &NginxDirective,
-    parsed: &Pass<'_>,
-    table: &mut TomlTable,
-) {
-    let (mut has_host, mut forwarded_host) = (false, false);
-    for directive in scope.all(&["proxy_set_header"]) {
-        let (name, value) = (directive.arg(0).to_ascii_lowercase(), directive.arg(1));
-        match (name.as_str(), value) {
-            ("host", value) => {
-                has_host = true;
-                if !matches!(value, "$host" | "$http_host" | "$host:$server_port") {
-                    source.note(
-                        directive,
-                        "left out: the origin gets the client's Host; a \
-                                            header rule can set it (docs/rules.md)",
-                    );
-                }
-            }
-            ("upgrade", "$http_upgrade") => table.texts("upgrade_protocols", &["websocket"]),
-            ("connection" | "x-forwarded-for" | "x-forwarded-proto", _) => {}
-            ("x-forwarded-host", "$host" | "$http_host") => forwarded_host = true,
-            ("accept-encoding", "") => {}
-            _ => source.note(
-                directive,
-                "left out: set the field by a header rule at SEND_REQUEST_HDR_HOOK (docs/rules.md)",
-            ),
-        }
-    }
-    if !has_host {
-        let name = parsed.authority();
-        source.note(pass, format!("the origin gets the client's Host; nginx sent \"{name}\""));
-    }
-    if forwarded_host {
-        let fields = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id"];
-        table.texts("forwarded_fields", &fields);
-    }
-}
-
-/// Fields of the response to the client.
-fn added(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mut TomlTable) {
-    for directive in scope.all(&["add_header"]) {
-        let value = directive.arg(1);
-        let max_age = value.strip_prefix("max-age=").is_some_and(|rest| {
-            let digits = rest.split(';').next().unwrap_or_default().trim();
-            let known = |part: &str| matches!(part.trim(), "includeSubDomains" | "preload");
-            digits.parse::<u32>().is_ok() && rest.split(';').skip(1).all(known)
-        });
-        let name = directive.arg(0).to_ascii_lowercase();
-        match (name.as_str(), max_age) {
-            ("strict-transport-security", true) => table.text("hsts", value),
-            ("x-cache-status" | "x-cache" | "x-proxy-cache", _) => {}
-            _ => source.note(
-                directive,
-                "left out: set the field by a header rule at \
-                                         SEND_RESPONSE_HDR_HOOK (docs/rules.md)",
-            ),
-        }
+/// Refuses all paths with this prefix.
+fn close_below(prefix: &str, mut closed: TomlTable, tables: &mut Vec<TomlTable>) {
+    let is_below = |table: &TomlTable| {
+        let path = table.value("path").or(table.value("path_prefix")).unwrap_or_default();
+        path.trim_start_matches('"').starts_with(prefix)
+    };
+    tables.iter_mut().filter(|table| is_below(table)).for_each(forbid);
+    let quoted = crate::toml::quote(prefix);
+    if !tables.iter().any(|table| table.value("path_prefix") == Some(&quoted)) {
+        closed.raw("path_prefix", quoted);
+        forbid(&mut closed);
+        tables.push(closed);
     }
 }

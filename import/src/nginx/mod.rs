@@ -2,11 +2,16 @@
 
 mod access;
 mod caching;
+mod condition;
+mod cover;
+mod fields;
+mod files;
 mod include;
 mod known;
 mod limits;
 mod location;
 mod origins;
+mod real_ip;
 mod redirect;
 mod scope;
 mod server;
@@ -20,6 +25,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use self::include::IncludedFiles;
+use self::real_ip::RealIp;
 use self::scope::BlockScope;
 use self::source::NginxSource;
 use self::syntax::NginxDirective;
@@ -80,6 +86,8 @@ fn translate(directives: Vec<NginxDirective>, prefix: PathBuf, options: &ImportO
         http: &http,
         groups: named("upstream"),
         limits,
+        real_ip: real_ip_of(&http),
+        has_prefix: options.prefix.is_some(),
         prefix,
         drop_access_rules: options.drop_access_rules,
         notes: RefCell::default(),
@@ -92,4 +100,16 @@ fn translate(directives: Vec<NginxDirective>, prefix: PathBuf, options: &ImportO
     let mut notes = source.notes.into_inner();
     notes.sort();
     Import { toml, notes }
+}
+
+/// The trusted proxies of all servers if they are the same, or else those of `http`.
+fn real_ip_of(http: &[NginxDirective]) -> RealIp {
+    let outer = BlockScope::new(http);
+    let servers = http.iter().filter(|directive| directive.name == "server");
+    let mut each = servers.map(|server| RealIp::of(&outer.inside(server.inner())));
+    let found = match each.next() {
+        Some(first) if each.all(|other| other == first) => first,
+        _ => RealIp::of(&outer),
+    };
+    if found.can_be_trusted() { found } else { RealIp::default() }
 }

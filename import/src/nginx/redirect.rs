@@ -83,6 +83,11 @@ pub(super) fn unavailable(
     reason: &str,
 ) {
     source.note(directive, format!("not carried over: {reason}; the requests get 503"));
+    write_unavailable(route);
+}
+
+/// Writes the answer of a location that is not carried over.
+pub(super) fn write_unavailable(route: &mut TomlTable) {
     route.remove("redirect");
     route.text("respond", "503 not carried over from the configuration of nginx");
 }

@@ -24,6 +24,11 @@ impl<'s> BlockScope<'s> {
         self.levels.last().copied().unwrap_or_default()
     }
 
+    /// The directives of all blocks, innermost first.
+    pub(super) fn everything(&self) -> impl Iterator<Item = &'s NginxDirective> + '_ {
+        self.levels.iter().rev().flat_map(|block| block.iter())
+    }
+
     /// A directive of the innermost block.
     pub(super) fn own_one(&self, name: &str) -> Option<&'s NginxDirective> {
         self.own().iter().find(|directive| directive.name == name)

@@ -5,9 +5,9 @@ mod whole;
 
 use std::collections::BTreeSet;
 
-use self::ports::Ports;
+use self::ports::{Listen, Ports};
 use super::access::{self, refuses};
-use super::known::may_refuse;
+use super::known::{is_own_only, may_refuse};
 use super::location::{self, Routes};
 use super::redirect::{self, Names};
 use super::scope::BlockScope;
@@ -28,11 +28,18 @@ struct NginxServer<'s> {
     scope: BlockScope<'s>,
     ports: Ports,
     names: Vec<String>,
+    /// An address at which the site would be served now, but was not in nginx.
+    exposed_at: Option<Listen>,
 }
 
 impl NginxServer<'_> {
     fn is_tls_only(&self) -> bool {
         self.ports.plain.is_empty() && !self.ports.tls.is_empty()
+    }
+
+    /// Whether it refuses requests that another server might answer.
+    fn restricts(&self) -> bool {
+        self.exposed_at.is_some() || refuses(self.directive.inner())
     }
 
     fn is_plain_only(&self) -> bool {
@@ -57,35 +64,36 @@ pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> Stri
         let scope = http.inside(directive.inner());
         let ports = Ports::of(source, directive);
         let names = names(source, directive);
-        servers.push(NginxServer { directive, scope, ports, names });
+        servers.push(NginxServer { directive, scope, ports, names, exposed_at: None });
     }
     let mut top = TomlTable::default();
-    let port = ports::choose(&servers.iter().map(|one| &one.ports).collect::<Vec<_>>());
+    let port = ports::choose(servers.iter().map(|one| &one.ports.plain));
+    let tls_port = ports::choose(servers.iter().map(|one| &one.ports.tls));
     servers.retain(|server| {
-        let kept = !server.ports.tls.is_empty()
-            || server.ports.plain.iter().any(|one| Some(one.port) == port);
+        let has = |list: &[Listen], port| list.iter().any(|one| Some(one.port) == port);
+        let kept = has(&server.ports.plain, port) || has(&server.ports.tls, tls_port);
         if !kept {
             source.note(
                 server.directive,
-                "left out: `listen` has one port; run a second Forebay for this one",
+                "left out: Forebay serves all sites at the same port, one without TLS and one \
+                 with TLS; run a second Forebay for this one",
             );
         }
         kept
     });
+    let listens: Vec<_> = servers.iter().map(|one| (one.directive, &one.ports)).collect();
+    let served = ports::write(source, &listens, port, &mut top);
+    for server in &mut servers {
+        server.exposed_at = server.ports.exposed_at(&served);
+    }
     let everyone = default_server(source, &servers, port);
     claim_names(source, &mut servers, everyone);
-    ports::write(
-        source,
-        &servers.iter().map(|one| (one.directive, &one.ports)).collect::<Vec<_>>(),
-        port,
-        &mut top,
-    );
     let has_tls = servers.iter().any(|server| !server.ports.tls.is_empty());
     if let Some(first) = servers.iter().find(|server| !server.ports.tls.is_empty()) {
         certificates(source, first, &mut top);
         whole::protocols(source, first.directive, &first.scope, &mut top);
     }
-    whole::write(source, http, &mut top);
+    whole::write(source, &mut top);
     let mut out = INTRO.to_owned();
     top.write(&mut out, "");
     let mut used = BTreeSet::new();
@@ -137,16 +145,16 @@ fn default_server(
         |server: &NginxServer<'_>| server.ports.plain.iter().any(|one| Some(one.port) == port);
     let tls = |server: &NginxServer<'_>| !server.ports.tls.is_empty();
     let of = |belongs: &dyn Fn(&NginxServer<'_>) -> bool| {
-        let all = || servers.iter().enumerate().filter(|(_, server)| belongs(server));
+        let is_candidate =
+            |server: &NginxServer<'_>| belongs(server) && server.exposed_at.is_none();
+        let all = || servers.iter().enumerate().filter(|(_, server)| is_candidate(server));
         let explicit = all().find(|(_, server)| server.ports.is_default);
         explicit.or_else(|| all().next()).map(|(index, _)| index)
     };
     let (plain, tls) = (of(&plain), of(&tls));
     let (Some(first), other) = (plain.or(tls), tls) else { return None };
-    let others_refuse = servers
-        .iter()
-        .enumerate()
-        .any(|(index, server)| index != first && refuses(server.directive.inner()));
+    let others_refuse =
+        servers.iter().enumerate().any(|(index, server)| index != first && server.restricts());
     let is_redirect = https_redirect(&servers[first]).is_some();
     if others_refuse || !(other.is_none_or(|other| other == first) || is_redirect) {
         source.note(
@@ -249,11 +257,8 @@ fn write(
     let mut routes = Routes::default();
     let answer = server.directive.inner().iter().find(|one| one.name == "return");
     let redirect = https_redirect(server).filter(|_| has_tls);
-    let mut around = source.http.iter().chain(server.directive.inner());
-    if around.any(may_refuse) && !source.drop_access_rules {
-        site.comment(
-            "nginx refuses these requests, or may refuse them by a rule that is not carried over.",
-        );
+    if let Some(reason) = whole_site(source, server) {
+        site.comment(reason);
         site.text("respond", "403");
     } else if let Some(port) = redirect {
         others_left_out(source, server);
@@ -263,7 +268,7 @@ fn write(
         redirect::write_return(source, answer, &server.scope, &server.constants(), &mut site);
     } else {
         routes = location::routes(source, server.directive, &server.scope, &server.constants());
-        access::limits(source, &server.scope.all(&["limit_req"]), &mut site);
+        access::limits(source, &server.scope, &mut site);
     }
     if server.is_tls_only() {
         site.raw("https_redirect_port", "443");
@@ -284,6 +289,39 @@ fn write(
             table.write(out, heading);
         }
     }
+}
+
+/// The reason for which all requests of a site are refused, if there is one.
+fn whole_site(source: &NginxSource<'_>, server: &NginxServer<'_>) -> Option<&'static str> {
+    if let Some(address) = server.exposed_at {
+        let address = std::net::SocketAddr::new(address.ip, address.port);
+        let consequence = match source.drop_access_rules {
+            true => "it is served there now (--drop-access-rules)",
+            false => "its requests get 403; run a second Forebay for it",
+        };
+        source.note(
+            server.directive,
+            format!(
+                "it listens only at internal addresses, but Forebay serves all sites at \
+                 {address}; {consequence}"
+            ),
+        );
+        if !source.drop_access_rules {
+            return Some("nginx serves this site only at internal addresses.");
+        }
+    }
+    let around = || source.http.iter().chain(server.directive.inner());
+    let has_answer = server.directive.inner().iter().any(|one| one.name == "return");
+    // A `return` of the server comes before the access rules that its locations inherit.
+    let refuses = around().any(|one| may_refuse(one) && (has_answer || is_of_server(&one.name)));
+    (refuses && !source.drop_access_rules).then_some(
+        "nginx refuses these requests, or may refuse them by a rule that is not carried over.",
+    )
+}
+
+/// Directives that apply to a server as a whole, before a location is chosen.
+fn is_of_server(name: &str) -> bool {
+    is_own_only(name) || name.starts_with("ssl_") || name.starts_with("server_rewrite_by_lua")
 }
 
 /// Locations beside a redirect of everything else, such as for the renewal of certificates.

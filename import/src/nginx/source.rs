@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::real_ip::RealIp;
 use super::syntax::NginxDirective;
 use crate::Note;
 
@@ -13,7 +14,11 @@ pub(super) struct NginxSource<'s> {
     pub(super) http: &'s [NginxDirective],
     pub(super) groups: BTreeMap<&'s str, &'s NginxDirective>,
     pub(super) limits: BTreeMap<&'s str, &'s NginxDirective>,
+    /// The proxies that become `trusted_proxies`.
+    pub(super) real_ip: RealIp,
     pub(super) prefix: PathBuf,
+    /// Whether `--prefix` has named the directory.
+    pub(super) has_prefix: bool,
     pub(super) drop_access_rules: bool,
     pub(super) notes: RefCell<Vec<Note>>,
 }

@@ -1,6 +1,9 @@
 //! Single decisions, and texts that are broken in many ways.
 
-use std::path::PathBuf;
+mod access;
+mod files;
+
+use std::path::{Path, PathBuf};
 
 use super::caching::{duration, size};
 use super::redirect::{Names, target};
@@ -17,6 +20,12 @@ const SEEDS: &[&str] = &[
 fn import(text: &str) -> Import {
     let directives = parse(text, "nginx.conf").expect("valid syntax");
     translate(directives, PathBuf::from("/etc/nginx"), &ImportOptions::default())
+}
+
+/// The text with the name of a directory that exists.
+fn files_of(text: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    text.replace("@FILES@", &folder.display().to_string())
 }
 
 fn words(text: &str) -> Vec<String> {

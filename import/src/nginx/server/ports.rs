@@ -1,6 +1,6 @@
 //! `listen`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::super::source::NginxSource;
@@ -25,7 +25,27 @@ pub(super) struct Ports {
     pub(super) is_default: bool,
 }
 
+/// Whether only this machine, or its own network, reaches an address.
+fn is_internal(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => {
+            // 100.64.0.0/10 is shared address space (RFC 6598).
+            let is_shared = ip.octets()[0] == 100 && ip.octets()[1] & 0xc0 == 64;
+            ip.is_loopback() || ip.is_private() || ip.is_link_local() || is_shared
+        }
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
 impl Ports {
+    /// One of the addresses at which Forebay serves all sites, but nginx not this server, whose
+    /// own addresses are all internal.
+    pub(super) fn exposed_at(&self, served: &[Listen]) -> Option<Listen> {
+        let own: Vec<_> = self.plain.iter().chain(&self.tls).map(|one| one.ip).collect();
+        let is_hidden = own.iter().all(|ip| is_internal(*ip));
+        served.iter().find(|one| is_hidden && !own.contains(&one.ip)).copied()
+    }
+
     pub(super) fn of(source: &NginxSource<'_>, server: &NginxDirective) -> Ports {
         let mut ports = Ports::default();
         let mut list = server.inner().iter().filter(|one| one.name == "listen").peekable();
@@ -75,23 +95,24 @@ fn parse(text: &str) -> Option<Listen> {
     Some(Listen { ip: bare.parse().ok()?, port: 80 })
 }
 
-/// The port without TLS of most servers.
-pub(super) fn choose(all: &[&Ports]) -> Option<u16> {
+/// The port of most servers in these lists.
+pub(super) fn choose<'p>(all: impl Iterator<Item = &'p Vec<Listen>>) -> Option<u16> {
     let mut counts = BTreeMap::<u16, usize>::new();
-    for port in all.iter().flat_map(|ports| &ports.plain).map(|listen| listen.port) {
-        *counts.entry(port).or_default() += 1;
+    for ports in all {
+        let ports: BTreeSet<_> = ports.iter().map(|listen| listen.port).collect();
+        ports.into_iter().for_each(|port| *counts.entry(port).or_default() += 1);
     }
     let most = counts.iter().max_by_key(|(port, count)| (**count, std::cmp::Reverse(**port)));
     most.map(|(port, _)| *port)
 }
 
-/// Writes `listen` and `listen_tls`.
+/// Writes `listen` and `listen_tls`. Returns their addresses.
 pub(super) fn write(
     source: &NginxSource<'_>,
     servers: &[(&NginxDirective, &Ports)],
     port: Option<u16>,
     top: &mut TomlTable,
-) {
+) -> Vec<Listen> {
     let mut plain: Vec<IpAddr> = Vec::new();
     let mut tls: Vec<Listen> = Vec::new();
     for (directive, ports) in servers {
@@ -109,7 +130,8 @@ pub(super) fn write(
     }
     // Any address of the machine includes the single ones.
     let any = plain.iter().find(|ip| ip.is_unspecified() && ip.is_ipv4()).copied();
-    let chosen = any.or_else(|| plain.first().copied());
+    let widest = plain.iter().min_by_key(|ip| (is_internal(**ip), ip.is_loopback())).copied();
+    let chosen = any.or(widest);
     if let (Some(ip), Some(port)) = (chosen, port) {
         top.raw("listen", quote(&SocketAddr::new(ip, port).to_string()));
         let is_left_out = |other: &&IpAddr| {
@@ -146,4 +168,7 @@ pub(super) fn write(
             tls.iter().map(|one| SocketAddr::new(one.ip, one.port).to_string()).collect();
         top.texts("listen_tls", &texts);
     }
+    let served = chosen.zip(port).map(|(ip, port)| Listen { ip, port });
+    tls.extend(served);
+    tls
 }

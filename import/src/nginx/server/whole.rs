@@ -9,12 +9,12 @@ use crate::toml::TomlTable;
 const CURRENT: &[&str] = &["TLSv1.2", "TLSv1.3"];
 
 /// Writes these settings.
-pub(super) fn write(source: &NginxSource<'_>, http: &BlockScope<'_>, top: &mut TomlTable) {
+pub(super) fn write(source: &NginxSource<'_>, top: &mut TomlTable) {
     let all = everything(source.http);
     if all.iter().any(|one| one.name == "proxy_cache" && one.arg(0) != "off") {
         top.raw("heuristic_percent", "0");
     }
-    trusted(source, http, &all, top);
+    trusted(source, &all, top);
     log(source, &all, top);
 }
 
@@ -32,29 +32,19 @@ fn everything(block: &[NginxDirective]) -> Vec<&NginxDirective> {
     all
 }
 
-fn trusted(
-    source: &NginxSource<'_>,
-    http: &BlockScope<'_>,
-    all: &[&NginxDirective],
-    top: &mut TomlTable,
-) {
-    let list = http.all(&["set_real_ip_from"]);
-    let field = http.one("real_ip_header").map_or("", |one| one.arg(0));
-    let is_known = field.eq_ignore_ascii_case("X-Forwarded-For");
+fn trusted(source: &NginxSource<'_>, all: &[&NginxDirective], top: &mut TomlTable) {
+    let networks = &source.real_ip.networks;
     for directive in all.iter().filter(|one| one.name == "set_real_ip_from") {
-        let is_outer = list.iter().any(|one| std::ptr::eq(*one, *directive));
-        let address = directive.arg(0).split('/').next().unwrap_or_default();
-        if !is_known || !is_outer || address.parse::<std::net::IpAddr>().is_err() {
+        if !networks.iter().any(|network| network == directive.arg(0)) {
             source.note(
                 directive,
-                "left out: only addresses in `http`, with real_ip_header \
-                                    X-Forwarded-For, become trusted_proxies",
+                "left out: with real_ip_header X-Forwarded-For, the addresses that all servers \
+                 have become trusted_proxies",
             );
-            return;
         }
     }
-    if !list.is_empty() {
-        top.texts("trusted_proxies", &list.iter().map(|one| one.arg(0)).collect::<Vec<_>>());
+    if !networks.is_empty() {
+        top.texts("trusted_proxies", networks);
     }
 }
 
