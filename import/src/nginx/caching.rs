@@ -177,6 +177,9 @@ pub(super) fn write_gzip(source: &NginxSource<'_>, scope: &BlockScope<'_>, route
     compress(source, scope, route);
 }
 
+/// Types of the same scripts.
+const SCRIPTS: &[&str] = &["text/javascript", "application/javascript", "application/x-javascript"];
+
 /// Writes these settings for responses that pass through the cache.
 pub(super) fn compress(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
     if !scope.is_on("gzip") {
@@ -196,6 +199,10 @@ pub(super) fn compress(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: 
                 false => source.note(list, format!("left out: {media} is no media type")),
             }
         }
+    }
+    // Forebay's type of scripts is the first of these (RFC 9239).
+    if types.iter().any(|media| SCRIPTS.contains(media)) && !types.contains(&SCRIPTS[0]) {
+        types.push(SCRIPTS[0]);
     }
     route.texts("compress", &["gzip"]);
     route.texts("compress_types", &types);

@@ -107,13 +107,11 @@ const QUIET: &[&str] = &[
     "proxy_buffers",
     "proxy_buffer_size",
     "proxy_busy_buffers_size",
-    "proxy_temp_path",
     "proxy_redirect",
     "proxy_request_buffering",
     "client_body_buffer_size",
     "client_header_buffer_size",
     "large_client_header_buffers",
-    "client_body_temp_path",
     "open_file_cache",
     "open_file_cache_valid",
     "charset",
@@ -354,6 +352,11 @@ fn is_harmless(name: &str) -> bool {
     is_known || has_advice || is_of(HARMLESS)
 }
 
+/// Whether a directive needs no note here.
+fn is_passed_over(name: &str) -> bool {
+    CARRIED.contains(&name) || QUIET.contains(&name) || name.ends_with("_temp_path")
+}
+
 /// Notes the directives of a block, and of the blocks inside, that have no translation.
 pub(super) fn note_unknown(source: &NginxSource<'_>, block: &[NginxDirective]) {
     let mut blocks = vec![block];
@@ -369,7 +372,7 @@ pub(super) fn note_unknown(source: &NginxSource<'_>, block: &[NginxDirective]) {
                 let advice =
                     "the condition is left out; a header rule may replace it (docs/rules.md)";
                 source.note(directive, advice);
-            } else if !CARRIED.contains(&name) && !QUIET.contains(&name) {
+            } else if !is_passed_over(name) {
                 let advice = ADVICE.iter().find(|(known, _)| *known == name);
                 let advice = advice.map_or("it has no counterpart", |(_, advice)| advice);
                 source.note(directive, format!("left out: {advice}"));

@@ -71,6 +71,7 @@ pub(super) fn routes(
         .map(|location| {
             let mut table = heading(location);
             fill(source, location, origins.as_ref(), names, &mut table);
+            fields::of_response(source, &location.scope, &mut table);
             table
         })
         .collect();
@@ -82,11 +83,17 @@ pub(super) fn routes(
             kind: LocationKind::Prefix,
             around: Vec::new(),
         };
-        tables.push(rest_of(source, &rest));
+        let mut table = rest_of(source, &rest);
+        fields::of_response(source, scope, &mut table);
+        tables.push(table);
         locations.push(rest);
     }
     cover::write(source, &locations, &regexes, &mut tables);
-    let with_slash = locations.iter().map(|location| slash(location, &locations));
+    let with_slash = locations.iter().map(|location| {
+        let mut table = slash(location, &locations)?;
+        fields::of_response(source, &location.scope, &mut table);
+        Some(table)
+    });
     let pairs = tables.into_iter().zip(with_slash);
     let mut tables = pairs.flat_map(|(table, more)| [Some(table), more]).flatten().collect();
     redirects(source, scope, names, &mut tables);
@@ -101,7 +108,6 @@ fn rest_of(source: &NginxSource<'_>, rest: &NginxLocation<'_>) -> TomlTable {
         forbid(&mut table);
     } else if rest.scope.one("root").is_some() {
         files::write(source, rest, &mut table);
-        fields::of_response(source, &rest.scope, &mut table);
     } else {
         let server = rest.directive;
         table.comment(format!("{}:{}: no location for other paths", server.file, server.line));
@@ -236,7 +242,8 @@ fn fill(
     }
     if let Some(answer) = own.iter().find(|one| matches!(one.name.as_str(), "return" | "rewrite")) {
         if answer.name == "return" {
-            return redirect::write_return(source, answer, scope, names, table);
+            let path = Some(location.path).filter(|_| location.kind == LocationKind::Exact);
+            return redirect::write_return(source, answer, scope, path, names, table);
         }
         return match redirect::rewrite(answer, names) {
             Some(RewriteTarget::All(url)) => table.text("redirect", &url),
@@ -297,7 +304,6 @@ fn proxied(
     limits::write(source, scope, table);
     caching::write(source, scope, table);
     caching::write_gzip(source, scope, table);
-    fields::of_response(source, scope, table);
 }
 
 /// A location that answers with files, or whose program Forebay does not speak to.
@@ -311,7 +317,6 @@ fn without_proxy(source: &NginxSource<'_>, location: &NginxLocation<'_>, table: 
         }
         None => {
             files::write(source, location, table);
-            fields::of_response(source, &location.scope, table);
         }
     }
 }
@@ -336,6 +341,7 @@ fn redirects(
     for directive in scope.own().iter().filter(|one| one.name == "rewrite") {
         let mut table = TomlTable::default();
         table.comment(format!("{}:{}", directive.file, directive.line));
+        fields::of_response(source, scope, &mut table);
         match redirect::rewrite(directive, names) {
             Some(RewriteTarget::All(url)) => {
                 tables.clear();

@@ -15,11 +15,12 @@ pub(super) struct Names<'s> {
     pub(super) name: Option<&'s str>,
 }
 
-/// Writes the answer of a `return`.
+/// Writes the answer of a `return`; `path` is the only one that it answers.
 pub(super) fn write_return(
     source: &NginxSource<'_>,
     directive: &NginxDirective,
     scope: &BlockScope<'_>,
+    path: Option<&str>,
     names: &Names<'_>,
     route: &mut TomlTable,
 ) {
@@ -49,7 +50,8 @@ pub(super) fn write_return(
             unavailable(source, directive, route, "the text has variables");
         }
         (_, text) => {
-            write_answer(source, directive, status, text.unwrap_or_default(), scope, route)
+            let text = text.unwrap_or_default();
+            write_answer(source, directive, (status, text), scope, path, route);
         }
     }
 }
@@ -57,22 +59,32 @@ pub(super) fn write_return(
 fn write_answer(
     source: &NginxSource<'_>,
     directive: &NginxDirective,
-    status: u16,
-    text: &str,
+    (status, text): (u16, &str),
     scope: &BlockScope<'_>,
+    path: Option<&str>,
     route: &mut TomlTable,
 ) {
     if text.is_empty() {
         return route.text("respond", &status.to_string());
     }
     route.text("respond", &format!("{status} {text}"));
-    let media = scope.one("default_type").map_or("text/plain", |media| media.arg(0));
+    let media = type_of(scope, path);
     let is_media = |c: char| c.is_ascii_alphanumeric() || "/.+-".contains(c);
     if media.contains('/') && media.chars().all(is_media) {
         route.text("respond_type", media);
     } else {
         source.note(directive, "the answer has the type text/plain");
     }
+}
+
+/// The media type of a path by its extension, if it is known, and of other answers.
+fn type_of<'s>(scope: &BlockScope<'s>, path: Option<&str>) -> &'s str {
+    let name = path.and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let end = name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
+    let types = scope.one("types").map_or(&[][..], |types| types.inner());
+    let has_end = |one: &&NginxDirective| one.args.iter().any(|known| Some(known) == end.as_ref());
+    let known = types.iter().find(has_end).map(|one| one.name.as_str());
+    known.or(scope.one("default_type").map(|media| media.arg(0))).unwrap_or("text/plain")
 }
 
 /// An answer that cannot be carried over is an error, so that no other content takes its place.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use self::ports::{Listen, Ports};
 use super::access::{self, refuses};
+use super::fields;
 use super::known::{is_own_only, may_refuse};
 use super::location::{self, Routes};
 use super::redirect::{self, Names};
@@ -265,10 +266,13 @@ fn write(
         site.raw("https_redirect_port", port.to_string());
         site.text("respond", "404");
     } else if let Some(answer) = answer {
-        redirect::write_return(source, answer, &server.scope, &server.constants(), &mut site);
+        redirect::write_return(source, answer, &server.scope, None, &server.constants(), &mut site);
     } else {
         routes = location::routes(source, server.directive, &server.scope, &server.constants());
         access::limits(source, &server.scope, &mut site);
+    }
+    if site.has("redirect") || site.has("respond") {
+        fields::of_response(source, &server.scope, &mut site);
     }
     if server.is_tls_only() {
         site.raw("https_redirect_port", "443");

@@ -162,6 +162,33 @@ fn a_path_without_its_final_slash_is_redirected() {
     assert!(found.toml.contains(wanted), "{}", found.toml);
 }
 
+/// nginx looks at the extension of the path first.
+#[test]
+fn a_fixed_answer_has_the_type_of_its_path() {
+    let types = "types { text/x-plain txt; } default_type a/b;";
+    for (location, wanted) in [
+        ("= /robots.txt", "text/x-plain"),
+        ("= /robots", "a/b"),
+        ("= /a.png", "a/b"),
+        ("/robots.txt", "a/b"),
+    ] {
+        let text = format!("{types} server {{ location {location} {{ return 200 x; }} }}");
+        let found = import(&text).toml;
+        assert!(found.contains(&format!("respond_type = \"{wanted}\"")), "{text}:\n{found}");
+    }
+}
+
+/// HSTS of a server is in its redirects, too.
+#[test]
+fn redirects_have_hsts() {
+    let found = import(
+        "server { add_header Strict-Transport-Security max-age=5; rewrite ^/a$ /b permanent; \
+         location /c/ { proxy_pass http://a; } location = /d { return 301 /e; } }",
+    );
+    let count = found.toml.matches("hsts = \"max-age=5\"").count();
+    assert_eq!(count, found.toml.matches("[[site.route]]").count(), "{}", found.toml);
+}
+
 /// Each text ends with a translation or an error, however broken it is.
 #[test]
 fn broken_texts_never_stop_the_program() {
