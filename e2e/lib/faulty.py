@@ -32,14 +32,14 @@ class FaultyOrigin:
     any other path, but not counted.
     """
 
-    def __init__(self, number):
+    def __init__(self, number, address="127.0.0.1", port=0):
         self.ours, theirs = multiprocessing.Pipe()
         # This socket keeps the port while the origin does not listen.
-        self.reserved = bound(0)
+        self.reserved = bound((address, port))
         self.port = self.reserved.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{address}:{self.port}"
         self.process = multiprocessing.Process(target=_serve, daemon=True,
-                                               args=(number, self.port, theirs))
+                                               args=(number, (address, self.port), theirs))
         self.process.start()
         self.ours.recv()
 
@@ -64,23 +64,23 @@ class FaultyOrigin:
         return self.ours.recv()
 
 
-def bound(port):
+def bound(address):
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    sock.bind(("127.0.0.1", port))
+    sock.bind(address)
     return sock
 
 
-def _serve(number, port, pipe):
+def _serve(number, address, pipe):
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_State(number, port, pipe).run())
+        asyncio.run(_State(number, address, pipe).run())
 
 
 class _State:
     """The origin's process."""
 
-    def __init__(self, number, port, pipe):
-        self.body, self.port, self.pipe = str(number).encode(), port, pipe
+    def __init__(self, number, address, pipe):
+        self.body, self.address, self.pipe = str(number).encode(), address, pipe
         self.fault, self.server, self.flapper = "good", None, None
         self.requests = self.answers = 0
         self.ids = collections.Counter()
@@ -96,7 +96,7 @@ class _State:
     async def listen(self):
         if self.server is None:
             self.server = await self.loop.create_server(lambda: _Connection(self),
-                                                        sock=bound(self.port), backlog=4096)
+                                                        sock=bound(self.address), backlog=4096)
 
     def vanish(self):
         """Stops listening and resets all connections, as if the process had crashed."""
@@ -277,3 +277,24 @@ def percentile(latencies, percent):
     """In milliseconds."""
     ordered = sorted(latencies)
     return 1000 * ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else 0
+
+
+def told(results):
+    """A summary of requests: their latency, and the share of them that each origin answered."""
+    latencies = [latency for _, latency, _, _ in results]
+    shares = {}
+    for _, _, origin, _ in results:
+        shares[origin] = shares.get(origin, 0) + 1
+    share = " ".join(f"{'none' if origin is None else origin}:{100 * count / len(results):.0f}%"
+                     for origin, count in sorted(shares.items(), key=str))
+    return (f"{len(results)} requests, p50 {percentile(latencies, 50):.1f} ms, "
+            f"p99 {percentile(latencies, 99):.1f} ms, longest {1000 * max(latencies, default=0):.0f}"
+            f" ms; answered by {share}")
+
+
+def between(results, begin, end):
+    return [result for result in results if begin <= result[0] < end]
+
+
+def failures(results):
+    return [failure for _, _, _, failure in results if failure]
