@@ -231,7 +231,8 @@ class PacedClients:
     def _work(self, port, number, method, with_ids, pipe):
         results, stop = [], threading.Event()
         clients = [threading.Thread(target=self._client, daemon=True,
-                                    args=(port, f"{number}-{each}", method, with_ids, results, stop))
+                                    args=(port, f"{number}-{each}", method, with_ids, results,
+                                          stop))
                    for each in range(self.EACH)]
         for client in clients:
             client.start()
@@ -288,8 +289,8 @@ def told(results):
     share = " ".join(f"{'none' if origin is None else origin}:{100 * count / len(results):.0f}%"
                      for origin, count in sorted(shares.items(), key=str))
     return (f"{len(results)} requests, p50 {percentile(latencies, 50):.1f} ms, "
-            f"p99 {percentile(latencies, 99):.1f} ms, longest {1000 * max(latencies, default=0):.0f}"
-            f" ms; answered by {share}")
+            f"p99 {percentile(latencies, 99):.1f} ms, "
+            f"longest {1000 * max(latencies, default=0):.0f} ms; answered by {share}")
 
 
 def between(results, begin, end):

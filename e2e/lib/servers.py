@@ -184,21 +184,21 @@ class OtherServer:
 
 class Nginx(OtherServer):
     """nginx with one server, whose configuration contains `locations`. It serves the files in
-    `self.root`, and accepts uploads below /up/."""
+    `self.root`, and accepts uploads below /up/. With `http2`, it speaks nothing but HTTP/2."""
 
-    def __init__(self, locations="", main="", port=None):
+    def __init__(self, locations="", main="", port=None, http2=False):
         self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-nginx-")
         self.root = pathlib.Path(self.dir.name) / "root"
         (self.root / "up").mkdir(parents=True)
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         conf = pathlib.Path(self.dir.name) / "nginx.conf"
-        conf.write_text(self._conf(locations, main))
+        conf.write_text(self._conf(locations, main, " http2" if http2 else ""))
         self.process = subprocess.Popen(["nginx", "-p", self.dir.name, "-c", str(conf)],
                                         start_new_session=True, stderr=subprocess.DEVNULL)
         wait_for_port(self.port)
 
-    def _conf(self, locations, main):
+    def _conf(self, locations, main, options):
         here = self.dir.name
         user = "user root;" if os.geteuid() == 0 else ""
         temps = "".join(f"  {kind}_temp_path {here}/{kind};\n"
@@ -212,7 +212,7 @@ http {{
   types {{ text/html html; text/css css; image/png png; image/svg+xml svg; text/plain txt; }}
   client_max_body_size 0; keepalive_timeout 300; keepalive_requests 1000000;
   server {{
-    listen 127.0.0.1:{self.port} backlog=4096; root {self.root};
+    listen 127.0.0.1:{self.port} backlog=4096{options}; root {self.root};
     location /up/ {{ dav_methods PUT DELETE; expires -1; }}
     {locations}
   }}
