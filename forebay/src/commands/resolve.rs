@@ -44,10 +44,13 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
     let listeners: Vec<_> = tls.chain([&config.server.listen]).copied().collect();
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
-    for site in &config.sites {
-        for address in site.origins.addresses() {
+    for of in config.sites.origin_groups() {
+        let route = of.route.map(|route| format!(", route {}", route.path_prefix));
+        let route = route.unwrap_or_default();
+        for address in of.group.addresses() {
             if seen.insert((&address.host, address.port, &address.socket)) {
-                let name = format!("site {:?}, origin {}", site.name, address.authority);
+                let authority = &address.authority;
+                let name = format!("site {:?}{route}, origin {authority}", of.site.name);
                 findings.extend(origin(address, &name, &listeners));
             }
         }

@@ -119,8 +119,11 @@ fn write_origins(text: &mut String, report: &OriginReport) {
         for line in &report.0 {
             let (site, origin) = (label(&line.site), label(&line.origin));
             let value = (number.read)(&line.count);
-            let labels = format_args!("{{site=\"{site}\",origin=\"{origin}\"}}");
-            let _ = writeln!(text, "forebay_{name}{labels} {value}");
+            let _ = write!(text, "forebay_{name}{{site=\"{site}\"");
+            if let Some(route) = &line.route {
+                let _ = write!(text, ",route=\"{}\"", label(route));
+            }
+            let _ = writeln!(text, ",origin=\"{origin}\"}} {value}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The differences of two configurations, for an operator.
 
+use super::route_origins::is_of_origins;
 use super::setting::Setting;
 use super::table::{BALANCE, NAMES, ORIGIN, RULES, Settings};
 use super::{Config, Route, Site};
@@ -78,6 +79,7 @@ impl ComparedSection<'_> {
             self.route.is_some_and(|route| match name {
                 "redirect" => route.settings.redirect.get().is_none(),
                 "respond" => route.settings.respond.get().is_none(),
+                "files" => route.settings.files.get().is_none(),
                 _ => false,
             })
         };
@@ -86,6 +88,25 @@ impl ComparedSection<'_> {
             false => config.written.text(setting, Some(self.site), route),
         }
     }
+}
+
+/// Returns the settings in which the routes' own origins differ.
+fn origin_differences(route: &Route, other: &Route) -> Vec<&'static Setting> {
+    let (Some(settings), Some(others)) = (&route.own_origins, &other.own_origins) else {
+        return match route.own_origins.is_some() == other.own_origins.is_some() {
+            true => Vec::new(),
+            false => vec![&ORIGIN],
+        };
+    };
+    let mut differ = settings.differences(others);
+    differ.retain(|setting| is_of_origins(setting));
+    if route.origins.members() != other.origins.members() {
+        differ.push(&ORIGIN);
+    }
+    if route.origins.balance != other.origins.balance {
+        differ.push(&BALANCE);
+    }
+    differ
 }
 
 impl ChangeList {
@@ -119,6 +140,9 @@ impl ChangeList {
                 Some(counterpart) => {
                     let after = ComparedSection { route: Some(counterpart), ..subject };
                     for setting in route.settings.differences(&counterpart.settings) {
+                        self.add_setting(setting, (old, new), Some((&subject, &after)));
+                    }
+                    for setting in origin_differences(route, counterpart) {
                         self.add_setting(setting, (old, new), Some((&subject, &after)));
                     }
                     if old.rules_of(Some(route)) != new.rules_of(Some(counterpart))

@@ -104,10 +104,13 @@ pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     markdown_table(&mut out, "Files: at the top of a file", &[INCLUDE]);
     markdown_table(&mut out, "The server: at the top of the file", SERVER);
-    markdown_table(&mut out, "Connections: at the top or in `[[site]]`", PER_SITE);
+    let per_site = "Connections: at the top or in `[[site]]`; settings of origins also in a \
+                    `[[site.route]]` with `origin`";
+    markdown_table(&mut out, per_site, PER_SITE);
     markdown_table(&mut out, "Caching: at the top, in `[[site]]` or in `[[site.route]]`", ROUTE);
     markdown_table(&mut out, "Rules: at the top, in `[[site]]` and in `[[site.route]]`", &[RULES]);
-    markdown_table(&mut out, "Sites: in `[[site]]`", SITE);
+    let site = "Sites: in `[[site]]`; `origin` and `balance` also in `[[site.route]]`";
+    markdown_table(&mut out, site, SITE);
     let origins = "Origins: in `[[site.origin]]`, or in a table of the array `origin`";
     markdown_table(&mut out, origins, table::ORIGIN_TABLE);
     markdown_table(&mut out, "Routes: in `[[site.route]]`", &[table::PATH_PREFIX, table::PATH]);

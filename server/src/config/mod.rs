@@ -23,6 +23,7 @@ mod read;
 mod read_sites;
 mod references;
 pub(crate) mod route;
+mod route_origins;
 mod rules;
 mod setting;
 mod site;
@@ -54,7 +55,7 @@ pub use route::Route;
 pub use rules::RuleSet;
 pub use setting::{Setting, SettingKind, SettingScope};
 pub use site::{HostPattern, OriginAddress, Site};
-pub use sites::Sites;
+pub use sites::{SiteOrigins, Sites};
 pub use table::{RouteSettings, ServerSettings, SiteSettings, all as all_settings};
 pub use tls::{CertificateSet, Identity, TlsAddresses, TlsProfile};
 pub use value::{

@@ -1,27 +1,34 @@
-//! The origins of a site: their addresses, their shares, and how one of them is chosen for a
-//! request.
+//! The origins of a site or of a route: their addresses, their shares, and how one of them is
+//! chosen for a request.
 
 use std::fmt;
 
 use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
+use super::health::HealthCheck;
 use super::read::{Reader, Value, raw};
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::OriginAddress;
 use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
 use crate::limits::ORIGINS_PER_SITE_MAX;
 
-/// The origins that serve a site. All of them serve the same resources. A site has none only if its
-/// routes answer all requests themselves or from files.
+/// The origins that serve a site, or a route that has origins of its own. All of them serve the
+/// same resources. A site has none only if its routes answer all requests themselves, from files or
+/// from origins of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginGroup {
     members: Vec<OriginMember>,
     /// How an origin is chosen for a request.
     pub balance: Balance,
+    /// The active health check of the origins, if there is one.
+    pub(crate) health: Option<HealthCheck>,
+    /// Identifies the group on this server, also after a reload: the name of the site, and for the
+    /// group of a route also its path.
+    pub(crate) key: Box<str>,
 }
 
-/// One origin of a site.
+/// One origin of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginMember {
     /// The origin's address.
@@ -58,6 +65,13 @@ impl OriginGroup {
     /// Returns the origins, in the order of the configuration.
     pub fn members(&self) -> &[OriginMember] {
         &self.members
+    }
+
+    /// Returns the group with the key that belongs to a site or to one of its routes.
+    pub(super) fn keyed(self, site: &str, path: Option<&str>) -> OriginGroup {
+        // The name of a site has no control characters.
+        let key = path.map_or_else(|| site.into(), |path| format!("{site}\0{path}").into());
+        OriginGroup { key, ..self }
     }
 
     /// Returns the addresses of the origins.
@@ -112,19 +126,20 @@ pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
     }
     match members.is_empty() {
         true => Err(ORIGIN.problem("is empty")),
-        false => Ok(OriginGroup { members, balance: Balance::default() }),
+        false => Ok(OriginGroup { members, ..OriginGroup::default() }),
     }
 }
 
 impl Reader<'_> {
-    /// Adds the terms of TLS to those origins whose URLs are `https`. Problems are reported at the
-    /// position `at`, which is that of `origin_ca` or of the origins.
-    pub(super) fn origins_tls(
+    /// Adds the health check, and the terms of TLS to those origins whose URLs are `https`.
+    /// Problems are reported at the position `at`, which is that of `origin_ca` or of the origins.
+    pub(super) fn equip_origins(
         &mut self,
         mut group: OriginGroup,
         settings: &SiteSettings,
         at: &ProblemSpan,
     ) -> Option<OriginGroup> {
+        group.health = HealthCheck::of(settings);
         for member in &mut group.members {
             member.address = self.origin_tls(member.address.clone(), settings, at.clone())?;
         }
@@ -135,7 +150,7 @@ impl Reader<'_> {
     pub(super) fn origins(&mut self, value: &Value<'_>, balance: Balance) -> Option<OriginGroup> {
         let DeValue::Array(array) = value.get_ref() else {
             let members = vec![self.member(value)?];
-            return Some(OriginGroup { members, balance });
+            return Some(OriginGroup { members, balance, ..OriginGroup::default() });
         };
         let (mut members, mut is_whole) = (Vec::new(), true);
         for element in array.iter() {
@@ -157,7 +172,8 @@ impl Reader<'_> {
             };
             self.keep_at::<()>(value.span(), Err(problem));
         }
-        (!members.is_empty()).then_some(OriginGroup { members, balance })
+        let is_empty = members.is_empty();
+        (!is_empty).then_some(OriginGroup { members, balance, ..OriginGroup::default() })
     }
 
     fn member(&mut self, value: &Value<'_>) -> Option<OriginMember> {

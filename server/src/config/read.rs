@@ -14,7 +14,6 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::error::{ConfigErrors, ProblemSpan};
-use super::health::HealthCheck;
 use super::includes::{Documents, IncludedTexts};
 use super::origins::read_urls;
 use super::references::ResolvedReference;
@@ -119,9 +118,8 @@ fn read_origins(
     let origins = reader.keep(ProblemSpan::Flag("--origin".to_owned()), read);
     let ca_at = top.places.get("origin_ca").cloned();
     let ca_at = ca_at.unwrap_or(ProblemSpan::Flag("--origin".to_owned()));
-    let origins = origins.and_then(|origins| reader.origins_tls(origins, &top.site, &ca_at));
-    let health = HealthCheck::of(&top.site);
-    let site = origins.map(|origins| Site::of_origins(origins, health, top.route.clone()));
+    let origins = origins.and_then(|origins| reader.equip_origins(origins, &top.site, &ca_at));
+    let site = origins.map(|origins| Site::of_origins(origins, top.route.clone()));
     reader.finish(top, site.into_iter().collect())
 }
 

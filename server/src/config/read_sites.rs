@@ -7,10 +7,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
 use super::files::FilesDirectory;
-use super::health::HealthCheck;
 use super::origins::{Balance, OriginGroup};
 use super::read::{Reader, Value, find, raw};
 use super::route::{Route, read_prefix};
+use super::route_origins::{is_origin_key, origin_settings};
 use super::rules::{NamedFile, named_files};
 use super::setting::{Setting, ValueProblem};
 use super::site::{HostPattern, Site, read_name};
@@ -30,6 +30,10 @@ struct FirstUses {
 
 /// The settings at the top of the file, and the position of `origin_ca` there.
 type SiteDefaults<'a> = (&'a RouteSettings, &'a SiteSettings, &'a Option<ProblemSpan>);
+
+/// The values of a site that its routes inherit: settings, rule files, and settings of origins with
+/// the position of `origin_ca`.
+type SiteValues<'a> = (&'a RouteSettings, &'a [NamedFile], (&'a SiteSettings, &'a ProblemSpan));
 
 impl Reader<'_> {
     /// Reads the sites of all files; `values` has the `site` of each file that has one.
@@ -107,7 +111,8 @@ impl Reader<'_> {
         let names = self.needed(table, &NAMES, &header).map(|value| self.names(value, seen));
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
         let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
-        let routes = table.get("route").map(|value| self.routes(value, &settings, &rules));
+        let outer = (&settings, &*rules, (&own, &ca_at));
+        let routes = table.get("route").map(|value| self.routes(value, outer));
         let routes = routes.unwrap_or_default();
         let needs_none = (has_unread && has_answer(table)) || needs_no_origin(&routes, &settings);
         let origins = match table.get(ORIGIN.name) {
@@ -116,14 +121,13 @@ impl Reader<'_> {
                 // An invalid `balance` must not hide errors of the origins.
                 let balance = self.of_table(table, &BALANCE, Balance::default());
                 let origins = self.origins(value, balance.unwrap_or_default())?;
-                self.origins_tls(origins, &own, &ca_at)
+                self.equip_origins(origins, &own, &ca_at)
             }),
         };
         let fallback = Route::new("/", settings, rules);
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
         let mut site = Site::new(name?, names?, origins?, routes, fallback);
         site.certificates = certificates;
-        site.health = HealthCheck::of(&own);
         site.settings = own;
         Some(site)
     }
@@ -226,12 +230,7 @@ impl Reader<'_> {
         Some(pattern)
     }
 
-    fn routes(
-        &mut self,
-        value: &Value<'_>,
-        defaults: &RouteSettings,
-        rules: &[NamedFile],
-    ) -> Vec<Route> {
+    fn routes(&mut self, value: &Value<'_>, outer: SiteValues<'_>) -> Vec<Route> {
         let tables = self.tables(value, "[[site.route]]");
         if let Some((span, _)) = tables.get(ROUTES_PER_SITE_MAX) {
             let problem = format!("a site has at most {ROUTES_PER_SITE_MAX} routes");
@@ -241,28 +240,28 @@ impl Reader<'_> {
         tables
             .into_iter()
             .take(ROUTES_PER_SITE_MAX)
-            .filter_map(|(span, table)| self.route((span, table), defaults, rules, &mut seen))
+            .filter_map(|(span, table)| self.route((span, table), outer, &mut seen))
             .collect()
     }
 
     fn route(
         &mut self,
         (header, table): (Range<usize>, &DeTable<'_>),
-        defaults: &RouteSettings,
-        of_site: &[NamedFile],
+        (defaults, of_site, origins): SiteValues<'_>,
         seen: &mut HashMap<(String, bool), usize>,
     ) -> Option<Route> {
         let mut settings = defaults.clone();
         let mut rules = of_site.to_vec();
         let is_path = |key: &str| key == PATH.name || key == PATH_PREFIX.name;
-        for (key, value) in table.iter().filter(|(key, _)| !is_path(key.get_ref())) {
+        let is_read_later = |key: &str| is_path(key) || is_origin_key(key);
+        for (key, value) in table.iter().filter(|(key, _)| !is_read_later(key.get_ref())) {
             if key.get_ref() == RULES.name {
                 rules.extend(named_files(self, &RULES, value));
                 continue;
             }
             let Some(setting) = find(ROUTE.iter(), key.get_ref()) else {
-                let own =
-                    ROUTE.iter().chain([&RULES, &PATH, &PATH_PREFIX]).map(|setting| setting.name);
+                let own = ROUTE.iter().chain([&RULES, &PATH, &PATH_PREFIX, &ORIGIN, &BALANCE]);
+                let own = own.chain(origin_settings()).map(|setting| setting.name);
                 self.unknown(key, value, "of a route", own);
                 continue;
             };
@@ -270,6 +269,10 @@ impl Reader<'_> {
             self.keep_at(value.span(), read);
         }
         self.settle_answers(table, &mut settings);
+        let origins = self.route_origins(table, origins);
+        if origins.is_some() {
+            self.settle_origin(table, &mut settings);
+        }
         let exact = table.get(PATH.name);
         if let Some(value) = exact
             && table.contains_key(PATH_PREFIX.name)
@@ -291,7 +294,9 @@ impl Reader<'_> {
             return None;
         }
         let has_own_limits = table.contains_key("rate_limit");
-        let route = Route::new(&place.0, settings, rules).with_own_limits(has_own_limits);
+        let route = Route::new(&place.0, settings, rules)
+            .with_own_limits(has_own_limits)
+            .with_origins(origins);
         seen.insert(place, value.span().start);
         Some(if exact.is_some() { route.exact() } else { route })
     }
@@ -302,10 +307,9 @@ fn has_answer(table: &DeTable<'_>) -> bool {
     ["redirect", "respond", "files"].iter().any(|name| table.contains_key(*name))
 }
 
-/// Whether every route answers its requests itself; `fallback` has the settings of the route for
-/// `/` if `routes` has none.
+/// Whether every route answers its requests itself or has origins of its own; `fallback` has the
+/// settings of the route for `/` if `routes` has none.
 fn needs_no_origin(routes: &[Route], fallback: &RouteSettings) -> bool {
     let has_fallback = routes.iter().any(Route::has_all_paths);
-    routes.iter().all(|route| route.settings.needs_no_origin())
-        && (has_fallback || fallback.needs_no_origin())
+    routes.iter().all(Route::needs_no_site_origin) && (has_fallback || fallback.needs_no_origin())
 }

@@ -1,12 +1,15 @@
 //! A route of a site: the paths that it has, with their settings and rules.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use forebay_http::path::decode_prefix;
 
+use super::origins::OriginGroup;
+use super::route_origins::RouteOrigins;
 use super::rules::NamedFile;
 use super::setting::{RawValue, Setting, ValueProblem};
-use super::table::RouteSettings;
+use super::table::{RouteSettings, SiteSettings};
 use super::value::AmbiguousPath;
 
 /// Settings and rules for the paths with one prefix.
@@ -20,6 +23,10 @@ pub struct Route {
     pub(crate) decoded_prefix: Vec<u8>,
     /// Settings of the paths with this prefix.
     pub settings: RouteSettings,
+    /// The origins to which the route's requests go: those of the site, or its own.
+    pub origins: Arc<OriginGroup>,
+    /// The settings of the route's own origins; `None` if it has those of its site.
+    pub(super) own_origins: Option<Box<SiteSettings>>,
     /// Whether a request may be refused because of its client: by its address, its password or a
     /// rate limit.
     is_restricted: bool,
@@ -44,6 +51,8 @@ impl PartialEq for Route {
         (&self.path_prefix, self.is_exact) == (&other.path_prefix, other.is_exact)
             && self.settings == other.settings
             && self.rule_set == other.rule_set
+            && self.own_origins == other.own_origins
+            && self.origins == other.origins
     }
 }
 
@@ -69,6 +78,8 @@ impl Route {
             path_prefix: path_prefix.to_owned(),
             is_exact: false,
             decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
+            origins: Arc::default(),
+            own_origins: None,
             is_restricted,
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
             has_own_limits: false,
@@ -107,6 +118,27 @@ impl Route {
         let Some(address) = address else { return false };
         let RouteSettings { allow_from, deny_from, .. } = &self.settings;
         !deny_from.contains(address) && (allow_from.is_empty() || allow_from.contains(address))
+    }
+
+    /// Gives the route origins of its own.
+    pub(super) fn with_origins(self, own: Option<RouteOrigins>) -> Route {
+        let Some(RouteOrigins { group, settings }) = own else { return self };
+        Route { origins: Arc::new(group), own_origins: Some(Box::new(settings)), ..self }
+    }
+
+    /// Gives the route the origins of its site if it has none of its own, and its own a key.
+    pub(super) fn settle_origins(&mut self, site: &str, of_site: &Arc<OriginGroup>) {
+        if self.own_origins.is_none() {
+            self.origins = Arc::clone(of_site);
+            return;
+        }
+        let own = OriginGroup::clone(&self.origins);
+        self.origins = Arc::new(own.keyed(site, Some(&self.shown_path())));
+    }
+
+    /// Whether the route needs no origins of its site.
+    pub(super) fn needs_no_site_origin(&self) -> bool {
+        self.own_origins.is_some() || self.settings.needs_no_origin()
     }
 
     /// Whether the route redirects requests or gives a fixed answer.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use forebay_http::path::PathReading;
 
-use super::health::HealthCheck;
 use super::origin_tls::OriginTls;
 use super::origins::OriginGroup;
 use super::route::{Route, RouteNumber};
@@ -22,10 +21,8 @@ pub struct Site {
     pub name: String,
     /// The hosts that the site serves.
     pub names: Vec<HostPattern>,
-    /// The origins to which the site's requests go.
-    pub origins: OriginGroup,
-    /// The active health check of the origins, if there is one.
-    pub(crate) health: Option<HealthCheck>,
+    /// The origins to which the requests of those routes go that have none of their own.
+    pub origins: Arc<OriginGroup>,
     /// The settings from which the parts of the site were made.
     pub(super) settings: SiteSettings,
     /// The site's own certificates; if `None`, the site uses those of the configuration.
@@ -77,21 +74,19 @@ impl Site {
         }
         let rank = |route: &Route| (route.path_prefix.len(), route.is_exact);
         routes.sort_by_key(|route| std::cmp::Reverse(rank(route)));
+        let origins = Arc::new(origins.keyed(&name, None));
         for route in &mut routes {
+            route.settle_origins(&name, &origins);
             let paths = if route.has_own_limits { route.shown_path() } else { String::new() };
             route.limit_ids = route.settings.rate_limit.identities(&name, &paths);
         }
-        let (health, certificates, settings) = (None, None, SiteSettings::default());
-        Site { name, names, origins, health, settings, certificates, certificates_id: 0, routes }
+        let (certificates, settings) = (None, SiteSettings::default());
+        Site { name, names, origins, settings, certificates, certificates_id: 0, routes }
     }
 
     /// Creates a site that serves every host from `origins`. Its name is the authority of the first
     /// origin.
-    pub(crate) fn of_origins(
-        origins: OriginGroup,
-        health: Option<HealthCheck>,
-        settings: RouteSettings,
-    ) -> Site {
+    pub(crate) fn of_origins(origins: OriginGroup, settings: RouteSettings) -> Site {
         let first = origins.first().expect("the flag --origin has a URL");
         let name = match &first.tls {
             // A response stored for one scheme must not be used for the other.
@@ -99,8 +94,7 @@ impl Site {
             None => first.authority.clone(),
         };
         let fallback = Route::new("/", settings, Vec::new());
-        let site = Site::new(name, vec![HostPattern::Any], origins, Vec::new(), fallback);
-        Site { health, ..site }
+        Site::new(name, vec![HostPattern::Any], origins, Vec::new(), fallback)
     }
 
     /// Returns the route with the longest prefix that matches a path, which may include a query. A

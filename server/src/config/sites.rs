@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use super::origins::OriginGroup;
 use super::route::{Route, RouteNumber};
-use super::site::{HostPattern, Site};
+use super::site::{HostPattern, OriginAddress, Site};
 use super::tls::CertificateSet;
 use crate::limits::HOST_BYTES_MAX;
 
@@ -22,6 +23,17 @@ pub struct Sites {
     /// For each site, the slot in which one worker counts its requests; empty until the
     /// configuration is in use.
     count_slots: Box<[u16]>,
+}
+
+/// A group of origins, with the site and the route to which it belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteOrigins<'a> {
+    /// The site.
+    pub site: &'a Site,
+    /// The route, if the group belongs to one route only.
+    pub route: Option<&'a Route>,
+    /// The group.
+    pub group: &'a Arc<OriginGroup>,
 }
 
 impl Sites {
@@ -126,6 +138,21 @@ impl Sites {
     /// are charged; `None` if there is only one site, which needs no share.
     pub(crate) fn share_of(&self, number: RouteNumber) -> Option<u16> {
         (self.sites.len() > 1).then_some(number.site as u16)
+    }
+
+    /// Returns every group of origins: for each site its own, then those of its routes.
+    pub fn origin_groups(&self) -> impl Iterator<Item = SiteOrigins<'_>> {
+        self.iter().flat_map(|site| {
+            let routes = site.routes().iter().filter(|route| route.own_origins.is_some());
+            let of_routes =
+                routes.map(|route| SiteOrigins { site, route: Some(route), group: &route.origins });
+            [SiteOrigins { site, route: None, group: &site.origins }].into_iter().chain(of_routes)
+        })
+    }
+
+    /// Returns the addresses of the origins of all groups. An address may occur more than once.
+    pub(crate) fn origin_addresses(&self) -> impl Iterator<Item = &OriginAddress> {
+        self.origin_groups().flat_map(|origins| origins.group.addresses())
     }
 
     /// Returns the sites in the order of the file.

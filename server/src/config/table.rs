@@ -1307,9 +1307,10 @@ pub(crate) const ORIGIN: Setting = Setting {
     default: None,
     scope: SettingScope::Site,
     reloads: true,
-    doc: "URL of the origin to which requests for the site are forwarded, or `unix:` and the path \
-        of its Unix socket, or an array of up to 16 origins, each such a text or a table: see \
-        [origins.md](origins.md). The flag can be repeated.",
+    doc: "URL of the origin to which requests for the site, or for the route, are forwarded, or \
+        `unix:` and the path of its Unix socket, or an array of up to 16 origins, each such a text \
+        or a table: see [origins.md](origins.md). A `[[site.route]]` without it has the origins of \
+        its site. The flag can be repeated.",
     reason: "With `https`, the origin's certificate is verified, and nothing is ever sent in the \
         clear instead; see [tls.md](tls.md#tls-to-origins). More than 16 origins are better behind \
         a name with several addresses.",
@@ -1322,8 +1323,9 @@ pub(crate) const BALANCE: Setting = Setting {
     default: Some("round-robin"),
     scope: SettingScope::Site,
     reloads: true,
-    doc: "How a site with several origins chooses one for a request: in turn (`round-robin`); of \
-        two origins, the one with fewer requests in progress (`least`); or by the URL (`hash`).",
+    doc: "How a site, or a route with `origin`, chooses one of several origins for a request: in \
+        turn (`round-robin`); of two origins, the one with fewer requests in progress (`least`); \
+        or by the URL (`hash`).",
     reason: "`round-robin` needs no knowledge of the origins. `least` suits requests of unequal \
         cost, and `hash` suits origins that have a cache of their own.",
 };

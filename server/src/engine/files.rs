@@ -27,9 +27,9 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     // A sandbox may forbid the change; then the low limit applies.
     let _ = setrlimit(Resource::Nofile, raised);
     let permitted = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let addresses = config.sites.iter().flat_map(|site| site.origins.addresses());
+    let addresses = config.sites.origin_addresses();
     let origins: BTreeSet<_> = addresses.map(|origin| &origin.authority).collect();
-    let checks = if config.sites.iter().any(|site| site.health.is_some()) {
+    let checks = if config.sites.origin_groups().any(|of| of.group.health.is_some()) {
         HEALTH_CHECKS_MAX as u64
     } else {
         0

@@ -184,7 +184,7 @@ impl Explainer<'_> {
     fn join_context<'a>(&'a self, route: RouteMatch<'a>) -> Option<JoinContext<'a>> {
         let network = ClientNetwork::of(CLIENT, self.config.server.ipv6_network_bits);
         let has_files = route.route.settings.files.get().is_some();
-        let has_answers = has_files || route.site.origins.first().is_some();
+        let has_answers = has_files || route.route.origins.first().is_some();
         has_answers.then(|| JoinContext::new(self.worker, self.config, route, network))
     }
 
@@ -336,8 +336,8 @@ fn site_facts(
     let directory = route.route.settings.files.get();
     SiteFacts {
         site: route.site.name.clone(),
-        origin: match route.site.origins.first() {
-            Some(_) => route.site.origins.to_string(),
+        origin: match route.route.origins.first() {
+            Some(_) => route.route.origins.to_string(),
             None => "none".to_owned(),
         },
         file: directory.map(|directory| shown_file(directory, route, request)),

@@ -1,8 +1,9 @@
-//! Active health checks: each worker periodically sends a request to every origin of a site. An
+//! Active health checks: each worker periodically sends a request to every origin of a group. An
 //! origin whose checks fail is ejected, as it is after failed requests.
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HOST, USER_AGENT};
@@ -12,14 +13,14 @@ use tokio::time::timeout;
 use super::connect::{ConnectTerms, connect};
 use super::upload::OutboundBody;
 use crate::clock;
-use crate::config::{Config, HealthCheck, OriginAddress, Site};
+use crate::config::{Config, HealthCheck, OriginAddress, OriginGroup};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::limits::HEALTH_CHECKS_MAX;
 use crate::worker::Worker;
 
-/// Starts the checks that are due. If too many checks are in progress, the checks of a site start
+/// Starts the checks that are due. If too many checks are in progress, the checks of a group start
 /// later.
 pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
     if worker.draining() {
@@ -27,20 +28,23 @@ pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
     }
     let config = worker.config();
     let now_ms = clock::monotonic_ms();
-    for site in config.sites.iter() {
-        let Some(check) = &site.health else { continue };
-        let group = worker.origins.group(site);
-        let members = site.origins.members();
-        let is_full = worker.origins.check_count.get() + members.len() > HEALTH_CHECKS_MAX;
-        if now_ms < group.check_due_ms.get() || is_full {
+    for of in config.sites.origin_groups() {
+        let Some(check) = &of.group.health else { continue };
+        let state = worker.origins.group(of.group);
+        let count = of.group.members().len();
+        let is_full = worker.origins.check_count.get() + count > HEALTH_CHECKS_MAX;
+        if now_ms < state.check_due_ms.get() || is_full {
             continue;
         }
-        group.check_due_ms.set(now_ms + check.interval_ms);
-        for index in 0..members.len() {
+        state.check_due_ms.set(now_ms + check.interval_ms);
+        let route = of.route.unwrap_or_else(|| of.site.route(check.path.as_bytes()));
+        let connect_ms_max = route.settings.origin_connect_ms_max;
+        for index in 0..count {
             worker.origins.check_count.update(|count| count + 1);
-            let run = CheckRun { worker: Rc::clone(worker), config: Rc::clone(&config) };
-            let (site, check) = (site.name.clone(), check.clone());
-            worker.spawn(async move { run.check(&site, index, &check).await });
+            let (worker, config) = (Rc::clone(worker), Rc::clone(&config));
+            let group = Arc::clone(of.group);
+            let run = CheckRun { worker: Rc::clone(&worker), config, group, connect_ms_max };
+            worker.spawn(async move { run.check(index).await });
         }
     }
 }
@@ -49,6 +53,8 @@ pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
 struct CheckRun {
     worker: Rc<Worker>,
     config: Rc<Config>,
+    group: Arc<OriginGroup>,
+    connect_ms_max: u32,
 }
 
 impl Drop for CheckRun {
@@ -80,31 +86,25 @@ impl fmt::Display for CheckFailure {
 }
 
 impl CheckRun {
-    async fn check(&self, site: &str, index: usize, check: &HealthCheck) {
-        let mut sites = self.config.sites.iter();
-        let Some(site) = sites.find(|other| other.name == site) else { return };
-        let Some(member) = site.origins.members().get(index) else { return };
+    async fn check(&self, index: usize) {
+        let Some(check) = &self.group.health else { return };
+        let Some(member) = self.group.members().get(index) else { return };
         let limit = Duration::from_millis(check.timeout_ms);
-        let asked = timeout(limit, self.ask(site, &member.address, check)).await;
+        let asked = timeout(limit, self.ask(&member.address, check)).await;
         let late = |_| Err(CheckFailure::Late { timeout_ms: check.timeout_ms });
         self.worker.count(Counter::OriginChecks);
         match asked.unwrap_or_else(late) {
-            Ok(()) => self.note_well(site, &member.address),
-            Err(failure) => self.note_failed(site, &member.address, check, &failure),
+            Ok(()) => self.note_well(&member.address),
+            Err(failure) => self.note_failed(&member.address, check, &failure),
         }
     }
 
     /// Sends the request of the check on a new connection, and compares the status of the response
     /// with the configured status.
-    async fn ask(
-        &self,
-        site: &Site,
-        origin: &OriginAddress,
-        check: &HealthCheck,
-    ) -> Result<(), CheckFailure> {
+    async fn ask(&self, origin: &OriginAddress, check: &HealthCheck) -> Result<(), CheckFailure> {
         let terms = ConnectTerms {
             settings: &self.config.server,
-            timeout_ms: site.route(check.path.as_bytes()).settings.origin_connect_ms_max,
+            timeout_ms: self.connect_ms_max,
             is_switchable: false,
         };
         let connected = connect(&self.worker, origin, terms).await;
@@ -126,22 +126,16 @@ impl CheckRun {
         }
     }
 
-    fn note_well(&self, site: &Site, origin: &OriginAddress) {
+    fn note_well(&self, origin: &OriginAddress) {
         let health = &self.worker.origins.pool(origin, &self.config.server).health;
-        let member = self.worker.origins.group(site).member(origin);
+        let member = self.worker.origins.group(&self.group).member(origin);
         let was_out = member.ejection.note_check_passed(clock::monotonic_ms());
         if health.note_reached() || was_out {
             self.worker.event(Event::OriginBack, &origin.authority);
         }
     }
 
-    fn note_failed(
-        &self,
-        site: &Site,
-        origin: &OriginAddress,
-        check: &HealthCheck,
-        failure: &CheckFailure,
-    ) {
+    fn note_failed(&self, origin: &OriginAddress, check: &HealthCheck, failure: &CheckFailure) {
         self.worker.count(Counter::OriginChecksFailed);
         let health = &self.worker.origins.pool(origin, &self.config.server).health;
         let unreachable = match failure {
@@ -149,11 +143,11 @@ impl CheckRun {
             _ => None,
         };
         unreachable.inspect(|fault| health.note_unreachable(*fault));
-        if site.origins.members().len() < 2 {
+        if self.group.members().len() < 2 {
             return;
         }
         let (now_ms, out_ms) = (clock::monotonic_ms(), check.interval_ms + check.timeout_ms);
-        let member = self.worker.origins.group(site).member(origin);
+        let member = self.worker.origins.group(&self.group).member(origin);
         // One second is added, because due checks are started only once a second.
         let is_new =
             member.ejection.note_check_failed(now_ms, unreachable.is_some(), out_ms + 1000);

@@ -25,7 +25,7 @@ use super::received_head::{HeadReceived, forward_interim};
 use super::upload::{OutboundBody, UploadProgress};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Route, RouteSettings, ServerSettings, Site};
+use crate::config::{Route, RouteSettings, ServerSettings};
 use crate::counters::{Counter, Histogram};
 use crate::events::Event;
 use crate::fault::Fault;
@@ -39,8 +39,7 @@ use crate::worker::Worker;
 /// One exchange with an origin: its request, and the queue for interim responses.
 pub(super) struct Exchange<'a> {
     pub(super) outbound: Outbound<'a>,
-    pub(super) site: &'a Site,
-    route: &'a Route,
+    pub(super) route: &'a Route,
     /// The network of the client that sent the request.
     network: ClientNetwork,
     interim: &'a InterimQueue,
@@ -64,8 +63,8 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook, upgrade: None };
-        let (RouteMatch { site, route, .. }, is_repeated) = (route, Cell::new(false));
-        Exchange { outbound, site, route, network, interim, leader: None, trace, is_repeated }
+        let (RouteMatch { route, .. }, is_repeated) = (route, Cell::new(false));
+        Exchange { outbound, route, network, interim, leader: None, trace, is_repeated }
     }
 
     /// Makes the exchange tell `leader` when it starts and when it stops waiting for a permit.
@@ -96,8 +95,8 @@ impl<'a> Exchange<'a> {
 ///
 /// If a pooled connection turns out to be dead, the request is sent once more on a new connection,
 /// provided that none of it was sent before, or that it may be repeated (RFC 9112 §9.3.1). Under
-/// the same conditions, the request goes to the next origin of the site if an origin fails. If the
-/// site has only one origin, a request that may be repeated is sent to that origin once more.
+/// the same conditions, the request goes to the next origin of the route if an origin fails. If the
+/// route has only one origin, a request that may be repeated is sent to that origin once more.
 ///
 /// # Errors
 /// - A [`Fault`] whose side is the origin.
@@ -258,7 +257,7 @@ impl Exchange<'_> {
         self.outbound.hook.rule_state.set_outbound(connection.ends);
         // A request without a host has the host of the first origin in its key, so it is sent with
         // that host.
-        let authority = self.site.origins.first().map_or("", |first| first.own_host());
+        let authority = self.route.origins.first().map_or("", |first| first.own_host());
         let mut request = self.outbound.request(authority, upload).map_err(ExchangeError::Fault)?;
         forward_interim(&mut request, self.interim.clone());
         self.worker().count(Counter::OriginRequests);

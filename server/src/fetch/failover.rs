@@ -1,5 +1,5 @@
 //! Decides which origin gets a request, and whether the request is sent again after a failure: to
-//! the next origin of its site or, if the site has only one, to the same origin once more.
+//! the next origin of its route or, if the route has only one, to the same origin once more.
 
 use super::answer::OriginAnswer;
 use super::connect::ConnectFailure;
@@ -44,7 +44,7 @@ impl ExchangeError {
 }
 
 impl<'a> Exchange<'a> {
-    /// Sends the request to one origin of the site after the other, until one answers or the
+    /// Sends the request to one origin of the route after the other, until one answers or the
     /// request must not be repeated.
     pub(super) async fn run(
         &self,
@@ -89,20 +89,20 @@ impl<'a> Exchange<'a> {
 
     fn next_origin(&self, tried: &mut TriedOrigins) -> Option<OriginChoice<'a>> {
         let url_hash = || self.outbound.message.line.hash();
-        self.worker().origins.choose(self.site, self.settings(), url_hash, tried)
+        self.worker().origins.choose(&self.route.origins, self.settings(), url_hash, tried)
     }
 
     fn has_others(&self) -> bool {
-        self.site.origins.members().len() > 1
+        self.route.origins.members().len() > 1
     }
 
     /// Records the request in the retry budget, which grows with each request.
     fn note_request(&self) {
         let percent = self.settings().origin_retry_percent;
-        self.worker().origins.group(self.site).retries.note_request(percent);
+        self.worker().origins.group(&self.route.origins).retries.note_request(percent);
     }
 
-    /// Whether the only origin of a site may get the request once more: the origin closed the
+    /// Whether the only origin of a route may get the request once more: the origin closed the
     /// connection before it answered, and the request was not repeated before (RFC 9110 §9.2.2). If
     /// so, marks the request as repeated.
     fn may_repeat(&self, error: &ExchangeError) -> bool {
@@ -114,7 +114,7 @@ impl<'a> Exchange<'a> {
     /// false.
     fn takes_retry(&self) -> bool {
         let percent = self.settings().origin_retry_percent;
-        let retries = &self.worker().origins.group(self.site).retries;
+        let retries = &self.worker().origins.group(&self.route.origins).retries;
         let is_taken = retries.take(percent, clock::monotonic_ms());
         if !is_taken {
             self.worker().count(Counter::OriginRetriesRefused);

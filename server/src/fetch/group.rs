@@ -1,4 +1,4 @@
-//! The origins of a site as one worker sees them: the choice of an origin for a request, and the
+//! The origins of a group as one worker sees them: the choice of an origin for a request, and the
 //! retry budget.
 
 use std::cell::{Cell, RefCell};
@@ -11,10 +11,10 @@ use super::origin_counts::OriginCells;
 use super::origins::{OriginPool, Origins};
 use super::retry_budget::RetryBudget;
 use crate::clock;
-use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings, Site};
+use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings};
 use crate::key::RouteMatch;
 
-/// The state of a site's group of origins.
+/// The state of a group of origins.
 pub(super) struct GroupState {
     turn: Cell<u64>,
     /// The time of the next health checks, in monotonic milliseconds.
@@ -24,11 +24,11 @@ pub(super) struct GroupState {
     members: RefCell<HashMap<Box<str>, Rc<MemberState>>>,
 }
 
-/// The state of an origin as a member of a site's group. Other sites that have the same origin may
-/// check it differently.
+/// The state of an origin as a member of a group. Other groups that have the same origin may check
+/// it differently.
 #[derive(Debug, Default)]
 pub(super) struct MemberState {
-    /// The failures of the origin, for which it is ejected if the site has other origins.
+    /// The failures of the origin, for which it is ejected if the group has others.
     pub(super) ejection: Ejection,
     pub(super) counts: OriginCells,
 }
@@ -65,14 +65,13 @@ impl GroupState {
         new
     }
 
-    /// Forgets origins that do not belong to the site. If the site has no health checks, also
+    /// Forgets origins that do not belong to the group. If the group has no health checks, also
     /// forgets the failed checks of its origins.
-    pub(super) fn retain(&self, site: &Site) {
-        let is_member =
-            |authority: &str| site.origins.addresses().any(|it| it.authority == authority);
+    pub(super) fn retain(&self, group: &OriginGroup) {
+        let is_member = |authority: &str| group.addresses().any(|it| it.authority == authority);
         let mut members = self.members.borrow_mut();
         members.retain(|authority, _| is_member(authority));
-        if site.health.is_none() {
+        if group.health.is_none() {
             members.values().for_each(|member| member.ejection.end_checks());
         }
     }
@@ -82,12 +81,12 @@ impl Origins {
     /// Chooses an origin for a request, and adds it to `tried`; `None` if all have been tried.
     pub(super) fn choose<'a>(
         &self,
-        site: &'a Site,
+        group: &'a OriginGroup,
         settings: &ServerSettings,
         url_hash: impl FnOnce() -> u64,
         tried: &mut TriedOrigins,
     ) -> Option<OriginChoice<'a>> {
-        let (group, state) = (&site.origins, self.group(site));
+        let state = self.group(group);
         let index = match group.members() {
             [_] if tried.0 != 0 => return None,
             [_] => 0,
@@ -115,11 +114,11 @@ impl Origins {
         if let Some(directory) = route.route.settings.files.get() {
             return self.files_pool(directory, settings);
         }
-        let (site, group) = (route.site, &route.site.origins);
+        let group = &*route.route.origins;
         if let [only] = group.members() {
             return self.pool(&only.address, settings);
         }
-        let (state, now_ms) = (self.group(site), clock::monotonic_ms());
+        let (state, now_ms) = (self.group(group), clock::monotonic_ms());
         let rank = |address: &&OriginAddress| {
             let is_down = self.pool(address, settings).health.is_down();
             (is_down, state.member(address).ejection.until_ms(now_ms))

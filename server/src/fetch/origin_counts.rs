@@ -1,20 +1,21 @@
-//! The counts of each origin of each site, in one worker. The control thread asks the workers for
-//! them and adds them up.
+//! The counts of each origin of each site and route, in one worker. The control thread asks the
+//! workers for them and adds them up.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
 use crate::clock;
+use crate::config::Route;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::limits::ORIGINS_SHOWN_MAX;
 use crate::worker::Worker;
 
-/// The counts of one origin of one site.
+/// The counts of one origin of one group.
 #[derive(Debug, Default)]
 pub(super) struct OriginCells(Cell<OriginCount>);
 
-/// The counts of one origin of one site, in one worker or summed over workers.
+/// The counts of one origin of one group, in one worker or summed over workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OriginCount {
     pub(crate) requests: u64,
@@ -29,16 +30,18 @@ pub(crate) struct OriginCount {
     pub(crate) timed_out: u64,
     pub(crate) bad_answers: u64,
     pub(crate) ejections: u64,
-    /// Exchanges in progress, summed over all sites that have this origin.
+    /// Exchanges in progress, summed over all groups that have this origin.
     pub(crate) exchanges: u64,
     /// Workers that have ejected the origin.
     pub(crate) ejected: u64,
 }
 
-/// The counts of one origin, with the name of its site and the origin's authority.
+/// The counts of one origin, with the name of its site, the path of the route whose own origin it
+/// is, and the origin's authority.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginLine {
     pub(crate) site: String,
+    pub(crate) route: Option<String>,
     pub(crate) origin: String,
     pub(crate) count: OriginCount,
 }
@@ -108,9 +111,9 @@ impl OriginReport {
     pub(crate) fn new(worker: &Worker) -> OriginReport {
         let (config, now_ms) = (worker.config(), clock::monotonic_ms());
         let mut lines = Vec::new();
-        for site in config.sites.iter() {
-            let group = worker.origins.group(site);
-            for member in site.origins.members() {
+        for of in config.sites.origin_groups() {
+            let group = worker.origins.group(of.group);
+            for member in of.group.members() {
                 if lines.len() == ORIGINS_SHOWN_MAX {
                     return OriginReport(lines);
                 }
@@ -119,8 +122,9 @@ impl OriginReport {
                 let mut count = state.counts.0.get();
                 count.exchanges = u64::from(pool.exchange_count());
                 count.ejected = u64::from(state.ejection.until_ms(now_ms) != 0);
-                let (site, origin) = (site.name.clone(), member.address.authority.clone());
-                lines.push(OriginLine { site, origin, count });
+                let route = of.route.map(Route::shown_path);
+                let (site, origin) = (of.site.name.clone(), member.address.authority.clone());
+                lines.push(OriginLine { site, route, origin, count });
             }
         }
         OriginReport(lines)
@@ -130,7 +134,7 @@ impl OriginReport {
     pub(crate) fn sum(reports: Vec<OriginReport>) -> OriginReport {
         let (mut sum, mut places) = (OriginReport::default(), HashMap::new());
         for line in reports.into_iter().flat_map(|report| report.0) {
-            let key = (line.site.clone(), line.origin.clone());
+            let key = (line.site.clone(), line.route.clone(), line.origin.clone());
             let place = *places.entry(key).or_insert(sum.0.len());
             match sum.0.get_mut(place) {
                 Some(known) => known.count.merge(line.count),
@@ -156,6 +160,7 @@ mod tests {
         cells.note_ejected();
         let line = |site: &str| OriginLine {
             site: site.to_owned(),
+            route: None,
             origin: "a:1".to_owned(),
             count: cells.0.get(),
         };

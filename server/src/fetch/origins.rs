@@ -16,7 +16,7 @@ use super::permits::{ExchangePermit, Permits};
 use super::preempt::{Preempted, SlowWatch, StalledExchanges};
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, OriginAddress, ServerSettings, Site};
+use crate::config::{Config, OriginAddress, OriginGroup, ServerSettings, Site};
 use crate::counters::Counter;
 use crate::limits::TRIES_ALONE_MAX;
 use crate::transport::tls::OriginTlsConnector;
@@ -27,7 +27,7 @@ use crate::worker::Worker;
 pub(crate) struct Origins {
     pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
     pub(super) tls: OriginTlsConnector,
-    /// The state of each site's group of origins, by the name of the site.
+    /// The state of each group of origins, by its key.
     groups: RefCell<HashMap<Box<str>, Rc<GroupState>>>,
     open_count: Cell<u64>,
     /// The number of health checks in progress.
@@ -108,21 +108,21 @@ impl Origins {
         pool
     }
 
-    /// Returns the state of a site's group of origins. Creates the state if there is none.
-    pub(super) fn group(&self, site: &Site) -> Rc<GroupState> {
+    /// Returns the state of a group of origins. Creates the state if there is none.
+    pub(super) fn group(&self, group: &OriginGroup) -> Rc<GroupState> {
         let mut groups = self.groups.borrow_mut();
-        if let Some(group) = groups.get(site.name.as_str()) {
-            return Rc::clone(group);
+        if let Some(state) = groups.get(&group.key) {
+            return Rc::clone(state);
         }
-        let group = Rc::new(GroupState::new());
-        groups.insert(site.name.as_str().into(), Rc::clone(&group));
-        group
+        let state = Rc::new(GroupState::new());
+        groups.insert(group.key.clone(), Rc::clone(&state));
+        state
     }
 
-    /// Forgets the origins and sites that `config` does not have. Exchanges in progress keep what
+    /// Forgets the origins and groups that `config` does not have. Exchanges in progress keep what
     /// they need.
     pub(crate) fn retain(&self, config: &Config) {
-        let addresses = config.sites.iter().flat_map(|site| site.origins.addresses());
+        let addresses = config.sites.origin_addresses();
         let routes = config.sites.iter().flat_map(Site::routes);
         let directories = routes.filter_map(|route| route.settings.files.get());
         let directories = directories.map(|directory| files_key(directory).into());
@@ -135,12 +135,12 @@ impl Origins {
             }
             is_known
         });
-        let sites: HashMap<_, _> =
-            config.sites.iter().map(|site| (site.name.as_str(), site)).collect();
-        self.groups.borrow_mut().retain(|name, state| {
-            let site = sites.get(&**name);
-            site.inspect(|site| state.retain(site));
-            site.is_some()
+        let groups = config.sites.origin_groups();
+        let groups: HashMap<_, _> = groups.map(|of| (&*of.group.key, of.group)).collect();
+        self.groups.borrow_mut().retain(|key, state| {
+            let group = groups.get(&**key);
+            group.inspect(|group| state.retain(group));
+            group.is_some()
         });
     }
 
@@ -339,7 +339,11 @@ mod tests {
         for site in before.sites.iter() {
             for address in site.origins.addresses() {
                 pools.push(origins.pool(address, &before.server));
-                origins.group(site).member(address).ejection.note_check_failed(0, true, 60_000);
+                origins
+                    .group(&site.origins)
+                    .member(address)
+                    .ejection
+                    .note_check_failed(0, true, 60_000);
             }
         }
         let after = config(&[("a", "['http://10.0.0.2', 'http://10.0.0.4']")]);
@@ -350,7 +354,7 @@ mod tests {
             [true, false, true]
         );
         let site = after.sites.iter().next().expect("it has one");
-        let ejection = |address| origins.group(site).member(address).ejection.until_ms(1);
+        let ejection = |address| origins.group(&site.origins).member(address).ejection.until_ms(1);
         let left: Vec<_> = site.origins.addresses().map(ejection).collect();
         assert_eq!(left, [0, 0], "the site has no health check that could end an ejection");
     }

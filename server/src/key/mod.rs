@@ -26,7 +26,6 @@ pub use url::{site_url_key, url_key};
 use forebay_http::authority::Authority;
 use forebay_http::target::Scheme;
 
-use crate::config::Site;
 use crate::parse::explicit_port;
 
 /// Writes into `key` the key of the resource that `authority` serves at `path_query`.
@@ -37,7 +36,7 @@ pub(crate) fn write_key(
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    write_host_of(key, &route.site.name, route.scheme, authority_of(route.site, authority));
+    write_host_of(key, &route.site.name, route.scheme, authority_of(route, authority));
     route.route.settings.write_path_query(path_query, key);
 }
 
@@ -48,7 +47,7 @@ pub(crate) fn write_normal_key(
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) {
-    write_host_of(key, &route.site.name, route.scheme, authority_of(route.site, authority));
+    write_host_of(key, &route.site.name, route.scheme, authority_of(route, authority));
     key.extend_from_slice(path_query);
 }
 
@@ -69,8 +68,11 @@ pub(crate) fn resource_keys(
 }
 
 /// A request without a host (HTTP/1.0) is forwarded and keyed with the origin's own authority.
-fn authority_of<'a>(site: &'a Site, authority: Option<Authority<'a>>) -> Option<Authority<'a>> {
-    authority.or_else(|| Authority::parse(site.origins.first()?.own_host().as_bytes()))
+fn authority_of<'a>(
+    route: RouteMatch<'a>,
+    authority: Option<Authority<'a>>,
+) -> Option<Authority<'a>> {
+    authority.or_else(|| Authority::parse(route.route.origins.first()?.own_host().as_bytes()))
 }
 
 /// Writes a key without its path, which the caller appends.

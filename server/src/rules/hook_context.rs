@@ -115,7 +115,7 @@ impl World<'_> {
     }
 
     fn origin(&self) -> Option<&OriginAddress> {
-        self.0.route.and_then(|route| route.site.origins.first())
+        self.0.route.and_then(|route| route.route.origins.first())
     }
 }
 

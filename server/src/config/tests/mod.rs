@@ -7,3 +7,4 @@ mod good;
 mod includes;
 mod lookup;
 mod references;
+mod route_origins;

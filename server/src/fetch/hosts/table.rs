@@ -137,7 +137,7 @@ impl Hosts {
     /// request that began with older settings may insert such a name again; it then stays until the
     /// next reload.
     pub(crate) fn retain(&self, sites: &Sites) {
-        let addresses = sites.iter().flat_map(|site| site.origins.addresses());
+        let addresses = sites.origin_addresses();
         let named: HashSet<&str> = addresses.map(|origin| origin.authority.as_str()).collect();
         self.table
             .write()
