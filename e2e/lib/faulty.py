@@ -195,18 +195,20 @@ class PacedClients:
     """Processes of eight clients each. Every client sends a request every 20 ms if it gets its
     answers in time. A client has a connection of its own, and opens another if that ends.
 
-    `method` may have content: then it is sent with a body and with a field `Id`, and so is GET if
-    `with_ids` is set."""
+    Requests of methods other than GET have `body_bytes` of content. With `with_ids`, each request
+    has a field `Id` of its own."""
 
     EACH = 8
     PACE_S = 0.02
 
-    def __init__(self, port, processes=2, method="GET", with_ids=False):
+    def __init__(self, port, processes=2, method="GET", with_ids=False,
+                 body_bytes=4):
         self.started = []
         for number in range(processes):
             ours, theirs = multiprocessing.Pipe()
             process = multiprocessing.Process(
-                target=self._work, args=(port, number, method, with_ids, theirs), daemon=True)
+                target=self._work, daemon=True,
+                args=(port, number, (method, with_ids, body_bytes), theirs))
             process.start()
             self.started.append((process, ours))
         self.results = None
@@ -228,11 +230,10 @@ class PacedClients:
         self.results = [one for _, pipe in self.started for one in pipe.recv()]
         return self.results
 
-    def _work(self, port, number, method, with_ids, pipe):
+    def _work(self, port, number, what, pipe):
         results, stop = [], threading.Event()
         clients = [threading.Thread(target=self._client, daemon=True,
-                                    args=(port, f"{number}-{each}", method, with_ids, results,
-                                          stop))
+                                    args=(port, f"{number}-{each}", what, results, stop))
                    for each in range(self.EACH)]
         for client in clients:
             client.start()
@@ -242,7 +243,7 @@ class PacedClients:
             client.join()
         pipe.send(results)
 
-    def _client(self, port, name, method, with_ids, results, stop):
+    def _client(self, port, name, what, results, stop):
         wire, turn, due = None, 0, time.monotonic()
         while not stop.is_set():
             turn += 1
@@ -252,7 +253,7 @@ class PacedClients:
             answer, failure = None, None
             try:
                 wire = wire or Wire(port, timeout_s=60)
-                answer = _send(wire, ident, method, with_ids)
+                answer = _send(wire, ident, *what)
                 if answer is None or not answer.whole or answer.status != 200:
                     failure = repr(answer)
             except OSError as error:
@@ -266,11 +267,13 @@ class PacedClients:
                 wire = None
 
 
-def _send(wire, ident, method, with_ids):
+def _send(wire, ident, method, with_ids, body_bytes):
+    fields = [f"Id: {ident}"] if with_ids else []
     if method == "GET":
-        return wire.get(f"/{ident}", *([f"Id: {ident}"] if with_ids else []))
-    wire.send(f"{method} /{ident} HTTP/1.1\r\nHost: e2e.test\r\nId: {ident}\r\n"
-              f"Content-Length: 4\r\n\r\nbody")
+        return wire.get(f"/{ident}", *fields)
+    lines = "".join(f"{field}\r\n" for field in fields)
+    wire.send(f"{method} /{ident} HTTP/1.1\r\nHost: e2e.test\r\n{lines}"
+              f"Content-Length: {body_bytes}\r\n\r\n".encode() + bytes(body_bytes))
     return wire.answer()
 
 
