@@ -72,6 +72,9 @@ const REMOVABLE: &[&str] = &[
     "forwarded",
 ];
 
+/// The host of the request.
+const CLIENTS_HOST: &[&str] = &["$host", "$http_host", "$host:$server_port"];
+
 /// Values that deny a client something.
 const DENIALS: &[&str] =
     &["0", "no", "off", "false", "none", "anonymous", "guest", "external", "public", "denied"];
@@ -90,7 +93,7 @@ pub(super) fn of_request(
         match (name.as_str(), value) {
             ("host", value) => {
                 has_host = true;
-                if !matches!(value, "$host" | "$http_host" | "$host:$server_port") {
+                if !CLIENTS_HOST.contains(&value) {
                     source.note(
                         directive,
                         "left out: the origin gets the client's Host; a \
@@ -123,6 +126,24 @@ pub(super) fn of_request(
         table.texts("forwarded_fields", &fields);
     }
     Ok(())
+}
+
+/// Whether all origins of a server get the client's host. Otherwise clients could choose among the
+/// sites of an origin by any host.
+pub(super) fn pass_host(scope: &BlockScope<'_>) -> bool {
+    let mut scopes = vec![scope.clone()];
+    while let Some(scope) = scopes.pop() {
+        let mut fields = scope.all(&["proxy_set_header"]).into_iter();
+        let passes = fields.any(|one| {
+            one.arg(0).eq_ignore_ascii_case("host") && CLIENTS_HOST.contains(&one.arg(1))
+        });
+        if scope.own_one("proxy_pass").is_some() && !passes {
+            return false;
+        }
+        let inner = scope.own().iter().filter(|one| one.name == "location");
+        scopes.extend(inner.map(|one| scope.inside(one.inner())));
+    }
+    true
 }
 
 /// Whether an origin may believe the field, which a client could then send itself.

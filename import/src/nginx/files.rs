@@ -95,6 +95,9 @@ fn directory<'s>(
     if let Some(ssi) = scope.one("ssi").filter(|ssi| ssi.arg(0) == "on") {
         return Err((ssi, "files are sent as they are".to_owned()));
     }
+    if let Some(links) = scope.one("disable_symlinks").filter(|links| links.arg(0) != "off") {
+        return Err((links, "symbolic links inside the directory are followed".to_owned()));
+    }
     let Some(root) = scope.all(&["root", "alias"]).first().copied() else {
         return Err((location.directive, "nginx's default directory is not known".to_owned()));
     };

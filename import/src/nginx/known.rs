@@ -332,6 +332,8 @@ pub(super) fn may_refuse(directive: &NginxDirective) -> bool {
         "ssl_verify_client" => directive.arg(0) == "on",
         "satisfy" => directive.arg(0) == "any",
         "limit_except" => true,
+        // An origin may trust fields that clients send, but that nginx removes.
+        "proxy_pass_request_headers" => directive.arg(0) == "off",
         "if" => condition::refuses(directive),
         name => !is_harmless(name) && directive.arg(0) != "off",
     }

@@ -156,6 +156,14 @@ fn default_server(
     let (Some(first), other) = (plain.or(tls), tls) else { return None };
     let others_refuse =
         servers.iter().enumerate().any(|(index, server)| index != first && server.restricts());
+    if !servers[first].names.is_empty() && !fields::pass_host(&servers[first].scope) {
+        source.note(
+            servers[first].directive,
+            "nginx serves every unknown host by this server, but sends a host of its own to the \
+             origin; Forebay answers them with 421",
+        );
+        return None;
+    }
     let is_redirect = https_redirect(&servers[first]).is_some();
     if others_refuse || !(other.is_none_or(|other| other == first) || is_redirect) {
         source.note(

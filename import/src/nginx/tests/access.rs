@@ -212,6 +212,7 @@ fn directives_of_other_modules_close_all_locations_inside() {
         ("modsecurity on; modsecurity_rules_file x;", "modsecurity off;", false),
         ("naxsi_mode_of_the_future strict;", "", true),
         ("ssl_reject_handshake on;", "", true),
+        ("proxy_pass_request_headers off;", "", true),
         ("auth_request /a;", "auth_request off;", false),
         ("log_by_lua_block { return }", "", false),
         ("brotli on; more_set_headers x; geoip_country x;", "", false),
@@ -307,6 +308,23 @@ fn fields_that_state_rights_are_not_left_to_clients() {
         let found = import(&text).toml;
         let is_closed = route(&found, "/").contains("respond = \"403\"");
         assert_eq!(is_closed, is_refused, "{text}:\n{found}");
+    }
+}
+
+/// Otherwise a client could choose any site of the origin.
+#[test]
+fn unknown_hosts_do_not_reach_an_origin_that_got_a_fixed_one() {
+    for (names, fields, is_open) in [
+        ("server_name a.example;", "proxy_set_header Host $host;", true),
+        ("server_name a.example;", "proxy_set_header Host b.example;", false),
+        ("server_name a.example;", "", false),
+        ("", "", true),
+    ] {
+        let text = format!(
+            "server {{ {names} location / {{ location /a/ {{ {fields} proxy_pass http://a; }} }} }}"
+        );
+        let found = import(&text).toml;
+        assert_eq!(found.contains("\"*\""), is_open, "{text}:\n{found}");
     }
 }
 

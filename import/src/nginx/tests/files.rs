@@ -25,6 +25,8 @@ fn files_are_served_as_nginx_serves_them_or_not_at_all() {
         ("root @FILES@; location / { try_files $uri @app; }", "respond = \"503"),
         ("root @FILES@; location / { ssi on; }", "respond = \"503"),
         ("root @FILES@; location / { mp4; }", "respond = \"503"),
+        ("root @FILES@; disable_symlinks on;", "respond = \"503"),
+        ("root @FILES@; disable_symlinks off;", "files = \"@FILES@\""),
         // Otherwise clients would get the source of programs.
         ("root @FILES@; location ~ \\.php$ { fastcgi_pass a; }", "respond = \"503"),
         ("root @FILES@; location ~ \\.php$ { proxy_pass http://a; }", "respond = \"503"),
