@@ -8,12 +8,12 @@ use std::os::fd::AsFd;
 
 use forebay_server::events::Event;
 
-/// Writes one line; ignores that the reader has closed the pipe.
+/// Writes one line; ignores errors, such as that the reader has closed the pipe.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     let _ = write_line(text);
 }
 
-/// Writes one line; returns false if the reader has closed the pipe.
+/// Writes one line; returns false if that fails, such as because the reader has closed the pipe.
 pub(crate) fn write_line(text: fmt::Arguments<'_>) -> bool {
     // Standard output is flushed at each line end, so `writeln!` itself reports a closed pipe.
     writeln!(io::stdout().lock(), "{text}").is_ok()

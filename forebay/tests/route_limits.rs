@@ -26,8 +26,9 @@ fn ask(server: &Server, target: &str) -> Response {
     Client::connect(server.address()).ask("GET", target, &[]).expect("whole")
 }
 
-/// Places a line for `/own` at the top, in the site or in the route, and a line with another value
-/// in the section outside.
+/// Returns three configurations, each as the lines of the top, the site and the route. The line
+/// `own` is at the top in the first, in the site in the second, and in the route in the third. In
+/// the last two, `outer`, a line with another value, is at a level outside of `own`.
 fn levels<'a>(own: &'a str, outer: &'a str) -> [[&'a str; 3]; 3] {
     [[own, "", ""], [outer, own, ""], [outer, "", own]]
 }

@@ -41,7 +41,8 @@ pub(crate) struct Transaction<'t> {
     /// computed.
     pub(crate) request: Request<'t>,
     route: Option<RouteMatch<'t>>,
-    /// The reason why no stored response can answer the request; `None` if one might.
+    /// The reason why the request bypasses the cache, if it does. Rules may also forbid a stored
+    /// response: see `is_ruled_out`.
     bypass: Option<(ForwardReason, Reason)>,
     /// Whether the request is in the normal form of its route.
     is_normal: bool,

@@ -35,7 +35,8 @@ pub struct Program {
     lists: Arc<[Vec<(u32, Rule)>]>,
 }
 
-/// The file, span and hook of a rule of a program, and the rules that run as one with this rule.
+/// The file, span and hook of a rule, and its group: consecutive rules that the program runs and
+/// counts as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     /// The name of the rule's file.
@@ -44,10 +45,10 @@ pub struct RuleInfo {
     pub at: RuleSpan,
     /// The hook at which the rule runs.
     pub hook: Hook,
-    /// The index in [`Program::rules`] of the rule whose counters count this rule: the first of the
-    /// rules that run as one with this rule.
+    /// The index in [`Program::rules`] of the first rule of the group, whose counters count the
+    /// whole group.
     pub counted_at: u32,
-    /// How many rules run as one, including this rule; 1 if it runs alone.
+    /// The number of rules in the group, including this rule; 1 if the rule runs alone.
     pub run_with: u32,
 }
 

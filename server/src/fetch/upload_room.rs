@@ -17,7 +17,7 @@ pub(crate) struct UploadRoom {
     taken_bytes: RefCell<HashMap<ClientNetwork, u64>>,
 }
 
-/// The room that the first part of one body has taken, until it is dropped.
+/// A handle for the room that the first part of one body has taken. Dropping it releases the room.
 #[derive(Debug)]
 pub(super) struct TakenRoom {
     room: Rc<UploadRoom>,
@@ -32,7 +32,8 @@ impl UploadRoom {
         Rc::new(UploadRoom { left_bytes: Cell::new(bytes), taken_bytes })
     }
 
-    /// Returns a value that takes room for a body from a client in `network`. It holds none yet.
+    /// Returns a handle with which a body from a client in `network` can take room. It has taken
+    /// none yet.
     pub(super) fn enter(self: &Rc<Self>, network: ClientNetwork) -> TakenRoom {
         TakenRoom { room: Rc::clone(self), network, bytes: 0 }
     }

@@ -1,11 +1,11 @@
-//! The passwords that were right.
+//! The credentials that have passed a check, as keyed hashes.
 
 use std::collections::{HashSet, VecDeque};
 
 use super::LoginTag;
 use crate::limits::LOGINS_KEPT_MAX;
 
-/// The tags of right passwords. If there are too many, the oldest is forgotten.
+/// The tags of credentials that have passed a check. If there are too many, the oldest is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct KnownLogins {
     tags: HashSet<LoginTag>,

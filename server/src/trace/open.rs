@@ -55,12 +55,12 @@ impl Trace {
         }
     }
 
-    /// Makes this trace keep the origin's answer for the access log.
+    /// Makes this trace record, for the access log, which origin answered and how long that took.
     pub(crate) fn keep_answer(&mut self) {
         self.answered = Some(Rc::default());
     }
 
-    /// Records that the origin has answered, if the request is logged.
+    /// Records which origin has answered, and how long that took, if the request is logged.
     pub(crate) fn note_answer(&self, origin: &str, took_us: u64) {
         if let Some(answered) = &self.answered {
             *answered.borrow_mut() = Some(AnsweredBy { origin: origin.into(), took_us });

@@ -1,4 +1,5 @@
-//! A participant's process has children. The children's copies of its descriptors have no effect.
+//! A participant's process has children. Their copies of its descriptors have no effect, except in
+//! a child that has not executed a program when its parent dies.
 
 use std::time::Duration;
 

@@ -23,7 +23,8 @@ fn limits(response: &str, request: &str, rules: &StaleRules) -> [i64; 3] {
     [StaleCause::Revalidating, StaleCause::Error, StaleCause::Unreachable].map(until)
 }
 
-/// A sentence, Cache-Control of the response, a field of the request, the settings, and the limits.
+/// A test case: its name, the Cache-Control of the response, a field of the request, the settings,
+/// and the expected result of [`limits`].
 type Row = (&'static str, &'static str, &'static str, StaleRules, [i64; 3]);
 
 const ROWS: &[Row] = &[

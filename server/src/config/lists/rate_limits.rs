@@ -46,9 +46,9 @@ impl RateLimits {
         &self.0
     }
 
-    /// Returns a number for each limit that identifies its counts: limits of a site that routes
-    /// inherit have the same counts. `path_prefix` is empty for them. A limit that a reload does
-    /// not change keeps its number, and so its counts.
+    /// Returns a number for each limit that identifies its counts. `path_prefix` is empty for a
+    /// route that inherits the limits of its site: all these routes have the same counts. A limit
+    /// that a reload does not change keeps its number, and so its counts.
     pub(crate) fn identities(&self, site: &str, path_prefix: &str) -> Box<[u64]> {
         let identity = |limit: &RateLimit| {
             let mut hasher = DefaultHasher::new();

@@ -42,7 +42,7 @@ pub struct Conformance {
 }
 
 impl Conformance {
-    /// Reads the tables and the tags of the tree at `root`.
+    /// Reads the built-in tables, and the tags of the tree at `root`.
     pub fn of_tree(root: &Path) -> Conformance {
         Conformance::new(&TABLES, &tree::texts(root))
     }
