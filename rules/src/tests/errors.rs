@@ -224,8 +224,9 @@ fn wrong_operators_are_refused_with_span_and_hint() {
             ("set-http-cntl INTERCEPT_RETRY on", "15+15", "no intercepting plugins", ""),
             ("set-http-cntl RESP_CACHEABLE on", "30+2", "cannot allow storing", "READ_RESPONSE"),
             ("set-http-cntl REQ_CACHEABLE on", "29+2", "cannot serve", "rm-header"),
-            ("set-http-cntl REQ_CACHEABLE off", "1+13", "too late", "REMAP"),
-            ("set-http-cntl SERVER_NO_STORE on", "1+13", "too late", "REMAP"),
+            ("set-http-cntl REQ_CACHEABLE off", "1+13", "too late", "HDR_HOOK or REMAP_PSEUDO"),
+            ("set-http-cntl RESP_CACHEABLE off", "1+13", "too late", "or READ_RESPONSE_HDR_HOOK"),
+            ("set-http-cntl SERVER_NO_STORE on", "1+13", "too late", "or READ_RESPONSE_HDR_HOOK"),
             ("set-http-cntl LOGGING maybe", "23+5", "on or off", ""),
             ("set-http-cntl LOGGING", "1+13", "needs on or off", ""),
             ("set-state-flag 16 on", "16+2", "must be from 0 to 15", ""),
@@ -238,6 +239,20 @@ fn wrong_operators_are_refused_with_span_and_hint() {
             ("set-plugin-cntl FOO x", "17+3", "no plugin control FOO", "TIMEZONE GMT"),
         ],
         "SEND_RESPONSE_HDR_HOOK",
+    );
+}
+
+#[test]
+fn each_control_is_refused_with_the_hooks_that_can_set_it() {
+    let late = "too late to set this control";
+    check(
+        &[
+            ("set-http-cntl LOGGING off", "1+13", "not available", "or SEND_RESPONSE_HDR_HOOK"),
+            ("set-http-cntl REQ_CACHEABLE off", "1+13", late, "HDR_HOOK or REMAP_PSEUDO_HOOK"),
+            ("set-http-cntl RESP_CACHEABLE off", "1+13", "not av", "or READ_RESPONSE_HDR_HOOK"),
+            ("set-http-cntl SERVER_NO_STORE on", "1+13", "not av", "or READ_RESPONSE_HDR_HOOK"),
+        ],
+        "SEND_REQUEST_HDR_HOOK",
     );
 }
 

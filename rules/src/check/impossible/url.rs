@@ -27,13 +27,14 @@ pub(super) fn never(
 }
 
 fn path_with_slash() -> Mismatch {
-    let message = "PATH excludes the first slash, so it begins with one only in URLs such as //a";
+    let message = "PATH excludes the first slash, so it begins with a slash only if the URL's path \
+                   begins with two, as in http://example.org//a";
     (message.into(), "remove the first slash, unless you mean such URLs".into())
 }
 
 fn query_with_mark() -> Mismatch {
-    let message =
-        "QUERY excludes the question mark, so it begins with one only in URLs such as /a??b";
+    let message = "QUERY excludes the first question mark, so it begins with a question mark only \
+                   if the URL has two in a row, as in http://example.org/a??b";
     (message.into(), "remove the question mark, unless you mean such URLs".into())
 }
 

@@ -151,24 +151,17 @@ fn check_hook(hook: Hook, name: &SourceWord) -> CheckResult<()> {
             &[ReadRequest, Remap],
             "the URL is the cache key: change it at READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK",
         ),
-        "set-status" => (
+        "set-status" | "set-redirect" => (
             &[ReadRequest, Remap, ReadResponse, SendResponse],
-            "use READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK to answer without the origin",
+            "to answer without the origin, use READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK; to \
+             change the response, READ_RESPONSE_HDR_HOOK or SEND_RESPONSE_HDR_HOOK",
         ),
         "set-status-reason" => {
             (&[SendResponse], "a reason is not stored: use SEND_RESPONSE_HDR_HOOK")
         }
-        "set-redirect" => (
-            &[ReadRequest, Remap, ReadResponse, SendResponse],
-            "use READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK to answer without the origin",
-        ),
         "set-body" | "set-conn-dscp" => (
             &[ReadRequest, Remap, SendResponse],
             "use READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or SEND_RESPONSE_HDR_HOOK",
-        ),
-        "set-http-cntl" => (
-            &[ReadRequest, Remap, ReadResponse, SendResponse],
-            "use READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or READ_RESPONSE_HDR_HOOK",
         ),
         _ => return Ok(()),
     };

@@ -4,7 +4,7 @@ use crate::{
     ast::{Hook, HttpControl, Lifetime, Operator},
     check::{
         number::{number_in, switch},
-        qualifier,
+        qualifier::{self, not_at},
         variable::ONLY_INT16,
     },
     diagnostic::Diagnostic,
@@ -86,23 +86,37 @@ pub(crate) fn control(arguments: &Arguments<'_, '_>) -> CheckResult<Operator> {
         )),
         _ => None,
     };
-    match refusal {
-        Some((why, hint)) => Err(Diagnostic::error(word.at, why).hint(hint)),
-        None if is_too_late(control, arguments.hook) => {
-            let message = "at this hook it is too late to set this control";
-            Err(Diagnostic::error(arguments.name.at, message).hint("use REMAP_PSEUDO_HOOK"))
-        }
-        None => Ok(Operator::SetControl(control, on)),
+    if let Some((why, hint)) = refusal {
+        return Err(Diagnostic::error(word.at, why).hint(hint));
     }
+    check_control_hook(arguments.name, control, arguments.hook)?;
+    Ok(Operator::SetControl(control, on))
 }
 
-/// Whether a hook is too late for a control: the lookup follows `Remap`, and the decision to store
+/// Checks that a hook can set a control: the lookup follows `Remap`, and the decision to store
 /// follows `ReadResponse`.
-fn is_too_late(control: HttpControl, hook: Hook) -> bool {
-    match control {
-        HttpControl::Logging => false,
-        HttpControl::RequestCacheable => hook > Hook::Remap,
-        HttpControl::ResponseCacheable | HttpControl::ServerNoStore => hook > Hook::ReadResponse,
+fn check_control_hook(name: &SourceWord, control: HttpControl, hook: Hook) -> CheckResult<()> {
+    let (last, hint) = match control {
+        HttpControl::Logging => (
+            Hook::SendResponse,
+            "use READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK, READ_RESPONSE_HDR_HOOK or \
+             SEND_RESPONSE_HDR_HOOK",
+        ),
+        HttpControl::RequestCacheable => {
+            (Hook::Remap, "use READ_REQUEST_HDR_HOOK or REMAP_PSEUDO_HOOK")
+        }
+        HttpControl::ResponseCacheable | HttpControl::ServerNoStore => (
+            Hook::ReadResponse,
+            "use READ_REQUEST_HDR_HOOK, REMAP_PSEUDO_HOOK or READ_RESPONSE_HDR_HOOK",
+        ),
+    };
+    if hook > last {
+        let message = "at this hook it is too late to set this control";
+        return Err(Diagnostic::error(name.at, message).hint(hint));
+    }
+    match hook {
+        Hook::SendRequest => Err(not_at(name, name.as_str(), hook, hint)),
+        _ => Ok(()),
     }
 }
 
