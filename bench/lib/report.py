@@ -82,9 +82,9 @@ def markdown(record, abouts):
     for workload, rows in record["tables"].items():
         if not rows:
             continue
-        kept = max(f"{row['kept']} of {row['runs']}" for row in rows.values())
-        lines += ["", f"### {workload}", "", f"{abouts[workload]}. Median of the {kept} quietest "
-                  "runs.", "", table(rows)]
+        kept = max(f"{row['kept']} quietest of {row['runs']}" for row in rows.values())
+        lines += ["", f"### {workload}", "", f"{abouts[workload]}. Median of the {kept} runs.",
+                  "", table(rows)]
     return "\n".join(lines) + "\n"
 
 

@@ -60,6 +60,13 @@ class Tests(unittest.TestCase):
         alone = report.summaries({"w": {"haproxy": [sample(8)]}}, 100)["w"]
         self.assertIsNone(alone["haproxy"]["forebay_ratio"])
 
+    def test_a_caption_says_how_many_of_the_runs_count(self):
+        tables = report.summaries({"w": {"forebay": [sample(us) for us in (1, 2, 3, 4)]}}, 60)
+        record = {"machine": {}, "versions": {}, "settings": {}, "command": "", "left out": [],
+                  "tables": tables}
+        self.assertIn("\nhits. Median of the 3 quietest of 4 runs.\n",
+                      report.markdown(record, {"w": "hits"}))
+
     def test_doubtful_figures_say_so(self):
         for samples, note in [
             ([sample(1, 0.0, ["cc1"])], "NOT QUOTABLE"),
