@@ -37,7 +37,7 @@ fn check() -> Command {
         .after_help(
             "Exit code: 0 if the cache is sound, 1 if it is corrupt, 2 if it cannot be read. \
              Changes in progress and leftovers of a killed server are not corruption; they are \
-             shown as notes.\n\n\
+             shown as drift (a count that is not exact) or as notes.\n\n\
              Examples:\n  \
              forebay cache check /dev/shm/forebay\n  \
              forebay cache check --deep --json /dev/shm/forebay | jq '.findings[]'",

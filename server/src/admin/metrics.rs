@@ -293,7 +293,8 @@ numbers! {
     gauge "cache_copied_bytes" copied_bytes
         "Copies of bytes that are still being sent to slow clients.";
     gauge "cache_segments" segment_count
-        "Number of segments; each is filled, reclaimed and reused as a whole.";
+        "Number of segments, the parts of the cache's memory. A segment is reclaimed and reused \
+         only as a whole.";
     gauge "cache_segments_free" free_segment_count
         "Free segments.";
     gauge "cache_segment_bytes" segment_bytes

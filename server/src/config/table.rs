@@ -306,8 +306,8 @@ settings! {
             all workers together remember, in 8 bytes each. See [rate-limits.md](rate-limits.md).",
         kind: SettingKind::Count { min: 1024, max: 1 << 27, unit: "clients or field values" },
         reloads: false,
-        reason: "Only clients that have used a part of their limit in the last moments count. If \
-            there are more, those that have used least start from zero \
+        reason: "A client needs an entry only while it has used a part of its limit. If there are \
+            more such clients than entries, those with about the fewest requests start from zero \
             (`rate_limit_entries_replaced_total`).",
     }
     trusted_proxies: AddressList = "" {
@@ -690,8 +690,9 @@ settings! {
             `bypass_cookies` keeps all its cookies.",
         kind: SettingKind::Texts { expected: "an array of names, such as [\"lang\", \"theme\"]" },
         reloads: true,
-        reason: "With `Vary: Cookie`, the cookies that scripts set for counting visitors give each \
-            visitor a variant of its own. An origin that needs a cookie must get it.",
+        reason: "The default keeps all cookies, because an origin that needs a cookie must get it. \
+            A shorter list avoids variants: with `Vary: Cookie`, cookies that scripts set to count \
+            visitors give each visitor a variant of its own.",
     }
     key_fields: KeyFields = "" {
         doc: "Request fields whose values are in the key, as if each response had them in `Vary`. \
@@ -825,8 +826,9 @@ settings! {
             requests that are repeated. Fewer tries bound the time that a client waits.",
     }
     fill_rate_min: u64 = "1024" {
-        doc: "Lowest rate at which a body must arrive from the origin to be stored. A body that \
-            lags behind this rate by more than ten seconds of waiting passes through. 0: no limit.",
+        doc: "Lowest rate at which a body must arrive from the origin to be stored. Once a body is \
+            more than ten seconds behind this rate, counting only the time for which Forebay \
+            waited for the origin, it is no longer stored; clients still get it. 0: no limit.",
         kind: SettingKind::Count { min: 0, max: 1 << 30, unit: "bytes a second" },
         reloads: true,
         reason: "An arriving body holds memory in which other responses could be stored.",
@@ -1307,10 +1309,11 @@ pub(crate) const ORIGIN: Setting = Setting {
     default: None,
     scope: SettingScope::Site,
     reloads: true,
-    doc: "URL of the origin to which requests for the site, or for the route, are forwarded, or \
-        `unix:` and the path of its Unix socket, or an array of up to 16 origins, each such a text \
-        or a table: see [origins.md](origins.md). A `[[site.route]]` without it has the origins of \
-        its site. The flag can be repeated.",
+    doc: "URL of the origin to which requests for the site, or for the route, are forwarded; or \
+        `unix:` and the path of its Unix socket; or a table with one of these as `url`, and \
+        settings of the origin; or an array of up to 16 of these texts and tables: see \
+        [origins.md](origins.md). A `[[site.route]]` without it has the origins of its site. The \
+        flag can be repeated.",
     reason: "With `https`, the origin's certificate is verified, and nothing is ever sent in the \
         clear instead; see [tls.md](tls.md#tls-to-origins). More than 16 origins are better behind \
         a name with several addresses.",

@@ -173,7 +173,7 @@ impl SimServer {
             ("stored", sum(Counter::Stored)),
             ("stale if error", sum(Counter::StaleIfError)),
             ("parts stored", sum(Counter::PartsFetched)),
-            ("parts of another version refused", sum(Counter::PartsRefused)),
+            ("answers that were not the requested part", sum(Counter::PartsRefused)),
             ("fills aborted", sum(Counter::FillsAborted)),
             ("retries at the origin", sum(Counter::OriginRetries)),
             ("requests sent again to another origin", sum(Counter::OriginFailovers)),

@@ -195,16 +195,22 @@ fn check_beginning(url: &str) -> Result<(), String> {
     }
     let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme))
     else {
-        return Err("the URL begins with /, http:// or https://; a path alone could lead to \
-                    another host, so write \"https://$host$path\""
+        return Err("the URL must begin with /, http:// or https://; a placeholder at its \
+                    beginning could lead to another host, so write \"https://$host$path\""
             .to_owned());
     };
     let rest = rest.replace("$host", "host");
     let host = &rest[..rest.find(['/', '?', '#', '$']).unwrap_or(rest.len())];
-    if host.is_empty() || host.contains('@') || rest[host.len()..].starts_with("$query") {
-        return Err("write the host after the scheme, such as \"https://example.org$uri\"".into());
-    }
-    Ok(())
+    let hint = if host.is_empty() {
+        "write the host after the scheme, such as \"https://example.org$uri\""
+    } else if host.contains('@') {
+        "a URL cannot have a user name; leave out the part before @"
+    } else if rest[host.len()..].starts_with("$query") {
+        "write a path between host and query, such as \"https://example.org/$query\""
+    } else {
+        return Ok(());
+    };
+    Err(hint.to_owned())
 }
 
 impl Readable for FixedAnswer {
