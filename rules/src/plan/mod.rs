@@ -35,8 +35,7 @@ pub struct Program {
     lists: Arc<[Vec<(u32, Rule)>]>,
 }
 
-/// The file, span and hook of a rule, and its group: consecutive rules that the program runs and
-/// counts as one.
+/// The file, span and hook of a rule, and its group: consecutive rules that run and count as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     /// The name of the rule's file.

@@ -225,7 +225,6 @@ fn wrong_operators_are_refused_with_span_and_hint() {
             ("set-http-cntl RESP_CACHEABLE on", "30+2", "cannot allow storing", "READ_RESPONSE"),
             ("set-http-cntl REQ_CACHEABLE on", "29+2", "cannot serve", "rm-header"),
             ("set-http-cntl REQ_CACHEABLE off", "1+13", "too late", "HDR_HOOK or REMAP_PSEUDO"),
-            ("set-http-cntl RESP_CACHEABLE off", "1+13", "too late", "or READ_RESPONSE_HDR_HOOK"),
             ("set-http-cntl SERVER_NO_STORE on", "1+13", "too late", "or READ_RESPONSE_HDR_HOOK"),
             ("set-http-cntl LOGGING maybe", "23+5", "on or off", ""),
             ("set-http-cntl LOGGING", "1+13", "needs on or off", ""),

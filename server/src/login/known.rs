@@ -5,7 +5,8 @@ use std::collections::{HashSet, VecDeque};
 use super::LoginTag;
 use crate::limits::LOGINS_KEPT_MAX;
 
-/// The tags of credentials that have passed a check. If there are too many, the oldest is forgotten.
+/// The tags of credentials that have passed a check. If there are too many, the oldest tag is
+/// forgotten.
 #[derive(Debug, Default)]
 pub(super) struct KnownLogins {
     tags: HashSet<LoginTag>,

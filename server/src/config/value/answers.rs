@@ -148,8 +148,8 @@ impl Readable for Redirect {
 /// Splits a URL into text and placeholders.
 ///
 /// # Errors
-/// A hint: the URL has an unknown placeholder, the same placeholder twice, or a character that a URL
-/// cannot have.
+/// A hint: the URL has an unknown placeholder, a placeholder twice, or a character that no URL can
+/// have.
 fn read_parts(url: &str) -> Result<Vec<TargetPart>, String> {
     if let Some(bad) = url.chars().find(|c| !c.is_ascii_graphic() || "\"<>\\^`{|}".contains(*c)) {
         return Err(format!("a URL cannot have the character {bad:?}; percent-encode it"));
