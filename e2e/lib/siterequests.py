@@ -137,6 +137,8 @@ def api():
         yield get(path)
     for path in ("/metrics/", "/metrics/x", "/metrics", "/metrics?a=1", "/local/", "/local/x"):
         yield get(path)
+    for path in ("/which", "/events/which", "/events/x/which", "/events", "/limited/which"):
+        yield get(path)
     yield get("/limited/x", times=9)
     yield get("/limited")
     key = base64.b64encode(b"sixteen bytes ok").decode()

@@ -60,6 +60,8 @@ class Program(http.server.BaseHTTPRequestHandler):
         if path == "/admin" or path.startswith("/status/"):
             status = int(path[8:] or 0) if path.startswith("/status/") else 404
             return self.send(status, f"status {status}\n".encode(), ("Content-Type", "text/plain"))
+        if path.endswith("/which"):
+            return self.send(200, str(self.server.number).encode(), kind)
         if path == "/moved":
             return self.send(302, b"", ("Location", "/page/1"))
         if path == "/cookie":
@@ -120,9 +122,10 @@ class Origins:
 
     def __init__(self, count):
         self.servers = []
-        for _ in range(count):
+        for number in range(count):
             server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Program)
             server.daemon_threads, server.open, server.lock = True, set(), threading.Lock()
+            server.number = number
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             self.servers.append(server)
         self.ports = [server.server_address[1] for server in self.servers]

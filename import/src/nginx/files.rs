@@ -17,8 +17,10 @@ const INDEX_MAX: usize = 8;
 /// Extensions of files whose content is the page. Others may be programs.
 const PAGES: &[&str] = &["html", "htm", "xhtml", "xml", "txt", "json"];
 
-/// Settings of a route with files.
+/// Settings of a route that answers with files, or has origins of its own.
 const SETTINGS: &[&str] = &[
+    "origin",
+    "balance",
     "files",
     "files_strip_prefix",
     "files_index",
@@ -56,7 +58,7 @@ pub(super) fn write(source: &NginxSource<'_>, location: &NginxLocation<'_>, tabl
     }
 }
 
-/// Removes what `write` has written.
+/// Removes the files, or the origins, of a route.
 pub(super) fn clear(table: &mut TomlTable) {
     SETTINGS.iter().for_each(|name| table.remove(name));
 }

@@ -265,19 +265,20 @@ fn fill(
     let parsed = Pass::new(pass.arg(0)).and_then(|parsed| {
         let path = parsed.path.is_none_or(|path| path == location.path);
         let found = parsed.origins(source)?;
-        match (path, origins) {
-            (false, _) => Err("the path of the URL differs from that of the location, and routes \
-                               do not rewrite paths"),
-            (_, Some(origins)) if *origins != found => {
-                Err("a route cannot have other origins than its site; serve the location under a \
-                     host of its own")
-            }
-            _ => Ok((parsed, found)),
+        match path {
+            false => Err("the path of the URL differs from that of the location, and routes do \
+                          not rewrite paths"),
+            true => Ok((parsed, found)),
         }
     });
     match parsed {
         Err(reason) => unavailable(source, pass, table, reason),
-        Ok((parsed, found)) => proxied(source, scope, pass, &parsed, &found, table),
+        Ok((parsed, found)) => {
+            if origins != Some(&found) {
+                found.write(table);
+            }
+            proxied(source, scope, pass, &parsed, &found, table);
+        }
     }
 }
 

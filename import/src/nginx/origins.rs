@@ -38,8 +38,13 @@ impl<'s> Pass<'s> {
         let Some((scheme @ ("http" | "https"), rest)) = url.split_once("://") else {
             return Err("the origin has neither http nor https");
         };
-        if rest.starts_with("unix:") {
-            return Err("the origin is a Unix socket");
+        if let Some(socket) = rest.strip_prefix("unix:") {
+            // A path of the URL is behind a second colon.
+            let (socket, path) = socket.split_once(':').map_or((socket, None), |(socket, path)| {
+                (socket, Some(path).filter(|path| !path.is_empty()))
+            });
+            let authority = &rest[.."unix:".len() + socket.len()];
+            return Ok(Pass { scheme, authority, path });
         }
         let (authority, path) = match rest.find('/') {
             Some(at) => (&rest[..at], Some(&rest[at..])),
@@ -114,8 +119,12 @@ fn server(
 }
 
 fn origin_url(scheme: &str, authority: &str, default: &str) -> Result<String, &'static str> {
-    if authority.starts_with("unix:") {
-        return Err("the origin is a Unix socket");
+    if let Some(socket) = authority.strip_prefix("unix:") {
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "/.-_".contains(c);
+        return match scheme == "http" && socket.starts_with('/') && socket.chars().all(is_path) {
+            true => Ok(authority.to_owned()),
+            false => Err("the origin is a Unix socket with TLS or an unusual path"),
+        };
     }
     let is_part = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
     if authority.is_empty() || !authority.chars().all(is_part) {
@@ -130,30 +139,25 @@ fn origin_url(scheme: &str, authority: &str, default: &str) -> Result<String, &'
 }
 
 impl OriginsOfPass {
-    /// Writes the origins: as a list of URLs, or as sections behind the site's.
-    pub(super) fn write(&self, site: &mut TomlTable) -> Vec<TomlTable> {
+    /// Writes the origins: as a list of URLs, or as a list of tables.
+    pub(super) fn write(&self, section: &mut TomlTable) {
         if let Some(balance) = self.balance {
-            site.text("balance", balance);
+            section.text("balance", balance);
         }
         if self.urls.iter().all(|origin| origin.weight == 1 && !origin.backup) {
             match self.urls.as_slice() {
-                [one] => site.text("origin", &one.url),
-                all => site.texts("origin", &all.iter().map(|one| &one.url).collect::<Vec<_>>()),
+                [one] => section.text("origin", &one.url),
+                all => section.texts("origin", &all.iter().map(|one| &one.url).collect::<Vec<_>>()),
             }
-            return Vec::new();
+            return;
         }
         let tables = self.urls.iter().map(|origin| {
-            let mut table = TomlTable::default();
-            table.raw("url", quote(&origin.url));
-            if origin.weight != 1 {
-                table.raw("weight", origin.weight.to_string());
-            }
-            if origin.backup {
-                table.raw("backup", "true");
-            }
-            table
+            let url = quote(&origin.url);
+            let weight = (origin.weight != 1).then(|| format!(", weight = {}", origin.weight));
+            let backup = if origin.backup { ", backup = true" } else { "" };
+            format!("    {{ url = {url}{}{backup} }},\n", weight.unwrap_or_default())
         });
-        tables.collect()
+        section.raw("origin", format!("[\n{}]", tables.collect::<String>()));
     }
 
     /// Whether the origins use TLS.

@@ -285,21 +285,16 @@ fn write(
     if server.is_tls_only() {
         site.raw("https_redirect_port", "443");
     }
-    let origins = match &routes.origins {
+    match &routes.origins {
         Some(origins) => origins.write(&mut site),
-        None if !site.has("respond") && !site.has("redirect") => {
-            site.text("respond", "404");
-            Vec::new()
-        }
-        None => Vec::new(),
-    };
+        None if !site.has("respond") && !site.has("redirect") => site.text("respond", "404"),
+        None => {}
+    }
     out.push('\n');
     site.write(out, "[[site]]");
-    for (tables, heading) in [(&origins, "[[site.origin]]"), (&routes.tables, "[[site.route]]")] {
-        for table in tables {
-            out.push('\n');
-            table.write(out, heading);
-        }
+    for table in &routes.tables {
+        out.push('\n');
+        table.write(out, "[[site.route]]");
     }
 }
 

@@ -178,6 +178,42 @@ fn a_fixed_answer_has_the_type_of_its_path() {
     }
 }
 
+/// Each row has directives of a server, and a part of its site.
+#[test]
+fn each_route_has_the_origins_of_its_location() {
+    for (server, wanted) in [
+        (
+            "location / { proxy_pass http://a; } location /b/ { proxy_pass http://b; }",
+            "path_prefix = \"/b/\"\norigin = \"http://b\"",
+        ),
+        (
+            "location / { proxy_pass http://a; } location /b/ { proxy_pass http://g; }",
+            "path_prefix = \"/b/\"\nbalance = \"least\"\norigin = [\n    { url = \"http://c\", \
+             weight = 2 },\n    { url = \"unix:/run/d.sock\", backup = true },\n]",
+        ),
+        (
+            "location / { proxy_pass http://a; } location /b/ { deny all; proxy_pass http://b; }",
+            "path_prefix = \"/b/\"\nrespond = \"403\"",
+        ),
+        (
+            "location / { proxy_pass http://a; } location /b/ { \
+             proxy_set_header X-Remote-User $remote_user; proxy_pass http://b; }",
+            "path_prefix = \"/b/\"\nrespond = \"403\"",
+        ),
+        ("location / { proxy_pass http://unix:/run/a.sock; }", "origin = \"unix:/run/a.sock\""),
+        ("location / { proxy_pass http://unix:/run/a.sock:/; }", "origin = \"unix:/run/a.sock\""),
+        ("location / { proxy_pass http://unix:/run/a.sock:/b/; }", "respond = \"503"),
+        ("location / { proxy_pass https://unix:/run/a.sock; }", "respond = \"503"),
+    ] {
+        let text = format!(
+            "upstream g {{ least_conn; server c weight=2; server unix:/run/d.sock backup; }} \
+             server {{ server_name a.example; {server} }}"
+        );
+        let found = import(&text).toml;
+        assert!(found.contains(wanted), "{text}:\n{found}");
+    }
+}
+
 /// HSTS of a server is in its redirects, too.
 #[test]
 fn redirects_have_hsts() {
