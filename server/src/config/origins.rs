@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::ProblemSpan;
 use super::health::HealthCheck;
 use super::read::{Reader, Value, raw};
+use super::route::read_prefix;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::OriginAddress;
 use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
@@ -53,6 +54,22 @@ pub enum Balance {
     Hash,
 }
 
+/// The value of the setting `origin_host`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OriginHost {
+    /// The host that the client sent.
+    #[default]
+    Client,
+    /// The host and port of the origin's URL.
+    Origin,
+    /// This host.
+    Named(Box<str>),
+}
+
+/// The value of the setting `origin_add_prefix`: a path without a slash at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddedPrefix(Box<str>);
+
 /// The words of `balance`, in the order of [`Balance`].
 pub(crate) const BALANCE_WORDS: &[&str] = &["round-robin", "least", "hash"];
 
@@ -87,6 +104,51 @@ impl fmt::Display for OriginGroup {
             f.write_str(&address.authority)?;
         }
         Ok(())
+    }
+}
+
+impl OriginHost {
+    /// Returns the host that a request to `origin` has in place of the client's; `None` if it has
+    /// the client's.
+    pub(crate) fn of<'a>(&'a self, origin: &'a OriginAddress) -> Option<&'a str> {
+        match self {
+            OriginHost::Client => None,
+            OriginHost::Origin => Some(origin.host_field()),
+            OriginHost::Named(host) => Some(host),
+        }
+    }
+}
+
+impl Readable for OriginHost {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let text = setting.text(raw)?;
+        match text {
+            "client" => return Ok(OriginHost::Client),
+            "origin" => return Ok(OriginHost::Origin),
+            _ => {}
+        }
+        let refused = |hint| setting.problem(format_args!("cannot be {text:?}")).hint(hint);
+        match text.contains("://") || text.contains('/') {
+            true => Err(refused("write only the host, without a scheme or a path".to_owned())),
+            false => {
+                OriginAddress::of_authority(text, false).map_err(refused)?;
+                Ok(OriginHost::Named(text.into()))
+            }
+        }
+    }
+}
+
+impl AddedPrefix {
+    /// Returns the path; empty if no path is added.
+    pub(crate) fn get(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Readable for AddedPrefix {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let path = read_prefix(raw, setting)?;
+        Ok(AddedPrefix(path.trim_end_matches('/').into()))
     }
 }
 

@@ -141,6 +141,15 @@ impl Route {
         self.own_origins.is_some() || self.settings.needs_no_origin()
     }
 
+    /// Returns the beginning of the paths that the origin does not get, without a slash at its end;
+    /// empty if it gets the whole path.
+    pub(crate) fn stripped_prefix(&self) -> &str {
+        match self.settings.origin_strip_prefix {
+            true => self.path_prefix.trim_end_matches('/'),
+            false => "",
+        }
+    }
+
     /// Whether the route redirects requests or gives a fixed answer.
     #[inline]
     pub(crate) fn answers_itself(&self) -> bool {

@@ -273,12 +273,22 @@ impl OriginAddress {
         })
     }
 
+    /// Returns the field value `Host` for requests to this origin, without a default port.
+    pub(super) fn host_field(&self) -> &str {
+        let host = self.own_host();
+        // `authority` has no port 80 for an `http` URL, but has 443 for an `https` URL.
+        match self.port == 443 && self.tls.is_some() {
+            true => host.strip_suffix(":443").unwrap_or(host),
+            false => host,
+        }
+    }
+
     /// Returns the host for requests that have none. The name of a socket is no host.
     pub(crate) fn own_host(&self) -> &str {
         if self.socket.is_some() { &self.host } else { &self.authority }
     }
 
-    fn of_authority(authority: &str, is_tls: bool) -> Result<OriginAddress, String> {
+    pub(super) fn of_authority(authority: &str, is_tls: bool) -> Result<OriginAddress, String> {
         let behind_address = authority.rfind(']').map_or(0, |at| at + 1);
         let (host, port) = match authority[behind_address..].rfind(':') {
             Some(at) => authority.split_at(behind_address + at),

@@ -17,7 +17,7 @@ use super::lists::{
     UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
-use super::origins::BALANCE_WORDS;
+use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsAddresses, TlsProfile};
 use super::value::{
@@ -1006,6 +1006,34 @@ settings! {
         kind: SettingKind::Seconds { min: 0, max: YEAR_S },
         reloads: true,
         reason: "Crawlers come back after this time, and keep the pages of a site in maintenance.",
+    }
+    origin_host: OriginHost = "client" {
+        doc: "`Host` of requests to the origin: `client`: as the client sent it; `origin`: the \
+            host and port of the origin's URL; or any other host, such as `\"app.internal\"`. \
+            Keys, purges, logs and `X-Forwarded-Host` have the client's host. See \
+            [sites.md](sites.md#host-and-path-for-the-origin).",
+        kind: SettingKind::Text {
+            hint: "HOST",
+            expected: "client, origin or a host, such as \"app.internal\"",
+        },
+        reloads: true,
+        reason: "Applications write links with the host that they get. nginx sends the host of \
+            `proxy_pass` unless it is told otherwise; that is `origin`.",
+    }
+    origin_strip_prefix: bool = "false" {
+        doc: "Whether `path_prefix` of the route is left out of the path that the origin gets: \
+            with `path_prefix = \"/app\"`, `/app/a?b` is then `/a?b`, and `/app` is `/`. See \
+            [sites.md](sites.md#host-and-path-for-the-origin).",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "It is what `files_strip_prefix` is for files.",
+    }
+    origin_add_prefix: AddedPrefix = "/" {
+        doc: "Path that is put before the path that the origin gets, after `origin_strip_prefix`: \
+            with `\"/v2\"`, `/a` is `/v2/a`. `/`: none.",
+        kind: SettingKind::Text { hint: "PATH", expected: "a path that begins with /" },
+        reloads: true,
+        reason: "Both settings together are `proxy_pass` with a path in nginx.",
     }
     files: FilesDirectory = "off" {
         doc: "Absolute path of the directory whose files answer requests in place of the origin; \

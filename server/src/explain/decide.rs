@@ -22,9 +22,9 @@ use super::facts::{
 use super::stored::stored_facts;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, HostPattern, RouteSettings, Site};
+use crate::config::{Config, HostPattern, Route, RouteSettings, Site};
 use crate::fault::Fault;
-use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path};
+use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path, sent_path};
 use crate::key::{
     KeyText, LocalRequest, NormalText, RouteMatch, check_content, is_loop, local_request,
     match_route, write_key,
@@ -341,11 +341,29 @@ fn site_facts(
             None => "none".to_owned(),
         },
         file: directory.map(|directory| shown_file(directory, route, request)),
+        sent: directory.is_none().then(|| shown_sent(route.route, request)).flatten(),
         path_prefix: route.route.shown_path(),
         client_checks: client_checks(&route.route.settings),
         origin_is_down: context.is_some_and(JoinContext::origin_is_down),
         origin_failure: context.and_then(JoinContext::origin_failure).map(Fault::reason),
     }
+}
+
+/// Returns the path and query that the origin gets, and the host, if they are not those of the
+/// request.
+fn shown_sent(route: &Route, request: &Request<'_>) -> Option<String> {
+    let path_query = request.target.path_query;
+    let host = route.origins.first().and_then(|first| route.settings.origin_host.of(first));
+    let sent = match sent_path(route, path_query) {
+        Ok(sent) => sent,
+        Err(fault) => return Some(format!("nothing (400): {}", fault.reason())),
+    };
+    if sent.is_none() && host.is_none() {
+        return None;
+    }
+    let sent = sent.as_deref().unwrap_or(path_query);
+    let host = host.map(|host| format!(", with Host: {host}")).unwrap_or_default();
+    Some(format!("{}{host}", String::from_utf8_lossy(sent)))
 }
 
 /// Returns the path of the file that answers a request, or the reason why there is none.

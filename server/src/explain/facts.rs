@@ -57,6 +57,9 @@ pub(crate) struct SiteFacts {
     /// The file that answers in place of the origin, or the reason why there is none. `None` if the
     /// route has no `files`.
     pub(crate) file: Option<String>,
+    /// The path and query that the origin gets, or the reason why it gets no request. `None` if
+    /// they are those of the request, or if files answer.
+    pub(crate) sent: Option<String>,
     /// The prefix of the route.
     pub(crate) path_prefix: String,
     /// The checks of the client that the route makes. The explanation is for a client that passes.

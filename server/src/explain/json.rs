@@ -18,6 +18,7 @@ impl Explanation {
                 "name": site.site,
                 "origin": site.origin,
                 "file": site.file,
+                "sent": site.sent,
                 "origin_is_down": site.origin_is_down,
                 "origin_failure": site.origin_failure,
                 "path_prefix": site.path_prefix,

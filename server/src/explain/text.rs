@@ -53,6 +53,9 @@ impl Explanation {
                 Some(file) => lines.add("site", format_args!("{}, file {file}", site.site)),
                 None => lines.add("site", format_args!("{}, origin {}", site.site, site.origin)),
             }
+            if let Some(sent) = &site.sent {
+                lines.add("", format_args!("the origin gets {sent}"));
+            }
             if site.origin_is_down {
                 let reason = site.origin_failure.unwrap_or("unknown");
                 let text = "the last attempt to connect to the origin failed";

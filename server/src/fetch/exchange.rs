@@ -146,7 +146,7 @@ impl Exchange<'_> {
             Some(pooled) => {
                 self.worker().count(Counter::OriginReused);
                 self.trace.step(|| RequestStep::Connection { is_new: false });
-                match self.send(pooled, upload, progress).await {
+                match self.send(choice, pooled, upload, progress).await {
                     Err(ExchangeError::Unsent(upload, _)) => {
                         self.send_again(choice, upload, progress).await
                     }
@@ -162,7 +162,7 @@ impl Exchange<'_> {
         choice.member.counts.note_answer(status, answered.took_us);
         self.note_answered(choice);
         self.trace.note_answer(&pool.authority, answered.took_us);
-        self.check(answered, Rc::clone(pool), permit).map_err(ExchangeError::Fault)
+        self.check(answered, choice, permit).map_err(ExchangeError::Fault)
     }
 
     /// Records that the origin has answered.
@@ -198,7 +198,7 @@ impl Exchange<'_> {
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         match self.connect(choice).await {
-            Ok(fresh) => self.send(fresh, upload, progress).await,
+            Ok(fresh) => self.send(choice, fresh, upload, progress).await,
             Err(failure) => Err(ExchangeError::Unsent(upload, failure)),
         }
     }
@@ -250,15 +250,14 @@ impl Exchange<'_> {
 
     async fn send(
         &self,
+        choice: &OriginChoice<'_>,
         mut connection: Connection,
         upload: OutboundBody,
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         self.outbound.hook.rule_state.set_outbound(connection.ends);
-        // A request without a host has the host of the first origin in its key, so it is sent with
-        // that host.
-        let authority = self.route.origins.first().map_or("", |first| first.own_host());
-        let mut request = self.outbound.request(authority, upload).map_err(ExchangeError::Fault)?;
+        let request = self.outbound.request(choice.address, upload);
+        let mut request = request.map_err(ExchangeError::Fault)?;
         forward_interim(&mut request, self.interim.clone());
         self.worker().count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();

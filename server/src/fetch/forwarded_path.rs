@@ -25,7 +25,7 @@ const WRITTEN: FieldSet = FieldSet::of(&[FieldId::XForwardedFor, FieldId::XForwa
 pub(super) struct ForwardedPath<'a> {
     hook: HookContext<'a>,
     fields: Fields<'a>,
-    /// The host that the request is sent with.
+    /// The host that the client sent.
     host: Option<&'a HeaderValue>,
     /// Whether the response may be stored, or belongs to a stored response.
     is_shared: bool,

@@ -11,7 +11,9 @@ use http::{Method, Request, Uri, Version};
 
 use super::choose::hash_of;
 use super::forwarded_path::ForwardedPath;
+use super::sent_path::sent_path;
 use super::upload::OutboundBody;
+use crate::config::OriginAddress;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::forwarding::{CONDITIONS, REWRITTEN};
@@ -136,20 +138,21 @@ impl OutboundMessage<'_> {
 }
 
 impl Outbound<'_> {
-    /// Makes the request for hyper. `authority` is the host that a request without a host gets.
+    /// Makes the request for hyper, to be sent to `origin`.
     ///
     /// # Errors
-    /// [`Fault::Rules`]: the rules made an invalid message.
+    /// - [`Fault::Rules`]: the rules made an invalid message.
+    /// - [`Fault::AmbiguousPath`]: the route cannot rewrite the path.
     pub(super) fn request(
         &self,
-        authority: &str,
+        origin: &OriginAddress,
         upload: OutboundBody,
     ) -> Result<Request<OutboundBody>, Fault> {
         let mut request = Request::new(upload);
         *request.method_mut() = self.message.line.method.clone();
-        *request.uri_mut() = self.message.line.target.clone();
+        *request.uri_mut() = self.target()?;
         *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = self.run_rules(self.headers(authority))?;
+        *request.headers_mut() = self.run_rules(self.headers(self.host(origin)))?;
         if let Some(protocols) = self.upgrade {
             let upgrade = HeaderValue::from_static("upgrade");
             request.headers_mut().insert(header::CONNECTION, upgrade);
@@ -169,6 +172,33 @@ impl Outbound<'_> {
         Ok(request)
     }
 
+    /// Returns the target that the origin gets.
+    fn target(&self) -> Result<Uri, Fault> {
+        let line = self.message.line;
+        let sent = match self.hook.route {
+            Some(route) => sent_path(route.route, line.path_query())?,
+            None => None,
+        };
+        match sent {
+            Some(sent) => Uri::try_from(sent).map_err(|_| Fault::TargetNotForwardable),
+            None => Ok(line.target.clone()),
+        }
+    }
+
+    /// Returns the host that the origin gets. A request without a host has the host of the first
+    /// origin in its key, so it is sent with that host, unless a setting says otherwise.
+    fn host(&self, origin: &OriginAddress) -> Option<HeaderValue> {
+        let route = self.hook.route.map(|route| route.route);
+        let of_setting = route.and_then(|route| route.settings.origin_host.of(origin));
+        if let Some(host) = of_setting.and_then(|host| HeaderValue::from_str(host).ok()) {
+            return Some(host);
+        }
+        self.message.line.host.clone().or_else(|| {
+            let first = route.and_then(|route| route.origins.first())?;
+            HeaderValue::from_str(first.own_host()).ok()
+        })
+    }
+
     /// Runs the rules of the hook `SendRequest` on the fields.
     fn run_rules(&self, headers: HeaderMap) -> Result<HeaderMap, Fault> {
         if !self.hook.has(Hook::SendRequest) {
@@ -184,10 +214,9 @@ impl Outbound<'_> {
         Ok(headers)
     }
 
-    fn headers(&self, authority: &str) -> HeaderMap {
+    fn headers(&self, host: Option<HeaderValue>) -> HeaderMap {
         let fields = self.message.fields;
         let mut headers = HeaderMap::with_capacity(fields.count() + 6);
-        let host = self.message.line.host.clone().or_else(|| HeaderValue::from_str(authority).ok());
         headers.extend(host.map(|host| (header::HOST, host)));
         // This does not fail: `OutboundLine::new` has checked that Connection does not name too
         // many fields.

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use forebay_http::fields::FieldBlock;
+use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::framing::BodyFraming;
 use forebay_http::request::{Method as RequestMethod, Version};
 use forebay_http::response::{ResponseHead, origin_head, switch_head};
@@ -14,13 +14,15 @@ use hyper::body::Incoming;
 use super::answer::{BodySource, ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::Connection;
 use super::exchange::Exchange;
+use super::group::OriginChoice;
 use super::origins::OriginPool;
 use super::outbound::Purpose;
 use super::permits::ExchangePermit;
+use super::sent_path::client_location;
 use super::tunnel::SwitchedConnection;
 use super::upload::OutboundBody;
 use crate::clock;
-use crate::config::OriginExcess;
+use crate::config::{OriginAddress, OriginExcess};
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
@@ -58,9 +60,10 @@ impl Exchange<'_> {
     pub(super) fn check(
         &self,
         answered: HeadReceived,
-        pool: Rc<OriginPool>,
+        choice: &OriginChoice<'_>,
         permit: ExchangePermit,
     ) -> Result<OriginAnswer, Fault> {
+        let pool = Rc::clone(&choice.pool);
         if let Some(wanted) = self.outbound.upgrade
             && answered.response.status() == StatusCode::SWITCHING_PROTOCOLS
         {
@@ -75,6 +78,7 @@ impl Exchange<'_> {
                 "the origin answered a condition or range that was not sent",
             ));
         }
+        self.reverse_location(&mut head, choice.address);
         let received_status = head.status;
         let received = self.run_response_rules(&mut head)?;
         Ok(OriginAnswer {
@@ -101,6 +105,15 @@ impl Exchange<'_> {
             response_time: clock::unix_seconds(),
             switched: None,
         })
+    }
+
+    /// Writes a `Location` that names a path as the origin sees it in the form for clients.
+    fn reverse_location(&self, head: &mut ResponseHead, origin: &OriginAddress) {
+        let Some(location) = head.block.fields().only(FieldId::Location) else { return };
+        if let Some(location) = client_location(self.route, origin, location) {
+            head.block.remove(|field| field.id == FieldId::Location);
+            head.block.push(b"location", &location);
+        }
     }
 
     /// Checks the head of a 101. Like other interim responses, it is not changed by rules.

@@ -32,6 +32,7 @@ use super::named::NamedVariant;
 use super::origins::OriginPool;
 use super::owned_request::OwnedRequest;
 use super::pass_through::pass_through;
+use super::sent_path::sent_path;
 use super::stale::has_stale;
 use super::validate::{confirmed, validate};
 use crate::clock;
@@ -51,12 +52,18 @@ pub(crate) async fn resolve<'t>(
     transaction: &mut Transaction<'t>,
     plan: ForwardPlan,
 ) -> Result<Response<'t>, Fault> {
+    check_path(transaction)?;
     let is_evaluated = condition::is_evaluated(plan.reason);
     let response = obtain(transaction, plan).await?;
     Ok(match response {
         Response::Streamed(streamed) if is_evaluated => condition::evaluate(transaction, streamed),
         response => response,
     })
+}
+
+/// Refuses a path that the route cannot rewrite, before a connection is used for it.
+fn check_path(transaction: &Transaction<'_>) -> Result<(), Fault> {
+    sent_path(transaction.route().route, transaction.request.target.path_query).map(drop)
 }
 
 async fn obtain<'t>(

@@ -69,9 +69,12 @@ fn defaults_are_the_ones_that_are_documented() {
     assert!(server.connections_per_address_max >= 1024);
 }
 
-/// The defaults, with those of the limits of requests to origins written out.
+/// The defaults, with those of requests to origins written out.
 fn documented_limits() -> RouteSettings {
     RouteSettings {
+        origin_host: Default::default(),
+        origin_strip_prefix: false,
+        origin_add_prefix: Default::default(),
         body_bytes_max: 16 << 30,
         upload_buffer_bytes: 64 << 10,
         tunnel_idle_ms_max: 600_000,

@@ -13,6 +13,21 @@ fn read(text: &str) -> Config {
     Config::from_toml(text, "f.toml").unwrap_or_else(|errors| panic!("{text}\n{errors}"))
 }
 
+/// Checks that a route with these lines has exactly one error, which is at this place, and that its
+/// text contains these parts.
+fn check(cases: &[(&str, &str, &[&str])]) {
+    for (lines, place, parts) in cases {
+        let text = with_route(lines);
+        let Err(errors) = Config::from_toml(&text, "f.toml") else { panic!("{text} is valid") };
+        let shown = errors.to_string();
+        assert_eq!(errors.count(), 1, "{text}\n{shown}");
+        assert!(shown.starts_with(&format!("f.toml:{place}: ")), "{text}\n{shown}");
+        for part in *parts {
+            assert!(shown.contains(part), "no {part:?} in the answer to\n{text}\n{shown}");
+        }
+    }
+}
+
 #[test]
 fn a_route_has_its_own_origins_or_those_of_its_site() {
     let config = read(&with_route(
@@ -74,16 +89,7 @@ fn a_route_with_bad_origins_is_refused_with_its_place_and_a_hint() {
         ("origin = \"http://b\"\nredirect = \"301 /y\"", "8:12", &["same section", "one answer"]),
         ("origin = \"http://b\"\nfiles = \"/\"", "8:9", &["`origin` and `files`"]),
     ];
-    for (lines, place, parts) in cases {
-        let text = with_route(lines);
-        let Err(errors) = Config::from_toml(&text, "f.toml") else { panic!("{text} is valid") };
-        let shown = errors.to_string();
-        assert_eq!(errors.count(), 1, "{text}\n{shown}");
-        assert!(shown.starts_with(&format!("f.toml:{place}: ")), "{text}\n{shown}");
-        for part in *parts {
-            assert!(shown.contains(part), "no {part:?} in the answer to\n{text}\n{shown}");
-        }
-    }
+    check(cases);
 }
 
 #[test]
@@ -114,4 +120,39 @@ fn a_difference_names_the_settings_of_a_routes_own_origins() {
         assert_eq!(changes, *expected);
         assert_eq!(old == new, expected.is_empty());
     }
+}
+
+#[test]
+fn a_bad_host_or_prefix_for_the_origin_is_refused_with_its_place_and_a_hint() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("origin_host = \"http://b\"", "7:15", &["cannot be", "without a scheme or a path"]),
+        ("origin_host = \"b:x\"", "7:15", &["a port is a number"]),
+        ("origin_host = \"b c\"", "7:15", &["letters, digits"]),
+        ("origin_host = \"\"", "7:15", &["`origin_host` is empty"]),
+        ("origin_strip_prefix = \"/x\"", "7:23", &["cannot be text", "true or false"]),
+        ("origin_add_prefix = \"v2\"", "7:21", &["write \"/v2\""]),
+        ("origin_add_prefix = \"/a/../b\"", "7:21", &["without //, /./, /../"]),
+        ("origin_add_prefix = \"/a?b\"", "7:21", &["without patterns or a query"]),
+    ];
+    check(cases);
+}
+
+#[test]
+fn the_host_and_the_prefixes_for_the_origin_are_read() {
+    let config = read(&with_route(
+        "origin = \"https://b\"\norigin_host = \"origin\"\norigin_strip_prefix = true\n\
+         origin_add_prefix = \"/v2/\"",
+    ));
+    let site = config.sites.iter().next().expect("it has one");
+    let route = site.route(b"/x");
+    let host = |authority: &str| {
+        let origin = OriginAddress::parse(authority).expect("valid");
+        route.settings.origin_host.of(&origin).map(str::to_owned)
+    };
+    let shown = ["https://b", "https://b:8443", "http://b", "http://b:81", "unix:/s"].map(host);
+    let expected = ["b", "b:8443", "b", "b:81", "localhost"].map(|host| Some(host.to_owned()));
+    assert_eq!(shown, expected);
+    assert_eq!((route.stripped_prefix(), route.settings.origin_add_prefix.get()), ("/x", "/v2"));
+    let fallback = site.route(b"/");
+    assert_eq!((fallback.stripped_prefix(), fallback.settings.origin_add_prefix.get()), ("", ""));
 }
