@@ -2,13 +2,12 @@
 //! retry budget.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::choose::{Candidate, Chooser, hash_of};
 use super::ejection::Ejection;
 use super::origin_counts::OriginCells;
-use super::origins::{OriginPool, Origins};
+use super::origins::{ConfiguredMap, OriginPool, Origins};
 use super::retry_budget::RetryBudget;
 use crate::clock;
 use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings};
@@ -21,7 +20,7 @@ pub(super) struct GroupState {
     pub(super) check_due_ms: Cell<u64>,
     pub(super) retries: RetryBudget,
     /// The states of the origins, by their authorities.
-    members: RefCell<HashMap<Box<str>, Rc<MemberState>>>,
+    members: RefCell<ConfiguredMap<Rc<MemberState>>>,
 }
 
 /// The state of an origin as a member of a group. Other groups that have the same origin may check

@@ -22,13 +22,17 @@ use crate::limits::TRIES_ALONE_MAX;
 use crate::transport::tls::OriginTlsConnector;
 use crate::worker::Worker;
 
+/// A map whose keys come from the configuration, so that clients cannot choose keys whose hashes
+/// collide. Each request that is forwarded looks up several keys.
+pub(super) type ConfiguredMap<T> = HashMap<Box<str>, T, foldhash::fast::RandomState>;
+
 /// The pools of all origins to which this worker has sent requests.
 #[derive(Default)]
 pub(crate) struct Origins {
-    pools: RefCell<HashMap<Box<str>, Rc<OriginPool>>>,
+    pools: RefCell<ConfiguredMap<Rc<OriginPool>>>,
     pub(super) tls: OriginTlsConnector,
     /// The state of each group of origins, by its key.
-    groups: RefCell<HashMap<Box<str>, Rc<GroupState>>>,
+    groups: RefCell<ConfiguredMap<Rc<GroupState>>>,
     open_count: Cell<u64>,
     /// The number of health checks in progress.
     pub(super) check_count: Cell<usize>,
