@@ -138,3 +138,27 @@ fn the_check_of_the_surroundings_includes_the_origins_of_routes() {
     let expected = format!("site \"a\", route /api, origin {authority}: cannot connect");
     assert!(!output.status.success() && text.contains(&expected), "{text}");
 }
+
+#[test]
+fn a_rule_that_moves_a_request_to_another_route_bypasses_the_cache() {
+    let (main, api) = (answering(b"main"), answering(b"api"));
+    let builder = ServerBuilder::new(PROGRAM);
+    let path = builder.path("strip.rules");
+    std::fs::write(&path, "cond %{REMAP_PSEUDO_HOOK}\nset-destination PATH x\n").expect("written");
+    let lines = format!("origin = {:?}\nrules = [{path:?}]", url(&api));
+    let config = format!("{}{}", site(&main), route("/api", &lines));
+    let server = builder.config(&config).flag("--workers", "1").start();
+    for _ in 0..2 {
+        let moved = ask(&server, "/api/x");
+        assert_eq!(moved.text(), "api");
+        let status = moved.field("cache-status").expect("a Cache-Status");
+        assert!(status.ends_with("fwd=bypass; fwd-status=200; detail=other-origin"), "{status}");
+        assert_eq!(ask(&server, "/x").text(), "main", "the API's response was stored for /x");
+        eventually("the page is stored", || server.stat("stored_total") == 1.0);
+    }
+    assert_eq!((main.request_count(), api.request_count()), (1, 2));
+    assert_eq!(server.stat("reason_other_origin_total"), 2.0);
+    let explained = server.command(&["explain", "http://x/api/x"]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(explained.contains("other-origin"), "{explained}");
+}

@@ -503,6 +503,7 @@ counters! {
     OriginTimedOut, "origin-timed-out", "reason_origin_timed_out_total";
     OriginBadAnswer, "origin-bad-answer", "reason_origin_bad_answer_total";
     OriginBusy, "origin-busy", "reason_origin_busy_total";
+    OtherOrigin, "other-origin", "reason_other_origin_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
         "Duration in microseconds of one turn of a worker's loop, from one poll of its sockets to \

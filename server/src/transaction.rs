@@ -22,7 +22,9 @@ use crate::config::{Config, Route, RuleSet};
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
-use crate::key::{KeyText, NormalText, RouteMatch, match_route, write_key, write_normal_key};
+use crate::key::{
+    KeyText, NormalText, RouteMatch, has_other_source, match_route, write_key, write_normal_key,
+};
 use crate::log::{Access, shortened};
 use crate::login::without_credentials;
 use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
@@ -203,7 +205,7 @@ impl<'t> Transaction<'t> {
     pub(crate) fn normalise(&mut self) {
         let text = self.unused.normal.take().expect("a request is normalised once");
         let route = self.route().route;
-        self.bypass = bypass(&self.request, route);
+        self.bypass = self.bypass.or_else(|| bypass(&self.request, route));
         self.is_normal = self.bypass.is_none() && !self.is_ruled_out();
         if let Some(normal) = normal_request(text, &self.request, route, !self.is_normal) {
             self.request = normal;
@@ -317,6 +319,9 @@ impl<'t> Transaction<'t> {
                 let changed =
                     Request::check(head, self.received.scheme).map_err(|_| Fault::Rules)?;
                 self.request = Request { form: self.received.form, ..changed };
+                if self.route.is_some_and(|route| has_other_source(route, &self.request)) {
+                    self.bypass = Some((ForwardReason::Bypass, Reason::OtherOrigin));
+                }
             }
             RuledRequest::Answer(answer) => return Ok(Some(answer)),
         }

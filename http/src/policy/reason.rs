@@ -122,6 +122,10 @@ reasons! {
     OriginBadAnswer "origin-bad-answer"
     /// All permitted connections to the origin are in use.
     OriginBusy "origin-busy"
+
+    /// Rules have changed the URL to one whose responses come from other origins or files than this
+    /// request's.
+    OtherOrigin "other-origin"
 }
 
 impl Reason {

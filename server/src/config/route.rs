@@ -136,6 +136,15 @@ impl Route {
         self.origins = Arc::new(own.keyed(site, Some(&self.shown_path())));
     }
 
+    /// Whether the responses of both routes, which are of one site, come from the same origins or
+    /// files.
+    pub(crate) fn has_source_of(&self, other: &Route) -> bool {
+        match (self.settings.files.get(), other.settings.files.get()) {
+            (None, None) => Arc::ptr_eq(&self.origins, &other.origins),
+            _ => self.settings.files == other.settings.files,
+        }
+    }
+
     /// Whether the route needs no origins of its site.
     pub(super) fn needs_no_site_origin(&self) -> bool {
         self.own_origins.is_some() || self.settings.needs_no_origin()

@@ -10,6 +10,7 @@ use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reason::{Detail, Reason};
+use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::policy::stale::{StaleCause, may_serve_stale, stale_limit};
 use forebay_http::request::RequestHead;
 use forebay_http::target::Scheme;
@@ -26,8 +27,8 @@ use crate::config::{Config, HostPattern, Route, RouteSettings, Site};
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path, sent_path};
 use crate::key::{
-    KeyText, LocalRequest, NormalText, RouteMatch, check_content, is_loop, local_request,
-    match_route, write_key,
+    KeyText, LocalRequest, NormalText, RouteMatch, check_content, has_other_source, is_loop,
+    local_request, match_route, write_key,
 };
 use crate::limits::JOINS_MAX;
 use crate::login::without_credentials;
@@ -164,7 +165,11 @@ impl Explainer<'_> {
         }
         let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
         let literal = request;
-        let bypasses = is_ruled_out || bypass(&request, route.route).is_some();
+        let bypass = match has_other_source(route, &request) {
+            true => Some((ForwardReason::Bypass, Reason::OtherOrigin)),
+            false => bypass(&request, route.route),
+        };
+        let bypasses = is_ruled_out || bypass.is_some();
         if let Some(form) = normal_request(&mut normal, &request, route.route, bypasses) {
             request = form;
         }
@@ -177,7 +182,7 @@ impl Explainer<'_> {
             ));
         }
         let context = context.ok_or(Fault::NoSite)?;
-        Ok(self.run_cache(&context, &request, &key, out))
+        Ok(self.run_cache(&context, (&request, &key, bypass), out))
     }
 
     /// Returns the context of joining a fetch; `None` if the route has neither origin nor files.
@@ -225,15 +230,14 @@ impl Explainer<'_> {
     fn run_cache(
         &self,
         context: &JoinContext<'_>,
-        request: &Request<'_>,
-        key: &[u8],
+        (request, key, bypass): (&Request<'_>, &[u8], Option<(ForwardReason, Reason)>),
         out: &mut StepFacts,
     ) -> Verdict {
         let query = LookupQuery {
             store: &self.worker.store,
             mode: LookupMode::Inspect,
             is_used: self.worker.store_is_used(),
-            bypass: bypass(request, context.route.route),
+            bypass,
             is_ruled_out: self.rule_state.is_off(HttpControl::RequestCacheable),
             route: context.route.route,
             key,

@@ -13,7 +13,8 @@ mod url;
 
 pub(crate) use normal::NormalText;
 pub(crate) use route::{
-    LocalRequest, RouteMatch, check_content, is_loop, local_request, match_route, route_of_url,
+    LocalRequest, RouteMatch, check_content, has_other_source, is_loop, local_request, match_route,
+    route_of_url,
 };
 pub(crate) use select::{
     host_prefixes, path_prefix, site_prefix, site_prefixes, url_keys, url_prefixes,

@@ -88,6 +88,19 @@ fn route_of_readings<'a>(
     Ok(site.route(buffer))
 }
 
+/// Whether the responses for the URL of a request come from other origins or files than those of
+/// `route`. This is possible after rules have changed the URL of a request that had a route: the
+/// key then belongs to the new URL, but the request is still sent to the origins of its route.
+#[cold]
+pub(crate) fn has_other_source(route: RouteMatch<'_>, request: &Request<'_>) -> bool {
+    let path = path_of(request.target.path_query);
+    let of_path = match route.site.routes() {
+        [_] => return false,
+        _ => route_of_path(route.site, path, &mut Vec::new()),
+    };
+    !of_path.is_ok_and(|of_path| of_path.has_source_of(route.route))
+}
+
 /// Returns the route of a URL of a site.
 pub(crate) fn route_of_url<'a>(
     site: &'a Site,
