@@ -17,6 +17,7 @@ pub mod filter;
 mod lex;
 pub mod limits;
 mod parse;
+pub mod pattern;
 pub mod plan;
 mod read;
 pub mod run;

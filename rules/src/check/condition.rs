@@ -4,12 +4,12 @@ use crate::{
     ast::{Condition, Hook},
     check::{
         matcher::matcher,
-        pattern::RegexCompiler,
         variable::{ValueKind, variable},
     },
     diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::SourceWord,
     parse::ConditionFlags,
+    pattern::PatternCompiler,
 };
 
 /// A line with a condition that is neither a hook nor a group.
@@ -30,7 +30,7 @@ pub(crate) struct ConditionLine<'a> {
 /// even if one of them has an error.
 pub(crate) fn condition(
     line: &ConditionLine<'_>,
-    regexes: &mut RegexCompiler,
+    regexes: &mut PatternCompiler,
     findings: &mut Findings,
 ) -> Option<Condition> {
     let ConditionLine { hook, name, operand, flags, at } = *line;

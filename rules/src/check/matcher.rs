@@ -7,11 +7,12 @@ use crate::{
     ast::{Comparison, Matcher, Variable},
     check::{
         condition::allowed, impossible::impossible_operands, missing_braces::missing_braces,
-        number::number, pattern::RegexCompiler, range::ranges, set::members, variable::ValueKind,
+        number::number, pattern::compile_regex, range::ranges, set::members, variable::ValueKind,
     },
     diagnostic::{Diagnostic, Findings, RuleSpan},
     lex::SourceWord,
     parse::ConditionFlags,
+    pattern::PatternCompiler,
 };
 
 /// Returns the matcher of a condition; `name` is the text in its braces.
@@ -20,7 +21,7 @@ pub(crate) fn matcher(
     subject: &Variable,
     operand: Option<&SourceWord>,
     flags: &ConditionFlags,
-    regexes: &mut RegexCompiler,
+    regexes: &mut PatternCompiler,
     findings: &mut Findings,
 ) -> Option<Matcher> {
     let kind = ValueKind::of(subject);
@@ -75,13 +76,13 @@ fn without_operand(
 fn regex(
     operand: &SourceWord,
     flags: &ConditionFlags,
-    regexes: &mut RegexCompiler,
+    regexes: &mut PatternCompiler,
 ) -> Result<Option<Regex>, Diagnostic> {
     let text = operand.as_str();
     if text.len() < 2 || !text.ends_with('/') {
         return Err(unclosed(operand, '/'));
     }
-    regexes.compile(&operand.part(1..text.len() - 1), flags)
+    compile_regex(regexes, &operand.part(1..text.len() - 1), flags)
 }
 
 /// Reads any operand except a regex.

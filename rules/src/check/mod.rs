@@ -24,7 +24,6 @@ mod variable;
 pub(crate) use condition::{ConditionLine, condition, group, group_end};
 pub(crate) use hook::{FIRST_TURN, hook, is_hook};
 pub(crate) use operator::{OperatorChecker, OperatorLine};
-pub(crate) use pattern::RegexCompiler;
 pub(crate) use unreachable::{check_branches, find_unreachable};
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use crate::{
     ast::{BranchStep, ConditionTree, Hook, Rule, RuleScope},
-    check::{self, ConditionLine, OperatorChecker, OperatorLine, RegexCompiler},
+    check::{self, ConditionLine, OperatorChecker, OperatorLine},
     diagnostic::{Diagnostic, Findings, RuleSpan},
     filter::Filters,
     lex::SourceWord,
     limits::{NESTING_MAX, RULES_PER_FILE_MAX},
     parse::{ConditionFlags, LineKind, OperatorFlags, ParsedLine},
+    pattern::PatternCompiler,
 };
 
 use super::draft::{BranchKind, DraftBlock, DraftBranch, RuleDraft};
@@ -16,7 +17,7 @@ use super::draft::{BranchKind, DraftBlock, DraftBranch, RuleDraft};
 pub(crate) struct RuleAssembler<'f> {
     scope: RuleScope,
     checker: OperatorChecker<'f>,
-    regexes: RegexCompiler,
+    regexes: PatternCompiler,
     rules: Vec<Rule>,
     rule_count: usize,
     draft: Option<RuleDraft>,
@@ -25,7 +26,7 @@ pub(crate) struct RuleAssembler<'f> {
 impl<'f> RuleAssembler<'f> {
     pub(crate) fn new(scope: RuleScope, filters: &'f Filters) -> RuleAssembler<'f> {
         let (checker, regexes) =
-            (OperatorChecker { counters: Vec::new(), filters }, RegexCompiler::default());
+            (OperatorChecker { counters: Vec::new(), filters }, PatternCompiler::default());
         RuleAssembler { scope, checker, regexes, rules: Vec::new(), rule_count: 0, draft: None }
     }
 
