@@ -1,6 +1,6 @@
 //! A client cannot choose its route by the spelling of a path.
 
-use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder};
+use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder, eventually};
 
 /// Paths that some origin takes for `/private/page`, and a plain match of prefixes does not.
 const DISGUISES: &[&str] = &[
@@ -282,4 +282,107 @@ fn an_exact_path_wins_over_prefixes_and_has_no_pages_below_it() {
     let explained = server.command(&["explain", "http://a/shop"]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(explained.contains("/shop (only this path)"), "{explained}");
+}
+
+/// Paths that some origin takes for `/x.php`, and of which the end as it was sent is another.
+const DISGUISED_ENDS: &[&str] = &[
+    "/x.ph%70",
+    "/x%2ephp",
+    "/x.php%00.jpg",
+    "/x.php%3f.jpg",
+    "/x.php%23.jpg",
+    "/x.php%0a",
+    "/x.php;.jpg",
+    "/x%252ephp",
+];
+
+fn regex_site(origin: &Origin, lines: &str) -> String {
+    format!(
+        "[[site]]\nname = 'a'\nnames = ['*']\norigin = 'http://{}'\n{lines}\n",
+        origin.address()
+    )
+}
+
+#[test]
+fn a_private_page_of_a_regex_route_is_not_stored_under_a_disguised_path() {
+    let origin = lenient_origin();
+    let (prefix, regex) = ("path_prefix = \"/private\"", "path_regex = '^/private(/|$)'");
+    let text = config(&origin, "", "").replace(prefix, regex);
+    let text = text.replace("\"/static/\"", "\"/static/\"\nbefore_regex = true");
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&text).start();
+    for path in DISGUISES.iter().chain(ESCAPES) {
+        assert_eq!(ask(&server, "GET", path, "mallory").status, 400, "{path}");
+    }
+    assert_eq!(origin.request_count(), 0);
+    for reader in ["alice", "bob"] {
+        let page = ask(&server, "GET", "/private/page?x", reader);
+        assert_eq!(page.text(), format!("/private/page of {reader}"));
+    }
+    ask(&server, "GET", "/page", "alice");
+    assert!(is_hit(&ask(&server, "GET", "/page", "bob")));
+}
+
+#[test]
+fn a_regex_route_refuses_a_client_whatever_the_spelling_of_the_end() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &[], b"of the origin"));
+    let closed = "[[site.route]]\npath_regex = '\\.php$'\ndeny_from = ['127.0.0.1']";
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"))
+        .config(&regex_site(&origin, closed))
+        .start();
+    for (path, status) in [("/x.php", 403), ("/x.php?.jpg", 403), ("/x.jpg?.php", 200)] {
+        assert_eq!(ask(&server, "GET", path, "mallory").status, status, "{path}");
+    }
+    for path in DISGUISED_ENDS {
+        assert_eq!(ask(&server, "GET", path, "mallory").status, 400, "{path}");
+    }
+    assert_eq!(origin.request_count(), 1);
+    let relaxed = format!("ambiguous_path = \"normal-form\"\n{}", regex_site(&origin, closed));
+    server.write_config(&relaxed);
+    assert!(server.command(&["reload"]).status.success());
+    for path in ["/x.ph%70", "/x%2ephp", "/a.jpg/../x.php"] {
+        assert_eq!(ask(&server, "GET", path, "mallory").status, 403, "{path}");
+    }
+    assert_eq!(origin.request_count(), 1);
+}
+
+#[test]
+fn the_first_regex_that_matches_has_a_path_between_single_paths_and_prefixes() {
+    let origin = Origin::start(|_| Script::answer("200 OK", &[], b"of the origin"));
+    let lines = "[[site.route]]\npath_prefix = '/shop'\nrespond = '200 shop'\n\
+                 [[site.route]]\npath_prefix = '/account'\nbefore_regex = true\ncache = false\n\
+                 [[site.route]]\npath_regex = '\\.(jpg|png)$'\ndefault_freshness_s = '1h'\n\
+                 [[site.route]]\npath_regex = '^/shop/.*\\.jpg$'\nrespond = '200 never'\n\
+                 [[site.route]]\npath_regex = '(?i)\\.PHP$'\nrespond = '200 php'\n\
+                 [[site.route]]\npath = '/shop/logo.png'\nrespond = '200 logo'\n";
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"))
+        .config(&regex_site(&origin, lines))
+        .start();
+    for (path, body) in [
+        ("/shop/x", "shop"),
+        ("/shop/x.css?a.jpg", "shop"),
+        ("/shop/a.jpg", "of the origin"),
+        ("/shop/logo.png", "logo"),
+        ("/index.pHp", "php"),
+        ("/other", "of the origin"),
+    ] {
+        assert_eq!(ask(&server, "GET", path, "alice").text(), body, "{path}");
+    }
+    // The settings of the route apply: only its responses are stored without Cache-Control.
+    ask(&server, "GET", "/shop/b.jpg", "alice");
+    eventually("the image is stored", || server.stat("stored_total") >= 2.0);
+    assert!(is_hit(&ask(&server, "GET", "/shop/b.jpg", "bob")));
+    for path in ["/other", "/account/b.jpg"] {
+        ask(&server, "GET", path, "alice");
+        assert!(!is_hit(&ask(&server, "GET", path, "bob")), "{path}");
+    }
+    for (path, line) in [
+        ("/shop/b.jpg", "\\.(jpg|png)$ (regular expression)"),
+        ("/shop/b.jpg", "this is the first regular expression that matches"),
+        ("/account/b.jpg", "the longest prefix wins, because it has before_regex"),
+        ("/shop/logo.png", "a single path wins over regular expressions"),
+    ] {
+        let explained = server.command(&["explain", &format!("http://a{path}")]);
+        let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+        assert!(explained.contains(line), "{explained}");
+    }
 }

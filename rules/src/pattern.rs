@@ -36,9 +36,9 @@ pub enum PatternError {
 pub struct UnsupportedPart {
     /// The part, as a range of bytes of the pattern.
     pub part: Range<usize>,
-    /// A sentence that says what is wrong.
+    /// The problem, as a sentence.
     pub message: &'static str,
-    /// What to write instead; for look-around, this depends on the place of the pattern.
+    /// A replacement; `None` for look-around, whose replacement depends on the place of the pattern.
     pub hint: Option<&'static str>,
 }
 

@@ -4,11 +4,13 @@
 mod access;
 mod metrics;
 mod negotiation;
+mod routes;
 mod tls;
 
 pub(crate) use access::*;
 pub(crate) use metrics::*;
 pub(crate) use negotiation::*;
+pub(crate) use routes::*;
 pub(crate) use tls::*;
 
 use forebay_http::chunked::ChunkedLimits;
@@ -106,9 +108,6 @@ pub(crate) const PARAMETERS_MAX: usize = 512;
 /// Maximum number of protocols to which the clients of a route may switch. Each protocol that a
 /// request offers is compared with all of them.
 pub(crate) const UPGRADE_PROTOCOLS_MAX: usize = 8;
-
-/// Routes of one site. Every request is compared with the routes until one matches.
-pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
 /// Total bytes of the paths to which origins might resolve one path: four times the longest target
 /// that is accepted by default. A client can make the server compute these paths for each request.

@@ -141,13 +141,15 @@ fn serve(
     let (runtime_dir, rules) = (runtime_dir.display().to_string(), rules.display().to_string());
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
-        // With several routes, the server examines all readings of a path, which must not allocate
-        // either.
+        // With several routes, the server examines all readings of a path and compares them with
+        // regular expressions, which must not allocate either.
         let sites = format!(
             "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{origin}\"\n\
-             [[site.route]]\npath_prefix = \"/private/\"\ncache = false\n\
+             [[site.route]]\npath_prefix = \"/private/\"\ncache = false\nbefore_regex = true\n\
+             [[site.route]]\npath_regex = '\\.(jpg|png)$'\n\
+             [[site.route]]\npath_regex = '^/.*[0-9]x'\n\
              [[site.route]]\npath_prefix = \"/compressed\"\ncompress = [\"br\", \"gzip\"]\n\
-             [[site.route]]\npath_prefix = \"/limited\"\n\
+             [[site.route]]\npath_prefix = \"/limited\"\nbefore_regex = true\n\
              rate_limit = [\"90000/1s\", \"90000/1s by=route\", \"90000/1s by=field:x-key\"]\n"
         );
         let flags = [

@@ -45,7 +45,7 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
     for of in config.sites.origin_groups() {
-        let route = of.route.map(|route| format!(", route {}", route.path_prefix));
+        let route = of.route.map(|route| format!(", route {}", route.shown_path()));
         let route = route.unwrap_or_default();
         for address in of.group.addresses() {
             if seen.insert((&address.host, address.port, &address.socket)) {

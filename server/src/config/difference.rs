@@ -2,7 +2,7 @@
 
 use super::route_origins::is_of_origins;
 use super::setting::Setting;
-use super::table::{BALANCE, NAMES, ORIGIN, RULES, Settings};
+use super::table::{BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_REGEX, RULES, Settings};
 use super::{Config, Route, Site};
 
 /// A difference of two configurations.
@@ -73,7 +73,7 @@ impl ComparedSection<'_> {
     }
 
     fn text(&self, config: &Config, setting: &Setting) -> String {
-        let route = self.route.map(|route| (route.path_prefix.as_str(), route.is_exact));
+        let route = self.route.and_then(|route| route.section);
         // A section with one of these settings switches the other off.
         let is_off = |name: &str| {
             self.route.is_some_and(|route| match name {
@@ -145,6 +145,9 @@ impl ChangeList {
                     for setting in origin_differences(route, counterpart) {
                         self.add_setting(setting, (old, new), Some((&subject, &after)));
                     }
+                    if route.is_before_regex != counterpart.is_before_regex {
+                        self.add_setting(&BEFORE_REGEX, (old, new), Some((&subject, &after)));
+                    }
                     if old.rules_of(Some(route)) != new.rules_of(Some(counterpart))
                         && old.rules_of(None) == new.rules_of(None)
                     {
@@ -159,6 +162,17 @@ impl ChangeList {
                 let subject = ComparedSection { route: Some(route), ..subject };
                 self.add(None, (None, Some("route")), subject.shown());
             }
+        }
+        // The first regular expression that matches has a path, so their order matters.
+        let patterns = |site: &Site, other: &Site| {
+            let routes = site.routes().iter().filter(|route| route.paths.are_matching());
+            let kept = routes.filter(|route| other.routes().iter().any(|one| is_same(one, route)));
+            kept.map(|route| route.paths.text()).collect::<Vec<_>>().join(", ")
+        };
+        let (before, after) = (patterns(site, other), patterns(other, site));
+        if before != after {
+            let subject = format!("site {:?}, order of the routes", site.name);
+            self.add(Some(&PATH_REGEX), (Some(&before), Some(&after)), subject);
         }
     }
 

@@ -54,9 +54,14 @@ pub fn defaults_toml() -> String {
          [[site.route]]\n",
     );
     write_setting(&mut out, &table::PATH_PREFIX, example(&table::PATH_PREFIX).to_owned());
+    write_setting(&mut out, &table::BEFORE_REGEX, toml_default(&table::BEFORE_REGEX));
     ROUTE.iter().for_each(|setting| write_setting(&mut out, setting, toml_default(setting)));
     out.push_str("\n# Another route of the site above, for one path.\n[[site.route]]\n");
     write_setting(&mut out, &table::PATH, example(&table::PATH).to_owned());
+    out.push_str(
+        "\n# Another route of the site above, for the paths of a pattern.\n[[site.route]]\n",
+    );
+    write_setting(&mut out, &table::PATH_REGEX, example(&table::PATH_REGEX).to_owned());
     out
 }
 
@@ -85,6 +90,7 @@ fn example(setting: &Setting) -> &'static str {
         "origin" => "\"http://127.0.0.1:3000\"",
         "balance" => "\"round-robin\"",
         "path" => "\"/robots.txt\"",
+        "path_regex" => "'\\.(jpg|png)$'",
         _ => "\"/static/\"",
     }
 }
@@ -113,7 +119,7 @@ pub fn settings_markdown() -> String {
     markdown_table(&mut out, site, SITE);
     let origins = "Origins: in `[[site.origin]]`, or in a table of the array `origin`";
     markdown_table(&mut out, origins, table::ORIGIN_TABLE);
-    markdown_table(&mut out, "Routes: in `[[site.route]]`", &[table::PATH_PREFIX, table::PATH]);
+    markdown_table(&mut out, "Routes: in `[[site.route]]`", table::ROUTE_ONLY);
     out
 }
 

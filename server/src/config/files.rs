@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
 use super::origins::OriginGroup;
-use super::route::Route;
+use super::route::{Route, RoutePaths};
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::{HostPattern, Site};
 use super::table::RouteSettings;
@@ -48,7 +48,7 @@ impl Site {
                 byte => name.extend(format!("%{byte:02X}").chars()),
             }
         }
-        let fallback = Route::new("/", settings, Vec::new());
+        let fallback = Route::new(RoutePaths::below("/"), settings, Vec::new());
         let (names, origins) = (vec![HostPattern::Any], OriginGroup::default());
         Site::new(name, names, origins, Vec::new(), fallback)
     }

@@ -9,23 +9,25 @@ use super::error::ProblemSpan;
 use super::files::FilesDirectory;
 use super::origins::{Balance, OriginGroup};
 use super::read::{Reader, Value, find, raw};
-use super::route::{Route, read_prefix};
+use super::route::{Route, RoutePaths, RoutesSoFar};
 use super::route_origins::{is_origin_key, origin_settings};
 use super::rules::{NamedFile, named_files};
 use super::setting::{Setting, ValueProblem};
 use super::site::{HostPattern, Site, read_name};
 use super::table::{
-    self, BALANCE, NAME, NAMES, ORIGIN, PATH, PATH_PREFIX, PER_SITE, ROUTE, RULES, RouteSettings,
+    self, BALANCE, NAME, NAMES, ORIGIN, PER_SITE, ROUTE, ROUTE_ONLY, RULES, RouteSettings,
     Settings, SiteSettings,
 };
 use super::value::{FixedAnswer, Redirect};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
-/// For each site name and each host pattern, the offset at which it is first used.
+/// For each site name and each host pattern, the offset at which it is first used; and the
+/// routes that have been read.
 #[derive(Default)]
 struct FirstUses {
     site_names: HashMap<String, usize>,
     hosts: HashMap<HostPattern, usize>,
+    routes: RoutesSoFar,
 }
 
 /// The settings at the top of the file, and the position of `origin_ca` there.
@@ -112,7 +114,7 @@ impl Reader<'_> {
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
         let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
         let outer = (&settings, &*rules, (&own, &ca_at));
-        let routes = table.get("route").map(|value| self.routes(value, outer));
+        let routes = table.get("route").map(|value| self.routes(value, outer, seen));
         let routes = routes.unwrap_or_default();
         let needs_none = (has_unread && has_answer(table)) || needs_no_origin(&routes, &settings);
         let origins = match table.get(ORIGIN.name) {
@@ -124,7 +126,7 @@ impl Reader<'_> {
                 self.equip_origins(origins, &own, &ca_at)
             }),
         };
-        let fallback = Route::new("/", settings, rules);
+        let fallback = Route::new(RoutePaths::below("/"), settings, rules);
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
         let mut site = Site::new(name?, names?, origins?, routes, fallback);
         site.certificates = certificates;
@@ -230,37 +232,46 @@ impl Reader<'_> {
         Some(pattern)
     }
 
-    fn routes(&mut self, value: &Value<'_>, outer: SiteValues<'_>) -> Vec<Route> {
+    fn routes(
+        &mut self,
+        value: &Value<'_>,
+        outer: SiteValues<'_>,
+        seen: &mut FirstUses,
+    ) -> Vec<Route> {
         let tables = self.tables(value, "[[site.route]]");
         if let Some((span, _)) = tables.get(ROUTES_PER_SITE_MAX) {
             let problem = format!("a site has at most {ROUTES_PER_SITE_MAX} routes");
             self.problem(ProblemSpan::Span(span.clone()), ValueProblem::new(problem));
         }
-        let mut seen = HashMap::new();
-        tables
-            .into_iter()
-            .take(ROUTES_PER_SITE_MAX)
-            .filter_map(|(span, table)| self.route((span, table), outer, &mut seen))
-            .collect()
+        seen.routes.begin_site();
+        let sections = tables.iter().take(ROUTES_PER_SITE_MAX).enumerate();
+        let routes = sections.filter_map(|(index, section)| {
+            let mut route = self.route(section.clone(), outer, &mut seen.routes)?;
+            route.section = Some(index);
+            Some(route)
+        });
+        let routes: Vec<_> = routes.collect();
+        self.check_overlaps(&tables, &routes);
+        routes
     }
 
     fn route(
         &mut self,
         (header, table): (Range<usize>, &DeTable<'_>),
         (defaults, of_site, origins): SiteValues<'_>,
-        seen: &mut HashMap<(String, bool), usize>,
+        seen: &mut RoutesSoFar,
     ) -> Option<Route> {
         let mut settings = defaults.clone();
         let mut rules = of_site.to_vec();
-        let is_path = |key: &str| key == PATH.name || key == PATH_PREFIX.name;
-        let is_read_later = |key: &str| is_path(key) || is_origin_key(key);
+        let is_own = |key: &str| find(ROUTE_ONLY.iter(), key).is_some();
+        let is_read_later = |key: &str| is_own(key) || is_origin_key(key);
         for (key, value) in table.iter().filter(|(key, _)| !is_read_later(key.get_ref())) {
             if key.get_ref() == RULES.name {
                 rules.extend(named_files(self, &RULES, value));
                 continue;
             }
             let Some(setting) = find(ROUTE.iter(), key.get_ref()) else {
-                let own = ROUTE.iter().chain([&RULES, &PATH, &PATH_PREFIX, &ORIGIN, &BALANCE]);
+                let own = ROUTE.iter().chain(ROUTE_ONLY).chain([&RULES, &ORIGIN, &BALANCE]);
                 let own = own.chain(origin_settings()).map(|setting| setting.name);
                 self.unknown(key, value, "of a route", own);
                 continue;
@@ -273,32 +284,12 @@ impl Reader<'_> {
         if origins.is_some() {
             self.settle_origin(table, &mut settings);
         }
-        let exact = table.get(PATH.name);
-        if let Some(value) = exact
-            && table.contains_key(PATH_PREFIX.name)
-        {
-            let problem = ValueProblem::new("`path` and `path_prefix` are in the same section");
-            let hint = "a route has either one path or one path prefix; leave one of them out";
-            self.problem(ProblemSpan::Span(value.span()), problem.hint(hint));
-            return None;
-        }
-        let (value, setting) = match exact {
-            Some(value) => (value, &PATH),
-            None => (self.needed(table, &PATH_PREFIX, &header)?, &PATH_PREFIX),
-        };
-        let read = read_prefix(raw(value.get_ref()), setting);
-        let path = self.keep_at(value.span(), read)?;
-        let place = (path, exact.is_some());
-        if let Some(first) = seen.get(&place) {
-            self.clash(value, *first, format!("the site has two routes for {:?}", place.0));
-            return None;
-        }
+        let paths = self.route_paths(&header, table, &settings, seen)?;
         let has_own_limits = table.contains_key("rate_limit");
-        let route = Route::new(&place.0, settings, rules)
+        let route = Route::new(paths, settings, rules)
             .with_own_limits(has_own_limits)
             .with_origins(origins);
-        seen.insert(place, value.span().start);
-        Some(if exact.is_some() { route.exact() } else { route })
+        Some(self.before_regex(table, route))
     }
 }
 

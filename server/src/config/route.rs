@@ -1,27 +1,31 @@
 //! A route of a site: the paths that it has, with their settings and rules.
 
+mod paths;
+mod read;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use forebay_http::path::decode_prefix;
+pub(crate) use self::paths::RoutePaths;
+pub(super) use self::read::RoutesSoFar;
 
 use super::origins::OriginGroup;
 use super::route_origins::RouteOrigins;
 use super::rules::NamedFile;
-use super::setting::{RawValue, Setting, ValueProblem};
 use super::table::{RouteSettings, SiteSettings};
 use super::value::AmbiguousPath;
 
-/// Settings and rules for the paths with one prefix.
+/// Settings and rules for some paths of a site.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The prefix, which begins with `/`.
-    pub path_prefix: String,
-    /// Whether the route has only the path `path_prefix` itself.
-    pub is_exact: bool,
-    /// The prefix without percent-encoding.
-    pub(crate) decoded_prefix: Vec<u8>,
-    /// Settings of the paths with this prefix.
+    /// The paths.
+    pub(crate) paths: RoutePaths,
+    /// Whether the route wins over regular expressions that match the same path.
+    pub(super) is_before_regex: bool,
+    /// The index of the route's section among those of its site in the file; `None` for the route
+    /// of `/` if it has no section.
+    pub(super) section: Option<usize>,
+    /// Settings of these paths.
     pub settings: RouteSettings,
     /// The origins to which the route's requests go: those of the site, or its own.
     pub origins: Arc<OriginGroup>,
@@ -48,7 +52,7 @@ pub struct Route {
 
 impl PartialEq for Route {
     fn eq(&self, other: &Route) -> bool {
-        (&self.path_prefix, self.is_exact) == (&other.path_prefix, other.is_exact)
+        (&self.paths, self.is_before_regex) == (&other.paths, other.is_before_regex)
             && self.settings == other.settings
             && self.rule_set == other.rule_set
             && self.own_origins == other.own_origins
@@ -66,18 +70,17 @@ pub(crate) struct RouteNumber {
 
 impl Route {
     pub(crate) fn new(
-        path_prefix: &str,
+        paths: RoutePaths,
         settings: RouteSettings,
         rule_files: Vec<NamedFile>,
     ) -> Route {
-        let decoded = decode_prefix(path_prefix.as_bytes());
         let is_restricted = has_address_list(&settings)
             || settings.basic_auth.users().is_some()
             || !settings.rate_limit.is_empty();
         Route {
-            path_prefix: path_prefix.to_owned(),
-            is_exact: false,
-            decoded_prefix: decoded.expect("the reader refuses ambiguous prefixes"),
+            is_before_regex: matches!(paths, RoutePaths::Exact(_)),
+            paths,
+            section: None,
             origins: Arc::default(),
             own_origins: None,
             is_restricted,
@@ -153,8 +156,8 @@ impl Route {
     /// Returns the beginning of the paths that the origin does not get, without a slash at its end;
     /// empty if it gets the whole path.
     pub(crate) fn stripped_prefix(&self) -> &str {
-        match self.settings.origin_strip_prefix {
-            true => self.path_prefix.trim_end_matches('/'),
+        match self.settings.origin_strip_prefix && !self.paths.are_matching() {
+            true => self.paths.text().trim_end_matches('/'),
             false => "",
         }
     }
@@ -165,33 +168,14 @@ impl Route {
         self.answers_itself
     }
 
-    /// Makes this the route of only the path `path_prefix`.
-    pub(super) fn exact(self) -> Route {
-        Route { is_exact: true, ..self }
-    }
-
     /// Whether every path of the site that has no other route belongs to this route.
     pub(super) fn has_all_paths(&self) -> bool {
-        self.path_prefix == "/" && !self.is_exact
-    }
-
-    /// Whether a path, which may include a query, belongs to the route if no other route is more
-    /// specific. `own` is the route's path, in the same encoding.
-    pub(super) fn has(&self, path: &[u8], own: &[u8]) -> bool {
-        match self.is_exact {
-            true => {
-                path.strip_prefix(own).is_some_and(|rest| matches!(rest.first(), None | Some(b'?')))
-            }
-            false => is_below(path, own),
-        }
+        self.paths.are_all()
     }
 
     /// Returns the paths of the route, for people.
     pub(crate) fn shown_path(&self) -> String {
-        match self.is_exact {
-            true => format!("{} (only this path)", self.path_prefix),
-            false => self.path_prefix.clone(),
-        }
+        self.paths.to_string()
     }
 
     /// Whether the route refuses a path that may belong to it or to another route.
@@ -202,35 +186,4 @@ impl Route {
 
 fn has_address_list(settings: &RouteSettings) -> bool {
     !settings.allow_from.is_empty() || !settings.deny_from.is_empty()
-}
-
-/// Whether a prefix matches a path. A prefix matches whole segments of the path: after the prefix,
-/// the path must end or continue with a query or a `/`.
-fn is_below(path: &[u8], prefix: &[u8]) -> bool {
-    path.strip_prefix(prefix).is_some_and(|rest| {
-        matches!(rest.first(), None | Some(b'/' | b'?')) || prefix.ends_with(b"/")
-    })
-}
-
-/// Reads the `path_prefix` of a route.
-pub(crate) fn read_prefix(raw: RawValue<'_>, setting: &Setting) -> Result<String, ValueProblem> {
-    let text = setting.text(raw)?;
-    let refused = setting.problem(format_args!("cannot be {text:?}"));
-    if !text.starts_with('/') {
-        return Err(refused.hint(format!("write \"/{text}\"")));
-    }
-    if text.contains(['*', '?', '#']) {
-        return Err(refused.hint("write the beginning of a path, without patterns or a query"));
-    }
-    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(refused.hint("write the path percent-encoded, as it appears in a request"));
-    }
-    if decode_prefix(text.as_bytes()).is_none() {
-        return Err(refused.hint(
-            "write the path without //, /./, /../, \\ and ;, and percent-encode only a space and \
-             bytes outside ASCII, with digits in upper case: origins read other spellings in \
-             several ways",
-        ));
-    }
-    Ok(text.to_owned())
 }

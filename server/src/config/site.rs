@@ -7,7 +7,7 @@ use forebay_http::path::PathReading;
 
 use super::origin_tls::OriginTls;
 use super::origins::OriginGroup;
-use super::route::{Route, RouteNumber};
+use super::route::{Route, RouteNumber, RoutePaths};
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{NAMES, ORIGIN, RouteSettings, SiteSettings};
@@ -29,8 +29,11 @@ pub struct Site {
     pub certificates: Option<Arc<CertificateSet>>,
     /// The identity of the certificates that serve the site's names; 0 if there are none.
     pub(crate) certificates_id: u64,
-    /// The site's routes, the longest prefix first. The last route has the prefix `/`.
+    /// The site's routes: first those with a regular expression, in the order of the file, then
+    /// paths and prefixes, the longest first. The last route has the prefix `/`.
     routes: Vec<Route>,
+    /// The number of routes with a regular expression.
+    regex_count: usize,
 }
 
 /// A pattern that matches one host or many, in lower case.
@@ -72,16 +75,23 @@ impl Site {
         if !routes.iter().any(Route::has_all_paths) {
             routes.push(fallback);
         }
-        let rank = |route: &Route| (route.path_prefix.len(), route.is_exact);
-        routes.sort_by_key(|route| std::cmp::Reverse(rank(route)));
+        routes.sort_by_key(|route| route.paths.rank());
         let origins = Arc::new(origins.keyed(&name, None));
         for route in &mut routes {
             route.settle_origins(&name, &origins);
             let paths = if route.has_own_limits { route.shown_path() } else { String::new() };
             route.limit_ids = route.settings.rate_limit.identities(&name, &paths);
         }
-        let (certificates, settings) = (None, SiteSettings::default());
-        Site { name, names, origins, settings, certificates, certificates_id: 0, routes }
+        Site {
+            name,
+            names,
+            origins,
+            settings: SiteSettings::default(),
+            certificates: None,
+            certificates_id: 0,
+            regex_count: routes.iter().filter(|route| route.paths.are_matching()).count(),
+            routes,
+        }
     }
 
     /// Creates a site that serves every host from `origins`. Its name is the authority of the first
@@ -93,27 +103,43 @@ impl Site {
             Some(_) => format!("https://{}", first.authority),
             None => first.authority.clone(),
         };
-        let fallback = Route::new("/", settings, Vec::new());
+        let fallback = Route::new(RoutePaths::below("/"), settings, Vec::new());
         Site::new(name, vec![HostPattern::Any], origins, Vec::new(), fallback)
     }
 
-    /// Returns the route with the longest prefix that matches a path, which may include a query. A
-    /// target that no prefix matches, such as the `*` of OPTIONS, belongs to the route of `/`.
+    /// Returns the route of a path, which may include a query. This is the route with exactly the
+    /// path, else the first regular expression that matches, else the longest prefix. If the
+    /// longest prefix has `before_regex`, no regular expression is tried. A target that is no path,
+    /// such as the `*` of OPTIONS, belongs to the route of `/`.
     pub fn route(&self, path: &[u8]) -> &Route {
-        let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
-        let matches = |route: &&Route| route.has(path, route.path_prefix.as_bytes());
-        others.iter().find(matches).unwrap_or(fallback)
+        self.route_of_reading(PathReading { path, is_decoded: false })
     }
 
     /// Returns the route for one reading of a path, that is, for one way in which an origin may
     /// interpret the path.
     pub(crate) fn route_of_reading(&self, reading: PathReading<'_>) -> &Route {
-        if !reading.is_decoded {
-            return self.route(reading.path);
-        }
+        let PathReading { path, is_decoded } = reading;
         let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
-        let matches = |route: &&Route| route.has(reading.path, &route.decoded_prefix);
-        others.iter().find(matches).unwrap_or(fallback)
+        let (patterns, plain) = others.split_at(self.regex_count);
+        let matches = |route: &&Route| route.paths.have(path, is_decoded);
+        let found = plain.iter().find(matches).unwrap_or(fallback);
+        match patterns.is_empty() || found.is_before_regex {
+            true => found,
+            false => patterns.iter().find(matches).unwrap_or(found),
+        }
+    }
+
+    /// Returns why a path has this route, if the site has regular expressions.
+    pub(crate) fn reason_for(&self, route: &Route) -> Option<&'static str> {
+        let has_patterns = self.regex_count > 0;
+        has_patterns.then_some(match route.paths {
+            RoutePaths::Exact(_) => "a single path wins over regular expressions",
+            RoutePaths::Matching(_) => "this is the first regular expression that matches",
+            RoutePaths::Below(_) if route.is_before_regex => {
+                "the longest prefix wins, because it has before_regex"
+            }
+            RoutePaths::Below(_) => "no regular expression matches; this is the longest prefix",
+        })
     }
 
     /// Sets the numbers of the routes; `site` is the index of this site in the configuration.
@@ -135,7 +161,7 @@ impl Site {
         }
     }
 
-    /// Returns the site's routes, the longest prefix first. The last route has the prefix `/`.
+    /// Returns the site's routes. The last route has the prefix `/`.
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }

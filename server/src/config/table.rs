@@ -1394,7 +1394,8 @@ pub(crate) const PATH_PREFIX: Setting = Setting {
     default: None,
     scope: SettingScope::OneRoute,
     reloads: true,
-    doc: "Beginning of the paths of the route; the longest matching prefix wins. `/static/` \
+    doc: "Beginning of the paths of the route, unless another route has a `path` or `path_regex` \
+        that matches; the longest matching prefix wins. `/static/` \
         matches itself and paths below it, `/static` matches these and `/static`, and neither \
         matches `/statics`. In the value, percent-encode only spaces and bytes outside ASCII, with \
         digits in upper case (`%C3%A4`). For requests that spell a path in another way, see \
@@ -1410,9 +1411,48 @@ pub(crate) const PATH: Setting = Setting {
     scope: SettingScope::OneRoute,
     reloads: true,
     doc: "The only path of the route, in place of `path_prefix`; its query may be any. `/feed` \
-        does not match `/feed/`. It wins over prefixes.",
+        does not match `/feed/`. It wins over regular expressions and prefixes.",
     reason: "A redirect of one page must not apply to the pages below it.",
 };
+
+/// The setting `path_regex` of a route.
+pub(crate) const PATH_REGEX: Setting = Setting {
+    name: "path_regex",
+    kind: SettingKind::Text {
+        hint: "REGEX",
+        expected: "a regular expression in single quotes, such as '\\.(jpg|png)$'",
+    },
+    default: None,
+    scope: SettingScope::OneRoute,
+    reloads: true,
+    doc: "Regular expression for the paths of the route, in place of `path_prefix`. It may match \
+        anywhere in the path, which begins with `/` and has no query; `^` and `$` are its ends. \
+        The first `path_regex` of the file that matches wins over prefixes. See \
+        [sites.md](sites.md#regular-expressions).",
+    reason: "The order is that of nginx's `location`. Matching takes linear time, so there is no \
+        look-around and no back-reference.",
+};
+
+/// The setting `before_regex` of a route.
+pub(crate) const BEFORE_REGEX: Setting = Setting {
+    name: "before_regex",
+    kind: SettingKind::Bool,
+    default: Some("false"),
+    scope: SettingScope::OneRoute,
+    reloads: true,
+    doc: "Whether the `path_prefix` of the route wins over every `path_regex` of the site, for the \
+        paths of which it is the longest prefix. It must be written if such a route differs from \
+        the route of a `path_regex` in access, rate limits or caching. See \
+        [sites.md](sites.md#regular-expressions).",
+    reason: "`true` is nginx's `location ^~`. With `false`, `/account/x.jpg` belongs to a \
+        `path_regex` for images, whatever the route of `/account` protects.",
+};
+
+/// The settings of which each route has one.
+pub(crate) const ROUTE_PATHS: &[Setting] = &[PATH, PATH_REGEX, PATH_PREFIX];
+
+/// The settings that only routes have.
+pub(crate) const ROUTE_ONLY: &[Setting] = &[PATH_PREFIX, PATH, PATH_REGEX, BEFORE_REGEX];
 
 /// Returns every setting, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
@@ -1422,7 +1462,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {
         .chain(ROUTE)
         .chain([&RULES, &INCLUDE])
         .chain(SITE)
-        .chain([&PATH_PREFIX, &PATH])
+        .chain(ROUTE_ONLY)
 }
 
 /// Returns the settings that are allowed before the first section. Each of them has a flag.

@@ -7,7 +7,6 @@ use toml::de::DeTable;
 
 use super::setting::{RawValue, Setting};
 use super::source::SourceFiles;
-use super::table::{PATH, PATH_PREFIX};
 
 /// The values of one section, by the names of the settings.
 type SectionValues = BTreeMap<String, String>;
@@ -18,9 +17,8 @@ pub(crate) struct WrittenValues {
     top: SectionValues,
     /// The values of each site, by its name.
     sites: HashMap<String, SectionValues>,
-    /// The values of each route, by the name of its site, its path, and whether it has only this
-    /// path.
-    routes: HashMap<(String, String, bool), SectionValues>,
+    /// The values of the routes of each site, by the name of the site, in the order of the file.
+    routes: HashMap<String, Vec<SectionValues>>,
 }
 
 /// Two configurations with the same values are equal, however the values were written.
@@ -54,14 +52,8 @@ impl WrittenValues {
         self.sites.insert(name.clone(), section(sources, site));
         let routes = site.get("route").and_then(|routes| routes.get_ref().as_array());
         let routes = routes.into_iter().flat_map(|routes| routes.iter());
-        for route in routes.filter_map(|route| route.get_ref().as_table()) {
-            let exact = text(route, PATH.name);
-            let is_exact = exact.is_some();
-            if let Some(path) = exact.or_else(|| text(route, PATH_PREFIX.name)) {
-                let values = section(sources, route);
-                self.routes.insert((name.clone(), path, is_exact), values);
-            }
-        }
+        let routes = routes.filter_map(|route| route.get_ref().as_table());
+        self.routes.insert(name, routes.map(|route| section(sources, route)).collect());
     }
 
     /// Notes the value of a flag.
@@ -73,16 +65,14 @@ impl WrittenValues {
 
     /// Returns the text of the innermost value of a setting: that of the route, of the site, of the
     /// top, or the default. Without a site, the value of the top is meant; without a route, that of
-    /// the site.
+    /// the site. `route` is the index of the route's section.
     pub(super) fn text(
         &self,
         setting: &Setting,
         site: Option<&str>,
-        route: Option<(&str, bool)>,
+        route: Option<usize>,
     ) -> String {
-        let of_route = site.zip(route).and_then(|(site, (path, is_exact))| {
-            self.routes.get(&(site.to_owned(), path.to_owned(), is_exact))
-        });
+        let of_route = site.zip(route).and_then(|(site, route)| self.routes.get(site)?.get(route));
         let of_site = site.and_then(|site| self.sites.get(site));
         let sections = [of_route, of_site, Some(&self.top)];
         let written = sections.into_iter().flatten().find_map(|values| values.get(setting.name));

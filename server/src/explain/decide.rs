@@ -347,6 +347,7 @@ fn site_facts(
         file: directory.map(|directory| shown_file(directory, route, request)),
         sent: directory.is_none().then(|| shown_sent(route.route, request)).flatten(),
         path_prefix: route.route.shown_path(),
+        route_reason: route.site.reason_for(route.route),
         client_checks: client_checks(&route.route.settings),
         origin_is_down: context.is_some_and(JoinContext::origin_is_down),
         origin_failure: context.and_then(JoinContext::origin_failure).map(Fault::reason),

@@ -60,8 +60,10 @@ pub(crate) struct SiteFacts {
     /// The path and query that the origin gets, or the reason why it gets no request. `None` if
     /// they are those of the request, or if files answer.
     pub(crate) sent: Option<String>,
-    /// The prefix of the route.
+    /// The paths of the route.
     pub(crate) path_prefix: String,
+    /// Why the request has this route, unless the paths of the route say so.
+    pub(crate) route_reason: Option<&'static str>,
     /// The checks of the client that the route makes. The explanation is for a client that passes.
     pub(crate) client_checks: Vec<&'static str>,
     /// Whether this worker considers the origin down: its last attempt to connect failed a short

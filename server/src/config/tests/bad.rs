@@ -3,7 +3,7 @@
 use super::super::*;
 
 /// A configuration, the position of its error, and parts of the error's text.
-type Case = (&'static str, &'static str, &'static [&'static str]);
+pub(super) type Case = (&'static str, &'static str, &'static [&'static str]);
 
 /// Lines at the top of an otherwise valid file.
 #[rustfmt::skip]
@@ -209,7 +209,7 @@ const LONG_SOCKET: &str = "origin = \"unix:/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 /// Bad values in a second site, which is otherwise valid: its header is on line 5; `name`, `names`
 /// and `origin` are on lines 6 to 8.
 #[rustfmt::skip]
-const SITE_VALUES: &[Case] = &[
+pub(super) const SITE_VALUES: &[Case] = &[
     ("name = \"a\"", "6:8", &["two sites have the name \"a\"", "at f.toml:2:8"]),
     ("name = \"a b\"", "6:8", &["cannot be \"a b\"", "printable ASCII"]),
     ("name = 7", "6:8", &["in double quotes"]),
@@ -333,9 +333,10 @@ const BEHIND: &[Case] = &[
 ];
 
 /// A valid site, on four lines.
-const SITE: &str = "[[site]]\nname = \"a\"\nnames = [\"a.org\"]\norigin = \"http://a\"\n";
+pub(super) const SITE: &str =
+    "[[site]]\nname = \"a\"\nnames = [\"a.org\"]\norigin = \"http://a\"\n";
 
-fn errors(text: &str) -> ConfigErrors {
+pub(super) fn errors(text: &str) -> ConfigErrors {
     match Config::from_toml(text, "f.toml") {
         Ok(_) => panic!("no error was found in\n{text}"),
         Err(errors) => errors,
@@ -344,7 +345,7 @@ fn errors(text: &str) -> ConfigErrors {
 
 /// Checks that the configuration has exactly one error, which is at `place` and whose text contains
 /// all of `parts`.
-fn check(text: &str, place: &str, parts: &[&str]) {
+pub(super) fn check(text: &str, place: &str, parts: &[&str]) {
     let errors = errors(text);
     let shown = errors.to_string();
     assert_eq!(errors.count(), 1, "{text}\n{shown}");

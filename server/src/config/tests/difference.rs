@@ -82,3 +82,37 @@ fn a_change_has_both_values_and_says_what_applies_it() {
         assert_eq!(changes(old, new), *expected, "{old}\n---\n{new}");
     }
 }
+
+#[test]
+fn a_change_of_regular_expressions_or_of_their_order_is_a_difference() {
+    let site = |lines: &str| format!("{SITE}{lines}");
+    let route = "[[site.route]]\npath_prefix = \"/x\"\n";
+    let regex = |text: &str| format!("[[site.route]]\npath_regex = '{text}'\n");
+    let cases: &[(String, String, &[&str])] = &[
+        (
+            site("[[site.route]]\npath_regex = '\\.a$'\ncache = false"),
+            site("[[site.route]]\npath_regex = '\\.a$'\n[[site.route]]\npath = '/x'"),
+            &[
+                "cache: false > true (default) [site \"a\", route \\.a$ (regular expression)]",
+                "-: - > route [site \"a\", route /x (only this path)]",
+            ],
+        ),
+        (
+            site(&format!("{route}before_regex = false")),
+            site(&format!("{route}before_regex = true")),
+            &["before_regex: false > true [site \"a\", route /x]"],
+        ),
+        (
+            site(&format!("{}{}{}", regex("a"), regex("b"), regex("c"))),
+            site(&format!("{}{}{}", regex("c"), regex("d"), regex("a"))),
+            &[
+                "-: route > - [site \"a\", route b (regular expression)]",
+                "-: - > route [site \"a\", route d (regular expression)]",
+                "path_regex: a, c > c, a [site \"a\", order of the routes]",
+            ],
+        ),
+    ];
+    for (old, new, expected) in cases {
+        assert_eq!(changes(old, new), *expected, "{old}\n---\n{new}");
+    }
+}

@@ -342,7 +342,7 @@ fn the_printed_defaults_are_a_configuration_with_every_setting() {
     let config = read(&text);
     assert_eq!(config.server, ServerSettings::default());
     let site = config.sites.lookup(b"www.example.org").unwrap();
-    assert_eq!(site.routes().len(), 3);
+    assert_eq!(site.routes().len(), 4);
     assert!(site.routes().iter().all(|route| route.settings == RouteSettings::default()));
     for setting in all_settings() {
         assert!(text.contains(&format!("\n{} = ", setting.name)), "{} is missing", setting.name);

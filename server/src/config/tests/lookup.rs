@@ -57,6 +57,45 @@ fn a_star_takes_what_no_other_site_serves() {
     assert_eq!(sites.lookup(&[b'a'; 300]).unwrap().name, "0");
 }
 
+/// Single paths come first, then regular expressions in the order of the file, then prefixes.
+#[test]
+fn a_path_finds_a_single_path_then_a_regex_then_a_prefix() {
+    let routes = "[[site.route]]\npath_prefix = '/static/'\n\
+                  [[site.route]]\npath_regex = '\\.(jpg|png)$'\n\
+                  [[site.route]]\npath_regex = '^/static/.*\\.jpg$'\n\
+                  [[site.route]]\npath_regex = '(?i)\\.PHP$'\n\
+                  [[site.route]]\npath_regex = '^/caf(\u{e9}|%C3%A9)/'\n\
+                  [[site.route]]\npath = '/static/logo.png'\n\
+                  [[site.route]]\npath_prefix = '/own'\nbefore_regex = true\ncache = false\n\
+                  [[site.route]]\npath_prefix = '/own/img'\n";
+    let text = format!("[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://h\"\n{routes}");
+    let config = Config::from_toml(&text, "t").unwrap();
+    let site = config.sites.lookup(b"h").unwrap();
+    for (path, expected) in [
+        ("/", "/"),
+        ("/a.jpg", r"\.(jpg|png)$"),
+        ("/static/a.jpg", r"\.(jpg|png)$"),
+        ("/static/a.css", "/static/"),
+        ("/static/a.css?b.jpg", "/static/"),
+        ("/a.jpg?b", r"\.(jpg|png)$"),
+        ("/a.jpg/b", "/"),
+        ("/a.Jpg", "/"),
+        ("/index.php", r"(?i)\.PHP$"),
+        ("/index.PhP?x", r"(?i)\.PHP$"),
+        ("/static/logo.png", "/static/logo.png"),
+        ("/static/logo.png?x", "/static/logo.png"),
+        ("/static/logo2.png", r"\.(jpg|png)$"),
+        ("/caf%C3%A9/x", "^/caf(\u{e9}|%C3%A9)/"),
+        ("/own/a.jpg", "/own"),
+        ("/own/img/a.jpg", r"\.(jpg|png)$"),
+        ("/own/img/a.css", "/own/img"),
+        ("*", "/"),
+        ("a.jpg", "/"),
+    ] {
+        assert_eq!(site.route(path.as_bytes()).paths.text(), expected, "{path:?}");
+    }
+}
+
 #[test]
 fn a_path_finds_the_longest_prefix_of_whole_segments() {
     let prefixes = ["/static/", "/static", "/a/b", "/a", "/~user/"];
@@ -88,6 +127,6 @@ fn a_path_finds_the_longest_prefix_of_whole_segments() {
         ("", "/"),
     ];
     for (path, expected) in cases {
-        assert_eq!(site.route(path.as_bytes()).path_prefix, expected, "{path:?}");
+        assert_eq!(site.route(path.as_bytes()).paths.text(), expected, "{path:?}");
     }
 }

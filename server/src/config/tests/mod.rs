@@ -8,3 +8,4 @@ mod includes;
 mod lookup;
 mod references;
 mod route_origins;
+mod route_regex;

@@ -23,6 +23,6 @@ use crate::key::RouteMatch;
 /// Returns the path of the file for a request to this route, or the reason why there is none.
 pub(crate) fn file_path(route: RouteMatch<'_>, path_query: &[u8]) -> Result<FilePath, PathRefusal> {
     let route = route.route;
-    let prefix = route.settings.files_strip_prefix.then_some(&*route.decoded_prefix);
+    let prefix = route.paths.decoded_prefix().filter(|_| route.settings.files_strip_prefix);
     FilePath::of(path_query, prefix)
 }
