@@ -146,8 +146,13 @@ fn a_rule_that_moves_a_request_to_another_route_bypasses_the_cache() {
     let path = builder.path("strip.rules");
     std::fs::write(&path, "cond %{REMAP_PSEUDO_HOOK}\nset-destination PATH x\n").expect("written");
     let lines = format!("origin = {:?}\nrules = [{path:?}]", url(&api));
-    let config = format!("{}{}", site(&main), route("/api", &lines));
+    let added = format!("origin_add_prefix = \"/v2\"\nrules = [{path:?}]");
+    let routes = [route("/api", &lines), route("/old", &added)].concat();
+    let config = format!("{}{routes}", site(&main));
     let server = builder.config(&config).flag("--workers", "1").start();
+    let old = ask(&server, "/old/x");
+    assert!(old.field("cache-status").expect("a status").ends_with("detail=other-origin"));
+    assert_eq!((main.count("/v2/x"), server.stat("stored_total")), (1, 0.0));
     for _ in 0..2 {
         let moved = ask(&server, "/api/x");
         assert_eq!(moved.text(), "api");
@@ -156,8 +161,8 @@ fn a_rule_that_moves_a_request_to_another_route_bypasses_the_cache() {
         assert_eq!(ask(&server, "/x").text(), "main", "the API's response was stored for /x");
         eventually("the page is stored", || server.stat("stored_total") == 1.0);
     }
-    assert_eq!((main.request_count(), api.request_count()), (1, 2));
-    assert_eq!(server.stat("reason_other_origin_total"), 2.0);
+    assert_eq!((main.request_count(), api.request_count()), (2, 2));
+    assert_eq!(server.stat("reason_other_origin_total"), 3.0);
     let explained = server.command(&["explain", "http://x/api/x"]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(explained.contains("other-origin"), "{explained}");

@@ -12,7 +12,7 @@ use super::route::read_prefix;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::OriginAddress;
 use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
-use crate::limits::ORIGINS_PER_SITE_MAX;
+use crate::limits::{ADDED_PREFIX_BYTES_MAX, ORIGINS_PER_SITE_MAX};
 
 /// The origins that serve a site, or a route that has origins of its own. All of them serve the
 /// same resources. A site has none only if its routes answer all requests themselves, from files or
@@ -148,6 +148,14 @@ impl AddedPrefix {
 impl Readable for AddedPrefix {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let path = read_prefix(raw, setting)?;
+        let is_usable = http::Uri::try_from(&path).is_ok();
+        if !is_usable || path.len() > ADDED_PREFIX_BYTES_MAX {
+            let problem = setting.problem(format_args!("cannot be {path:?}"));
+            return Err(problem.hint(format!(
+                "write a path of at most {ADDED_PREFIX_BYTES_MAX} bytes as it stands in a URL, \
+                 with percent-encoding for special characters"
+            )));
+        }
         Ok(AddedPrefix(path.trim_end_matches('/').into()))
     }
 }

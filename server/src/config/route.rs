@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 pub(crate) use self::paths::RoutePaths;
+pub(super) use self::paths::read_prefix;
 pub(super) use self::read::RoutesSoFar;
 
 use super::origins::OriginGroup;
@@ -139,13 +140,19 @@ impl Route {
         self.origins = Arc::new(own.keyed(site, Some(&self.shown_path())));
     }
 
-    /// Whether the responses of both routes, which are of one site, come from the same origins or
-    /// files.
+    /// Whether both routes, which are of one site, get the response for a path from the same place:
+    /// they have the same origins, which get the same host and path, or they are one route.
     pub(crate) fn has_source_of(&self, other: &Route) -> bool {
-        match (self.settings.files.get(), other.settings.files.get()) {
-            (None, None) => Arc::ptr_eq(&self.origins, &other.origins),
-            _ => self.settings.files == other.settings.files,
-        }
+        let has_files = |route: &Route| route.settings.files.get().is_some();
+        let sent = |route: &Route| {
+            let RouteSettings { origin_host, origin_add_prefix, .. } = &route.settings;
+            (origin_host.clone(), origin_add_prefix.clone(), route.stripped_prefix().to_owned())
+        };
+        self.number == other.number
+            || !has_files(self)
+                && !has_files(other)
+                && Arc::ptr_eq(&self.origins, &other.origins)
+                && sent(self) == sent(other)
     }
 
     /// Whether the route needs no origins of its site.
@@ -174,7 +181,7 @@ impl Route {
     }
 
     /// Returns the paths of the route, for people.
-    pub(crate) fn shown_path(&self) -> String {
+    pub fn shown_path(&self) -> String {
         self.paths.to_string()
     }
 

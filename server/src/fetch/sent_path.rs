@@ -69,9 +69,15 @@ fn below_host<'a>(url: &'a [u8], scheme: &str, host: &str) -> Option<&'a [u8]> {
 }
 
 /// Returns a path of the origin, with its query and fragment, and the prefix `stripped` in place of
-/// `added`; `None` if the path is not certainly below `added`.
+/// `added`; `None` if the path is not certainly below `added`. A path that is also below `stripped`
+/// may already be one for clients. Bytes that a URL cannot have are not rewritten: some clients
+/// drop a tab, and `/` followed by a tab and `/host` would become `//host`.
 fn reversed(path: &[u8], stripped: &[u8], added: &[u8]) -> Option<Vec<u8>> {
     let rest = path.strip_prefix(added)?;
+    let is_for_clients = !stripped.is_empty() && path.starts_with(stripped);
+    if is_for_clients || !path.iter().all(u8::is_ascii_graphic) {
+        return None;
+    }
     let end = rest.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(rest.len());
     let below = rest.get(..end)?;
     let is_whole_segment = matches!(below.first(), None | Some(b'/'));
@@ -160,6 +166,10 @@ mod tests {
         assert_eq!(bare("").as_deref(), Some(&b"/"[..]));
         assert_eq!(bare("?x").as_deref(), Some(&b"/?x"[..]));
         assert_eq!(bare("//evil.test/x"), None, "it would name another host");
+        for unsafe_path in ["/\t/evil.test", "/x\u{e9}"] {
+            assert_eq!(bare(unsafe_path), None, "{unsafe_path:?}");
+        }
+        assert_eq!(reversed(b"/v2/app/x", b"/v2/app", b"/v2"), None, "a path for clients");
     }
 
     #[test]

@@ -194,10 +194,7 @@ impl Reader<'_> {
             if strips {
                 let text = format!("`{name}` needs a prefix, and a regular expression has none");
                 let hint = format!("set `{name} = false` in this route, or use `path_prefix`");
-                self.problem(
-                    ProblemSpan::Span(value.span()),
-                    ValueProblem::new(text).hint(hint),
-                );
+                self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(text).hint(hint));
             }
         }
         Some(RoutePaths::Matching(regex))

@@ -133,6 +133,7 @@ fn a_bad_host_or_prefix_for_the_origin_is_refused_with_its_place_and_a_hint() {
         ("origin_add_prefix = \"v2\"", "7:21", &["write \"/v2\""]),
         ("origin_add_prefix = \"/a/../b\"", "7:21", &["without //, /./, /../"]),
         ("origin_add_prefix = \"/a?b\"", "7:21", &["without patterns or a query"]),
+        ("origin_add_prefix = \"/a<b\"", "7:21", &["as it stands in a URL"]),
     ];
     check(cases);
 }
