@@ -38,7 +38,7 @@ pub struct UnsupportedPart {
     pub part: Range<usize>,
     /// The problem, as a sentence.
     pub message: &'static str,
-    /// A replacement; `None` for look-around, whose replacement depends on the place of the pattern.
+    /// A replacement; `None` for look-around, whose replacement depends on the pattern's place.
     pub hint: Option<&'static str>,
 }
 

@@ -1,8 +1,8 @@
 //! The memory for the first parts of request bodies, shared between client networks.
 //!
 //! Room is taken as bytes arrive. A network may take more room only while the room that is left is
-//! at least as large as the room that the network holds. So a single network leaves at least a half of
-//! the memory, and two networks together leave at least a quarter.
+//! at least as large as the room that the network holds. So a single network leaves at least a half
+//! of the memory, and two networks together leave at least a quarter.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -3,8 +3,8 @@
 /// Routes of one site. Every request is compared with the routes until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
-/// Bytes of `origin_add_prefix`. Even the longest target that is accepted by default stays far below
-/// the length that the HTTP library can send, 64 KiB.
+/// Bytes of `origin_add_prefix`. With it, the longest target that is accepted by default
+/// stays far below the 64 KiB that the HTTP library can send.
 pub(crate) const ADDED_PREFIX_BYTES_MAX: usize = 1024;
 
 /// Routes of one site with a regular expression. Each reading of a path is compared with them until
