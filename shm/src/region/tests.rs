@@ -480,7 +480,7 @@ fn the_document_describes_what_the_code_writes() {
             layout::PARTICIPANTS_VERSION
         ),
         format!("{}: both sides", layout::BARRIER_FENCE),
-        format!("{}: only the rare side", layout::BARRIER_MEMBARRIER),
+        format!("{}: only the side that runs rarely", layout::BARRIER_MEMBARRIER),
         format!("{FREE} free, {TAKEN} taken, {SWEPT} being swept"),
         format!("A row is {} bytes", ROW_WORDS * WORD_BYTES),
         format!("| 0–{} | the owner's row + 1", owner.count_ones() - 1),
