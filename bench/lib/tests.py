@@ -105,9 +105,10 @@ class Tests(unittest.TestCase):
             process.parse_cpus("a")
 
     def test_switches_of_a_tree_are_those_of_all_its_threads(self):
-        with subprocess.Popen(["sh", "-c", "sleep 0.05; sleep 0.05; exec sleep 5"]) as root:
-            first = process.tree_switches(root.pid)
-            time.sleep(0.5)
+        with subprocess.Popen(["sh", "-c", "while :; do sleep 0.02; done"]) as root:
+            first, limit = process.tree_switches(root.pid), time.monotonic() + 20
+            while process.tree_switches(root.pid) <= first and time.monotonic() < limit:
+                time.sleep(0.05)
             self.assertGreater(process.tree_switches(root.pid), first)
             process.stop(root)
         self.assertEqual(process.tree_switches(root.pid), 0, "an ended process has no switches")
