@@ -163,7 +163,13 @@ fn a_rule_that_moves_a_request_to_another_route_bypasses_the_cache() {
     }
     assert_eq!((main.request_count(), api.request_count()), (2, 2));
     assert_eq!(server.stat("reason_other_origin_total"), 3.0);
-    let explained = server.command(&["explain", "http://x/api/x"]);
-    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
-    assert!(explained.contains("other-origin"), "{explained}");
+    for (target, expected) in [
+        ("/api/x", "other-origin"),
+        ("/old/x", "the origin gets /v2/x"),
+        ("/old/y", "other-origin"),
+    ] {
+        let explained = server.command(&["explain", &format!("http://x{target}")]);
+        let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+        assert!(explained.contains(expected), "{explained}");
+    }
 }

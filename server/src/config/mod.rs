@@ -49,7 +49,7 @@ pub use health::{HealthCheck, HealthPath};
 pub use lists::{AddressList, TagFields};
 pub(crate) use lists::{ContentCoding, ForwardedField, LimitScope, REAL_IP, RateLimit};
 pub use origin_tls::OriginTls;
-pub use origins::{Balance, OriginGroup, OriginMember};
+pub use origins::{Balance, OriginGroup, OriginHost, OriginMember};
 pub use read::{ConfigSource, FlagValue};
 pub use route::Route;
 pub use rules::RuleSet;

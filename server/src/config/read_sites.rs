@@ -33,9 +33,14 @@ struct FirstUses {
 /// The settings at the top of the file, and the position of `origin_ca` there.
 type SiteDefaults<'a> = (&'a RouteSettings, &'a SiteSettings, &'a Option<ProblemSpan>);
 
-/// The values of a site that its routes inherit: settings, rule files, and settings of origins with
-/// the position of `origin_ca`.
-type SiteValues<'a> = (&'a RouteSettings, &'a [NamedFile], (&'a SiteSettings, &'a ProblemSpan));
+/// The values of a site that its routes inherit.
+#[derive(Clone, Copy)]
+struct SiteValues<'a> {
+    settings: &'a RouteSettings,
+    rules: &'a [NamedFile],
+    /// The settings of the site's origins, and the position of `origin_ca`.
+    origins: (&'a SiteSettings, &'a ProblemSpan),
+}
 
 impl Reader<'_> {
     /// Reads the sites of all files; `values` has the `site` of each file that has one.
@@ -113,7 +118,7 @@ impl Reader<'_> {
         let names = self.needed(table, &NAMES, &header).map(|value| self.names(value, seen));
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
         let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
-        let outer = (&settings, &*rules, (&own, &ca_at));
+        let outer = SiteValues { settings: &settings, rules: &rules, origins: (&own, &ca_at) };
         let routes = table.get("route").map(|value| self.routes(value, outer, seen));
         let routes = routes.unwrap_or_default();
         let needs_none = (has_unread && has_answer(table)) || needs_no_origin(&routes, &settings);
@@ -258,11 +263,11 @@ impl Reader<'_> {
     fn route(
         &mut self,
         (header, table): (Range<usize>, &DeTable<'_>),
-        (defaults, of_site, origins): SiteValues<'_>,
+        outer: SiteValues<'_>,
         seen: &mut RoutesSoFar,
     ) -> Option<Route> {
-        let mut settings = defaults.clone();
-        let mut rules = of_site.to_vec();
+        let mut settings = outer.settings.clone();
+        let mut rules = outer.rules.to_vec();
         let is_own = |key: &str| find(ROUTE_ONLY.iter(), key).is_some();
         let is_read_later = |key: &str| is_own(key) || is_origin_key(key);
         for (key, value) in table.iter().filter(|(key, _)| !is_read_later(key.get_ref())) {
@@ -280,7 +285,7 @@ impl Reader<'_> {
             self.keep_at(value.span(), read);
         }
         self.settle_answers(table, &mut settings);
-        let origins = self.route_origins(table, origins);
+        let origins = self.route_origins(table, outer.origins);
         if origins.is_some() {
             self.settle_origin(table, &mut settings);
         }

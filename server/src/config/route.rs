@@ -143,16 +143,14 @@ impl Route {
     /// Whether both routes, which are of one site, get the response for a path from the same place:
     /// they have the same origins, which get the same host and path, or they are one route.
     pub(crate) fn has_source_of(&self, other: &Route) -> bool {
-        let has_files = |route: &Route| route.settings.files.get().is_some();
-        let sent = |route: &Route| {
-            let RouteSettings { origin_host, origin_add_prefix, .. } = &route.settings;
-            (origin_host.clone(), origin_add_prefix.clone(), route.stripped_prefix().to_owned())
-        };
-        self.number == other.number
-            || !has_files(self)
-                && !has_files(other)
-                && Arc::ptr_eq(&self.origins, &other.origins)
-                && sent(self) == sent(other)
+        let (own, others) = (&self.settings, &other.settings);
+        let has_files = own.files.get().is_some() || others.files.get().is_some();
+        let has_same_origins = !has_files
+            && Arc::ptr_eq(&self.origins, &other.origins)
+            && own.origin_host == others.origin_host
+            && own.origin_add_prefix == others.origin_add_prefix
+            && self.stripped_prefix() == other.stripped_prefix();
+        self.number == other.number || has_same_origins
     }
 
     /// Whether the route needs no origins of its site.

@@ -23,7 +23,7 @@ use super::facts::{
 use super::stored::stored_facts;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, HostPattern, Route, RouteSettings, Site};
+use crate::config::{Config, HostPattern, OriginHost, Route, RouteSettings, Site};
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path, sent_path};
 use crate::key::{
@@ -182,7 +182,20 @@ impl Explainer<'_> {
             ));
         }
         let context = context.ok_or(Fault::NoSite)?;
-        Ok(self.run_cache(&context, (&request, &key, bypass), out))
+        if let Some(site) = &mut out.site {
+            site.sent = shown_sent(route.route, &request);
+        }
+        let query = LookupQuery {
+            store: &self.worker.store,
+            mode: LookupMode::Inspect,
+            is_used: self.worker.store_is_used(),
+            bypass,
+            is_ruled_out,
+            route: route.route,
+            key: &key,
+            now: clock::unix_seconds(),
+        };
+        Ok(self.run_cache(&context, &request, &query, out))
     }
 
     /// Returns the context of joining a fetch; `None` if the route has neither origin nor files.
@@ -226,32 +239,23 @@ impl Explainer<'_> {
         Ok(Some(Request { form: request.form, ..changed }))
     }
 
-    /// Decides how a request with this key is answered.
+    /// Decides how a request is answered, whose key and bypass are in `query`.
     fn run_cache(
         &self,
         context: &JoinContext<'_>,
-        (request, key, bypass): (&Request<'_>, &[u8], Option<(ForwardReason, Reason)>),
+        request: &Request<'_>,
+        query: &LookupQuery<'_>,
         out: &mut StepFacts,
     ) -> Verdict {
-        let query = LookupQuery {
-            store: &self.worker.store,
-            mode: LookupMode::Inspect,
-            is_used: self.worker.store_is_used(),
-            bypass,
-            is_ruled_out: self.rule_state.is_off(HttpControl::RequestCacheable),
-            route: context.route.route,
-            key,
-            now: clock::unix_seconds(),
-        };
-        let stored = stored_facts(&query, request, self.worker.purger.kinds());
+        let stored = stored_facts(query, request, self.worker.purger.kinds());
         if let Some(selected) = &stored.selected {
-            out.stale_uses = stale_uses(&query, request, &selected.meta);
+            out.stale_uses = stale_uses(query, request, &selected.meta);
         }
         out.stored = Some(stored);
         let mut variant = Vec::new();
         // The store may change between the lookup and the check of the fetches.
         for _ in 0..JOINS_MAX {
-            let plan = match lookup(&query, request, &mut variant) {
+            let plan = match lookup(query, request, &mut variant) {
                 LookupResult::Forward(plan) => plan,
                 LookupResult::Hit(hit) => {
                     let detail = hit.stored.meta.detail();
@@ -259,7 +263,7 @@ impl Explainer<'_> {
                     return self.verdict(AnswerKind::Hit { status: status_of(&hit) }, status);
                 }
             };
-            if let Some(verdict) = self.forward(context, (&query, request, &mut variant), &plan) {
+            if let Some(verdict) = self.forward(context, (query, request, &mut variant), &plan) {
                 return verdict;
             }
         }
@@ -345,7 +349,7 @@ fn site_facts(
             None => "none".to_owned(),
         },
         file: directory.map(|directory| shown_file(directory, route, request)),
-        sent: directory.is_none().then(|| shown_sent(route.route, request)).flatten(),
+        sent: None,
         path_prefix: route.route.shown_path(),
         route_reason: route.site.reason_for(route.route),
         client_checks: client_checks(&route.route.settings),
@@ -355,10 +359,16 @@ fn site_facts(
 }
 
 /// Returns the path and query that the origin gets, and the host, if they are not those of the
-/// request.
+/// request, and if the origin answers it.
 fn shown_sent(route: &Route, request: &Request<'_>) -> Option<String> {
+    if route.settings.files.get().is_some() {
+        return None;
+    }
     let path_query = request.target.path_query;
-    let host = route.origins.first().and_then(|first| route.settings.origin_host.of(first));
+    let host = match (&route.settings.origin_host, route.origins.members()) {
+        (OriginHost::Origin, [_, _, ..]) => Some("that of the chosen origin"),
+        (host, members) => members.first().and_then(|first| host.of(&first.address)),
+    };
     let sent = match sent_path(route, path_query) {
         Ok(sent) => sent,
         Err(fault) => return Some(format!("nothing (400): {}", fault.reason())),
