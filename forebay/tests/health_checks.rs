@@ -1,5 +1,6 @@
 //! Active health checks: an origin that fails them gets no requests, until it passes one.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
@@ -144,4 +145,27 @@ fn without_the_setting_nothing_is_checked() {
     let server = Server::before(PROGRAM, &origin);
     ask_pages(&server, 1);
     assert_eq!((origin.request_count(), server.stat("origin_checks_total")), (1, 0.0));
+}
+
+#[test]
+fn origins_that_never_answer_do_not_keep_others_from_being_checked() {
+    // The system accepts connections to it, and none is read. All checks of its addresses
+    // together are more than a worker runs at the same time.
+    let silent = TcpListener::bind("0.0.0.0:0").expect("a free port");
+    let port = silent.local_addr().expect("it is bound").port();
+    let well = checked(&Arc::new(AtomicU16::new(200)));
+    let mut config = "health_path = \"/health\"\nhealth_interval_ms = \"1s\"\n".to_owned();
+    for site in 0..6 {
+        let urls: Vec<_> =
+            (1..=16).map(|host| format!("http://127.1.{site}.{host}:{port}")).collect();
+        config += &format!(
+            "[[site]]\nname = \"s{site}\"\nnames = [\"s{site}.test\"]\norigin = {urls:?}\n"
+        );
+    }
+    let url = format!("http://{}", well.address());
+    config += &format!("[[site]]\nname = \"well\"\nnames = [\"*\"]\norigin = {url:?}\n");
+    let server = ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start();
+    eventually("the last site is checked more than once", || {
+        well.requests_below("/health").len() >= 2
+    });
 }

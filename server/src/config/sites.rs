@@ -20,6 +20,8 @@ pub struct Sites {
     /// The largest number of labels in a key of `below`; longer suffixes of a host cannot match.
     below_labels_max: usize,
     any: Option<usize>,
+    /// The routes that have origins of their own.
+    with_origins: Box<[RouteNumber]>,
     /// For each site, the slot in which one worker counts its requests; empty until the
     /// configuration is in use.
     count_slots: Box<[u16]>,
@@ -49,6 +51,9 @@ impl Sites {
                 index.put(name, number);
             }
         }
+        let routes = sites.iter().flat_map(Site::routes);
+        let with_origins = routes.filter(|route| route.own_origins.is_some());
+        index.with_origins = with_origins.map(|route| route.number).collect();
         Sites { sites, ..index }
     }
 
@@ -140,14 +145,15 @@ impl Sites {
         (self.sites.len() > 1).then_some(number.site as u16)
     }
 
-    /// Returns every group of origins: for each site its own, then those of its routes.
+    /// Returns every group of origins: first those of the sites, then those of the routes.
     pub fn origin_groups(&self) -> impl Iterator<Item = SiteOrigins<'_>> {
-        self.iter().flat_map(|site| {
-            let routes = site.routes().iter().filter(|route| route.own_origins.is_some());
-            let of_routes =
-                routes.map(|route| SiteOrigins { site, route: Some(route), group: &route.origins });
-            [SiteOrigins { site, route: None, group: &site.origins }].into_iter().chain(of_routes)
-        })
+        let of_sites =
+            self.iter().map(|site| SiteOrigins { site, route: None, group: &site.origins });
+        let of_routes = self.with_origins.iter().map(|number| {
+            let (site, route) = self.place(*number);
+            SiteOrigins { site, route: Some(route), group: &route.origins }
+        });
+        of_sites.chain(of_routes)
     }
 
     /// Returns the addresses of the origins of all groups. An address may occur more than once.

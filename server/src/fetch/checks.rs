@@ -21,20 +21,25 @@ use crate::limits::HEALTH_CHECKS_MAX;
 use crate::worker::Worker;
 
 /// Starts the checks that are due. If too many checks are in progress, the checks of a group start
-/// later.
+/// later; the next call begins with the first group that had to wait, so that each has its turn.
 pub(crate) fn start_due_checks(worker: &Rc<Worker>) {
     if worker.draining() {
         return;
     }
     let config = worker.config();
     let now_ms = clock::monotonic_ms();
-    for of in config.sites.origin_groups() {
+    let groups = || config.sites.origin_groups().enumerate();
+    let first = worker.origins.first_check.replace(0);
+    for (index, of) in groups().skip(first).chain(groups().take(first)) {
         let Some(check) = &of.group.health else { continue };
         let state = worker.origins.group(of.group);
         let count = of.group.members().len();
-        let is_full = worker.origins.check_count.get() + count > HEALTH_CHECKS_MAX;
-        if now_ms < state.check_due_ms.get() || is_full {
+        if now_ms < state.check_due_ms.get() {
             continue;
+        }
+        if worker.origins.check_count.get() + count > HEALTH_CHECKS_MAX {
+            worker.origins.first_check.set(index);
+            return;
         }
         state.check_due_ms.set(now_ms + check.interval_ms);
         let route = of.route.unwrap_or_else(|| of.site.route(check.path.as_bytes()));

@@ -36,6 +36,8 @@ pub(crate) struct Origins {
     open_count: Cell<u64>,
     /// The number of health checks in progress.
     pub(super) check_count: Cell<usize>,
+    /// The index of the group of origins whose checks start first, if they are due.
+    pub(super) first_check: Cell<usize>,
 }
 
 /// Connections to one origin.
