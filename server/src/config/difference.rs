@@ -83,24 +83,34 @@ impl ComparedSection<'_> {
                 _ => false,
             })
         };
-        match is_off(setting.name) {
-            true => "\"off\"".to_owned(),
-            false => config.written.text(setting, Some(self.site), route),
+        // `balance` belongs to the `origin` of its section, and is not inherited without it.
+        let has_own = self.route.is_some_and(|route| route.own_origins.is_some());
+        let is_own_only = setting.name == BALANCE.name && has_own;
+        match (is_off(setting.name), route) {
+            (true, _) => "\"off\"".to_owned(),
+            (_, Some(route)) if is_own_only => {
+                config.written.text_in_route(setting, self.site, route)
+            }
+            _ => config.written.text(setting, Some(self.site), route),
         }
     }
 }
 
-/// Returns the settings in which the routes' own origins differ.
-fn origin_differences(route: &Route, other: &Route) -> Vec<&'static Setting> {
-    let (Some(settings), Some(others)) = (&route.own_origins, &other.own_origins) else {
-        return match route.own_origins.is_some() == other.own_origins.is_some() {
-            true => Vec::new(),
-            false => vec![&ORIGIN],
-        };
-    };
+/// Returns the settings in which the origins of two routes differ, if one of the routes has origins
+/// of its own. Each route is given with its site.
+fn origin_differences(
+    (site, route): (&Site, &Route),
+    (other_site, other): (&Site, &Route),
+) -> Vec<&'static Setting> {
+    if route.own_origins.is_none() && other.own_origins.is_none() {
+        return Vec::new();
+    }
+    let settings = route.own_origins.as_deref().unwrap_or(&site.settings);
+    let others = other.own_origins.as_deref().unwrap_or(&other_site.settings);
     let mut differ = settings.differences(others);
     differ.retain(|setting| is_of_origins(setting));
-    if route.origins.members() != other.origins.members() {
+    let is_gained_or_lost = route.own_origins.is_some() != other.own_origins.is_some();
+    if is_gained_or_lost || route.origins.members() != other.origins.members() {
         differ.push(&ORIGIN);
     }
     if route.origins.balance != other.origins.balance {
@@ -142,7 +152,7 @@ impl ChangeList {
                     for setting in route.settings.differences(&counterpart.settings) {
                         self.add_setting(setting, (old, new), Some((&subject, &after)));
                     }
-                    for setting in origin_differences(route, counterpart) {
+                    for setting in origin_differences((site, route), (other, counterpart)) {
                         self.add_setting(setting, (old, new), Some((&subject, &after)));
                     }
                     if route.is_before_regex != counterpart.is_before_regex {

@@ -74,15 +74,25 @@ impl WrittenValues {
     ) -> String {
         let of_route = site.zip(route).and_then(|(site, route)| self.routes.get(site)?.get(route));
         let of_site = site.and_then(|site| self.sites.get(site));
-        let sections = [of_route, of_site, Some(&self.top)];
-        let written = sections.into_iter().flatten().find_map(|values| values.get(setting.name));
-        let default = || match (setting.default, setting.kind.is_quoted()) {
-            (Some(default), true) => format!("{default:?} (default)"),
-            (Some("") | None, false) | (None, true) => "nothing (default)".to_owned(),
-            (Some(default), false) => format!("{default} (default)"),
-        };
-        written.cloned().unwrap_or_else(default)
+        shown(setting, &[of_route, of_site, Some(&self.top)])
     }
+
+    /// Returns the text of the value that the section of a route has, or of the default.
+    pub(super) fn text_in_route(&self, setting: &Setting, site: &str, route: usize) -> String {
+        let of_route = self.routes.get(site).and_then(|routes| routes.get(route));
+        shown(setting, &[of_route])
+    }
+}
+
+/// Returns the text of the value in the first of these sections that has one, or of the default.
+fn shown(setting: &Setting, sections: &[Option<&SectionValues>]) -> String {
+    let written = sections.iter().flatten().find_map(|values| values.get(setting.name));
+    let default = || match (setting.default, setting.kind.is_quoted()) {
+        (Some(default), true) => format!("{default:?} (default)"),
+        (Some("") | None, false) | (None, true) => "nothing (default)".to_owned(),
+        (Some(default), false) => format!("{default} (default)"),
+    };
+    written.cloned().unwrap_or_else(default)
 }
 
 /// Returns the values of a section, each on one line.

@@ -110,16 +110,40 @@ fn a_difference_names_the_settings_of_a_routes_own_origins() {
     ];
     for (old, new, expected) in cases {
         let (old, new) = (read(&with_route(old)), read(&with_route(new)));
-        let shown = |change: ConfigChange| {
-            assert_eq!(change.subjects, ["site \"a\", route /x"]);
-            let text = |value: Option<String>| value.unwrap_or_default();
-            let setting = change.setting.unwrap_or_default();
-            format!("{setting}: {} > {}", text(change.old), text(change.new))
-        };
-        let changes: Vec<_> = old.changes(&new).into_iter().map(shown).collect();
-        assert_eq!(changes, *expected);
+        assert_eq!(changes_of_route(&old, &new), *expected);
         assert_eq!(old == new, expected.is_empty());
     }
+}
+
+/// Returns the changes, all of which concern the route.
+fn changes_of_route(old: &Config, new: &Config) -> Vec<String> {
+    let shown = |change: ConfigChange| {
+        assert_eq!(change.subjects, ["site \"a\", route /x"]);
+        let text = |value: Option<String>| value.unwrap_or_default();
+        let setting = change.setting.unwrap_or_default();
+        format!("{setting}: {} > {}", text(change.old), text(change.new))
+    };
+    old.changes(new).into_iter().map(shown).collect()
+}
+
+#[test]
+fn a_difference_shows_the_values_that_apply_to_a_route() {
+    let config = |lines: &str| {
+        let site = format!("{SITE}balance = \"hash\"\nhealth_path = \"/ready\"\n");
+        read(&format!("{site}[[site.route]]\npath_prefix = \"/x\"\n{lines}"))
+    };
+    let own = "origin = \"http://b\"\n";
+    let least = format!("{own}balance = \"least\"");
+    let changes = changes_of_route(&config(own), &config(&least));
+    assert_eq!(changes, ["balance: \"round-robin\" (default) > \"least\""]);
+    let unchecked = format!("{own}health_path = \"off\"");
+    let changes = changes_of_route(&config(""), &config(&unchecked));
+    let expected = [
+        "health_path: \"/ready\" > \"off\"",
+        "origin: \"http://a\" > \"http://b\"",
+        "balance: \"hash\" > \"round-robin\" (default)",
+    ];
+    assert_eq!(changes, expected);
 }
 
 #[test]
