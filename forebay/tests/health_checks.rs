@@ -168,4 +168,5 @@ fn origins_that_never_answer_do_not_keep_others_from_being_checked() {
     eventually("the last site is checked more than once", || {
         well.requests_below("/health").len() >= 2
     });
+    assert!(server.stat("origin_checks_failed_total") > 0.0, "the others do not answer");
 }

@@ -112,6 +112,10 @@ fn a_path_that_an_origin_may_read_as_another_is_refused_before_a_connection_is_u
                 "{target}"
             );
         }
+        if !site.is_empty() {
+            let refused = ask(&server, "GET", "/%61pp/x", &[]).text();
+            assert!(refused.contains("not below the prefix of its route"), "{refused}");
+        }
         assert_eq!(server.stat("origin_connections_total"), 0.0);
         assert_eq!(ask(&server, "GET", "/app/a%2Fb//c", &[]).body, b"/v2/a%2Fb//c");
     }

@@ -30,6 +30,9 @@ pub(crate) enum Fault {
     TargetNotForwardable,
     /// The origin might resolve the path to a path of another route.
     AmbiguousPath,
+    /// The route takes a prefix off the path or adds one, and the origin might resolve the path to
+    /// one outside the prefix.
+    PathOutsidePrefix,
     /// A chunked request body is malformed.
     RequestBody,
     /// A GET or HEAD request has content, which its route does not accept.
@@ -123,6 +126,7 @@ impl Fault {
             Fault::Request(_)
             | Fault::TargetNotForwardable
             | Fault::AmbiguousPath
+            | Fault::PathOutsidePrefix
             | Fault::RequestBody
             | Fault::GetContent
             | Fault::RequestBodyTooLarge
@@ -172,6 +176,7 @@ impl Fault {
             Fault::Request(error) => error.status(),
             Fault::TargetNotForwardable
             | Fault::AmbiguousPath
+            | Fault::PathOutsidePrefix
             | Fault::RequestBody
             | Fault::GetContent
             | Fault::ClientGone
@@ -214,6 +219,10 @@ impl Fault {
             Fault::AmbiguousPath => {
                 "the path can be read as a path of another route; write it without /./, /../, //, \
                  \\, ; and needless percent-encoding"
+            }
+            Fault::PathOutsidePrefix => {
+                "the path is not below the prefix of its route, or can be read as one that is not; \
+                 write it without /./, /../, //, \\, ; and needless percent-encoding"
             }
             Fault::RequestBody => "the request body is malformed",
             Fault::GetContent => "a GET or HEAD request must not have content here",
@@ -272,6 +281,7 @@ impl Fault {
         match self {
             Fault::TargetNotForwardable
             | Fault::AmbiguousPath
+            | Fault::PathOutsidePrefix
             | Fault::NoSite
             | Fault::OtherCertificates
             | Fault::Loop
@@ -301,6 +311,7 @@ impl Fault {
             Fault::Request(_)
             | Fault::TargetNotForwardable
             | Fault::AmbiguousPath
+            | Fault::PathOutsidePrefix
             | Fault::RequestBody
             | Fault::GetContent
             | Fault::NoSite

@@ -151,17 +151,8 @@ impl Explainer<'_> {
             request.directives = request.directives.accepting_fresh();
         }
         let asked = local_request(route, &request);
-        if asked == Some(LocalRequest::Options) {
-            return Ok(local("OPTIONS with Max-Forwards: 0 is answered by this server"));
-        }
-        if asked == Some(LocalRequest::HttpsRedirect) {
-            return Ok(local("a request without TLS is redirected (`https_redirect_port`)"));
-        }
-        if asked == Some(LocalRequest::Answered) {
-            return Ok(local(match route.route.settings.redirect.get() {
-                Some(_) => "the request is redirected (`redirect`)",
-                None => "the route gives a fixed answer (`respond`)",
-            }));
+        if let Some(text) = answer_without_key(asked, route.route) {
+            return Ok(local(text));
         }
         let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
         let literal = request;
@@ -334,6 +325,21 @@ impl Explainer<'_> {
         status.write(&self.config.server.cache_name, &mut text);
         Verdict { kind, cache_status: Some(String::from_utf8_lossy(&text).into_owned()) }
     }
+}
+
+/// Returns the description of an answer that this server gives itself and that needs no key.
+fn answer_without_key(asked: Option<LocalRequest>, route: &Route) -> Option<&'static str> {
+    Some(match asked? {
+        LocalRequest::Purge => return None,
+        LocalRequest::Options => "OPTIONS with Max-Forwards: 0 is answered by this server",
+        LocalRequest::HttpsRedirect => {
+            "a request without TLS is redirected (`https_redirect_port`)"
+        }
+        LocalRequest::Answered => match route.settings.redirect.get() {
+            Some(_) => "the request is redirected (`redirect`)",
+            None => "the route gives a fixed answer (`respond`)",
+        },
+    })
 }
 
 fn site_facts(

@@ -142,7 +142,7 @@ impl Outbound<'_> {
     ///
     /// # Errors
     /// - [`Fault::Rules`]: the rules made an invalid message.
-    /// - [`Fault::AmbiguousPath`]: the route cannot rewrite the path.
+    /// - [`Fault::PathOutsidePrefix`]: the route cannot rewrite the path.
     pub(super) fn request(
         &self,
         origin: &OriginAddress,

@@ -14,7 +14,7 @@ use crate::limits::PATH_READINGS_BYTES_MAX;
 /// answer it.
 ///
 /// # Errors
-/// [`Fault::AmbiguousPath`]: an origin might read the path as one that is not below the prefix.
+/// [`Fault::PathOutsidePrefix`]: an origin might read the path as one that is not below the prefix.
 pub(crate) fn sent_path(route: &Route, path_query: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
     let (stripped, added) = (route.stripped_prefix(), route.settings.origin_add_prefix.get());
     let is_same = stripped.is_empty() && added.is_empty() || route.settings.files.get().is_some();
@@ -23,7 +23,7 @@ pub(crate) fn sent_path(route: &Route, path_query: &[u8]) -> Result<Option<Vec<u
     }
     rewritten(path_query, stripped.as_bytes(), added.as_bytes())
         .map(Some)
-        .ok_or(Fault::AmbiguousPath)
+        .ok_or(Fault::PathOutsidePrefix)
 }
 
 /// Returns path and query with the prefix `added` in place of `stripped`; `None` if the path is not
