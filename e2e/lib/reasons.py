@@ -7,8 +7,8 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A part of an answer that differs: `status`, `body`, or a field. `nginx` and `forebay` have
-    all parts of both answers."""
+    """A part of an answer that differs: `status`, `body`, or a field. `nginx`, or another server's
+    `theirs`, and `forebay` have all parts of both answers."""
 
     request: typing.Any
     part: str
@@ -32,7 +32,7 @@ class Difference:
     def __str__(self):
         shown = [repr(value if not isinstance(value, bytes) else value[:40])
                  for value in (self.theirs, self.ours)]
-        return f"{self.request}: {self.part}: nginx {shown[0]}, Forebay {shown[1]}"
+        return f"{self.request}: {self.part}: theirs {shown[0]}, Forebay {shown[1]}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +98,29 @@ def has_field(difference, text):
     return any(text in field for field in difference.request.fields)
 
 
+# Reasons for any configuration of nginx.
+GENERAL = [
+    Reason("Forebay's own answers are lines of text, those of nginx pages of HTML (error_pages)",
+           own_page),
+    Reason("Forebay's own answers must not be stored",
+           lambda d: d.part == "cache-control" and (d.theirs, d.ours) == (None, "no-store")),
+    Reason("nginx makes the path of a redirect an absolute URL",
+           lambda d: d.part == "location" and d.ours and str(d.theirs).endswith(d.ours)),
+    Reason("a response of which a compressed form exists varies (gzip_vary is off in nginx)",
+           lambda d: d.part == "vary" and (d.theirs, d.ours) == (None, "accept-encoding")),
+    Reason("another encoder; a stored length is known, and compressed bodies have no ranges",
+           same_gzip),
+    Reason("405 has Allow, as RFC 9110 section 15.5.6 demands",
+           lambda d: d.part == "allow" and d.is_same_status(405, 405)),
+    Reason("a 206 and a 416 say that ranges work",
+           lambda d: d.part == "accept-ranges" and d.ours == "bytes"),
+    Reason("304 has Last-Modified only if there is no tag (RFC 9110 section 15.4.5)",
+           lambda d: d.part == "last-modified" and d.is_same_status(304, 304)),
+    Reason("the challenge says that passwords are UTF-8",
+           lambda d: d.part == "www-authenticate" and d.ours == f'{d.theirs}, charset="UTF-8"'),
+]
+
+# Reasons for the three sites.
 REASONS = [
     Reason("a request beyond a rate limit gets 429 with Retry-After (docs/rate-limits.md)",
            whole(("503", "429"))),
@@ -126,33 +149,16 @@ REASONS = [
            whole(("206", "200"), when=lambda d: d.request.method == "HEAD")),
     Reason("several ranges of a file that lie near each other are sent as one (docs/files.md)",
            lambda d: has_field(d, "0-9,20-29")),
-    Reason("Forebay's own answers are lines of text, those of nginx pages of HTML (error_pages)",
-           own_page),
-    Reason("Forebay's own answers must not be stored",
-           lambda d: d.part == "cache-control" and (d.theirs, d.ours) == (None, "no-store")),
-    Reason("nginx makes the path of a redirect an absolute URL",
-           lambda d: d.part == "location" and d.ours and str(d.theirs).endswith(d.ours)),
     Reason("files: built-in types, and text is UTF-8 (files_types)", own_type),
     Reason("files: another form of tag (docs/files.md)",
            lambda d: d.part == "etag" and is_of("static.test")(d)),
-    Reason("a response of which a compressed form exists varies (gzip_vary is off in nginx)",
-           lambda d: d.part == "vary" and (d.theirs, d.ours) == (None, "accept-encoding")),
-    Reason("another encoder; a stored length is known, and compressed bodies have no ranges",
-           same_gzip),
     Reason("`Accept-Encoding: *` accepts gzip, which nginx does not see",
            lambda d: has_field(d, "Accept-Encoding: *")),
     Reason("a HEAD that goes to the files has the fields of the uncompressed form",
            lambda d: d.request.method == "HEAD" and has_field(d, "Accept-Encoding: gzip")),
-    Reason("405 has Allow, as RFC 9110 section 15.5.6 demands",
-           lambda d: d.part == "allow" and d.is_same_status(405, 405)),
-    Reason("a 206 and a 416 say that ranges work",
-           lambda d: d.part == "accept-ranges" and d.ours == "bytes"),
-    Reason("304 has Last-Modified only if there is no tag (RFC 9110 section 15.4.5)",
-           lambda d: d.part == "last-modified" and d.is_same_status(304, 304)),
     Reason("X-Forwarded-For and -Proto are always set, and clients cannot state them "
            "(docs/proxies.md)", forwarded),
-    Reason("the challenge says that passwords are UTF-8",
-           lambda d: d.part == "www-authenticate" and d.ours == f'{d.theirs}, charset="UTF-8"'),
     Reason("hsts is in all responses; add_header without `always` only in those without an error",
            lambda d: d.part == "strict-transport-security" and d.is_same_status(400, 599)),
+    *GENERAL,
 ]

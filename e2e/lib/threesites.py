@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -56,6 +57,8 @@ class Program(http.server.BaseHTTPRequestHandler):
         path, kind = self.path.split("?")[0], ("Content-Type", "text/html")
         if path.startswith("/live/"):
             return self.web_socket()
+        with self.server.lock:
+            self.server.count += 1
         data = self.body()
         if path == "/admin" or path.startswith("/status/"):
             status = int(path[8:] or 0) if path.startswith("/status/") else 404
@@ -125,7 +128,7 @@ class Origins:
         for number in range(count):
             server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Program)
             server.daemon_threads, server.open, server.lock = True, set(), threading.Lock()
-            server.number = number
+            server.number, server.count = number, 0
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             self.servers.append(server)
         self.ports = [server.server_address[1] for server in self.servers]
@@ -136,6 +139,10 @@ class Origins:
     def __exit__(self, *_):
         for number in range(len(self.servers)):
             self.stop(number)
+
+    def count(self):
+        """The requests that they have got so far."""
+        return sum(server.count for server in self.servers)
 
     def stop(self, number):
         """Closes the port and all connections of one program."""
@@ -194,12 +201,16 @@ def write_files(root):
 
 
 class NginxSites(OtherServer):
-    """nginx with this configuration and a directory of its own."""
+    """nginx with a directory of its own, and this configuration: the text of nginx.conf, or a
+    directory with all its files."""
 
     def __init__(self, text, port):
         self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-nginx-")
         conf = pathlib.Path(self.dir.name) / "nginx.conf"
-        conf.write_text(text, encoding="utf-8")
+        if isinstance(text, pathlib.Path):
+            shutil.copytree(text, self.dir.name, dirs_exist_ok=True)
+        else:
+            conf.write_text(text, encoding="utf-8")
         self.port = port
         # Its workers are other users, unless it runs as root.
         pathlib.Path(self.dir.name).chmod(0o755)
