@@ -40,8 +40,8 @@ impl ResolveCheck {
 
 /// Checks each origin once, and the directories.
 pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
-    let tls = config.server.listen_tls.0.iter();
-    let listeners: Vec<_> = tls.chain([&config.server.listen]).copied().collect();
+    let tls = config.server.listen_tls.0.iter().copied();
+    let listeners: Vec<_> = config.server.listen.iter().chain(tls).collect();
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
     for of in config.sites.origin_groups() {

@@ -114,7 +114,7 @@ pub(super) fn flags(args: &ArgMatches) -> Vec<(String, String)> {
 pub(super) fn start_with(inputs: ConfigInputs) -> Result<Running, String> {
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));
-    let first = config.server.listen;
+    let first = config.server.listen.first;
     let last_port = match inputs.any_port {
         true => first.port().saturating_add(FURTHER_PORTS),
         false => first.port(),
@@ -122,7 +122,7 @@ pub(super) fn start_with(inputs: ConfigInputs) -> Result<Running, String> {
     let mut refused = String::new();
     for port in first.port()..=last_port {
         let mut config = config.clone();
-        config.server.listen.set_port(port);
+        config.server.listen.first.set_port(port);
         match start(config, hooks(&inputs, port, &level)) {
             Ok(running) => return Ok(running),
             Err(StartError::Listen(_, error)) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -143,7 +143,7 @@ fn upgrade_with(inputs: ConfigInputs) -> Result<Running, String> {
     let inputs = ConfigInputs { any_port: false, ..inputs };
     let config = inputs.load().map_err(|errors| errors.to_string())?;
     let level = Rc::new(logging::begin(config.server.log_level));
-    let hooks = hooks(&inputs, config.server.listen.port(), &level);
+    let hooks = hooks(&inputs, config.server.listen.first.port(), &level);
     upgrade(config, hooks).map_err(|error| error.to_string())
 }
 
@@ -153,7 +153,7 @@ fn hooks(inputs: &ConfigInputs, port: u16, level: &Rc<logging::LogLevelHandle>) 
         load: Box::new(move || {
             let mut config = inputs.load()?;
             if inputs.any_port {
-                config.server.listen.set_port(port);
+                config.server.listen.first.set_port(port);
             }
             Ok(config)
         }),
@@ -163,7 +163,12 @@ fn hooks(inputs: &ConfigInputs, port: u16, level: &Rc<logging::LogLevelHandle>) 
 
 /// The lines that tell users and supervisors that the server is ready.
 pub(super) fn addresses(running: &Running) -> String {
-    let tls = running.tls_addresses.iter();
-    let tls: String = tls.map(|address| format!("listening on https://{address}\n")).collect();
-    format!("listening on http://{}\n{tls}admin on {}\n", running.address, running.admin)
+    let mut lines = format!("listening on http://{}\n", running.address);
+    for address in &running.further_addresses {
+        lines.push_str(&format!("listening on http://{address}\n"));
+    }
+    for address in &running.tls_addresses {
+        lines.push_str(&format!("listening on https://{address}\n"));
+    }
+    lines + &format!("admin on {}\n", running.admin)
 }

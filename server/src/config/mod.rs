@@ -16,6 +16,7 @@ mod files;
 mod health;
 mod hsts;
 mod includes;
+mod listen;
 pub(crate) mod lists;
 mod origin_tls;
 mod origins;
@@ -46,6 +47,7 @@ pub use error_pages::ErrorPages;
 pub use file::read_file;
 pub use files::{FileTypes, FilesDirectory, IndexNames};
 pub use health::{HealthCheck, HealthPath};
+pub use listen::{ListenAddresses, TlsAddresses};
 pub use lists::{AddressList, TagFields};
 pub(crate) use lists::{ContentCoding, ForwardedField, LimitScope, REAL_IP, RateLimit};
 pub use origin_tls::OriginTls;
@@ -57,7 +59,7 @@ pub use setting::{Setting, SettingKind, SettingScope};
 pub use site::{HostPattern, OriginAddress, Site};
 pub use sites::{SiteOrigins, Sites};
 pub use table::{RouteSettings, ServerSettings, SiteSettings, all as all_settings};
-pub use tls::{CertificateSet, Identity, TlsAddresses, TlsProfile};
+pub use tls::{CertificateSet, Identity, TlsProfile};
 pub use value::{
     AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir, LogLevel, OriginExcess,
     RuntimeDir, SetCookie,

@@ -360,7 +360,9 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
                 .hint("set `lock_profile_size` to \"350KiB\" or more");
         found.push(("lock_profile_stacks", problem));
     }
-    if server.admin == AdminAddress::Loopback(server.listen) && server.listen.port() != 0 {
+    if let AdminAddress::Loopback(admin) = server.admin
+        && server.listen.contains(admin)
+    {
         found.push(("admin", ValueProblem::new("`admin` and `listen` are the same address")));
     }
     found

@@ -11,6 +11,7 @@ use super::error_pages::ErrorPages;
 use super::files::{FileTypes, FilesDirectory, IndexNames};
 use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
+use super::listen::{ListenAddresses, TlsAddresses};
 use super::lists::{
     AddressList, CompressCodings, FieldNameList, ForwardedFields, KeyCookies, KeyFields,
     LanguageList, MediaTypes, NamePatterns, ParameterNames, RateLimits, TagFields,
@@ -19,7 +20,7 @@ use super::lists::{
 use super::origin_tls::TlsName;
 use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
-use super::tls::{FileList, TLS_PROFILE_WORDS, TlsAddresses, TlsProfile};
+use super::tls::{FileList, TLS_PROFILE_WORDS, TlsProfile};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, BasicAuth,
     CacheDir, ContentType, FORMAT_WORDS, FixedAnswer, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS,
@@ -101,9 +102,14 @@ settings! {
     /// Settings of the whole server.
     ServerSettings, SERVER, SettingScope::Server;
 
-    listen: SocketAddr = "127.0.0.1:8080" {
-        doc: "Address and port that clients connect to.",
-        kind: SettingKind::Text { hint: "IP:PORT", expected: "an IP address and a port" },
+    listen: ListenAddresses = "127.0.0.1:8080" {
+        doc: "Address and port that clients connect to, or several of them, such as \
+            `[\"0.0.0.0:80\", \"[::]:80\"]`. The port of the first one is in the names of the \
+            server's files in `runtime_dir`.",
+        kind: SettingKind::Text {
+            hint: "IP:PORT,…",
+            expected: "an IP address and a port, or an array of at most 4 of them",
+        },
         reloads: false,
         reason: "A server that is only being tried out must not be open to the network.",
     }

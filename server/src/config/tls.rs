@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::hash::{Hash, Hasher};
 use std::io::Read;
-use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::Site;
 use super::table::{ServerSettings, SiteSettings};
 use crate::clock;
-use crate::limits::{CERTIFICATE_BYTES_MAX, CERTIFICATES_MAX, LISTEN_TLS_MAX};
+use crate::limits::{CERTIFICATE_BYTES_MAX, CERTIFICATES_MAX};
 
 /// Versions of TLS that clients may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +36,6 @@ pub enum TlsProfile {
 
 /// The words of `tls_profile`, in the order of [`TlsProfile`].
 pub(crate) const TLS_PROFILE_WORDS: &[&str] = &["intermediate", "modern"];
-
-/// The addresses to which clients with TLS connect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsAddresses(pub Vec<SocketAddr>);
 
 /// File names, as they were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,37 +72,12 @@ impl Config {
     }
 }
 
-impl TlsAddresses {
-    /// Whether there is no listener for TLS.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
 impl Readable for TlsProfile {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         Ok(match setting.choice(raw)? {
             0 => TlsProfile::Intermediate,
             _ => TlsProfile::Modern,
         })
-    }
-}
-
-impl Readable for TlsAddresses {
-    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
-        let texts = setting.texts(raw)?;
-        let addresses = texts.iter().map(|text| SocketAddr::read(RawValue::Text(text), setting));
-        let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
-        if addresses.len() > LISTEN_TLS_MAX {
-            return Err(setting.problem(format_args!("has more than {LISTEN_TLS_MAX} addresses")));
-        }
-        for (index, address) in addresses.iter().enumerate() {
-            let earlier = addresses.get(..index).unwrap_or_default();
-            if address.port() != 0 && earlier.contains(address) {
-                return Err(setting.problem(format_args!("has {address} twice")));
-            }
-        }
-        Ok(TlsAddresses(addresses))
     }
 }
 
@@ -201,8 +171,8 @@ impl Reader<'_> {
     ) {
         let at = places.get("listen_tls").cloned().unwrap_or(ProblemSpan::File);
         let addresses = &server.listen_tls.0;
-        if server.listen.port() != 0 && addresses.contains(&server.listen) {
-            let problem = ValueProblem::new("`listen` and `listen_tls` are the same address");
+        if let Some(both) = addresses.iter().find(|address| server.listen.contains(**address)) {
+            let problem = ValueProblem::new(format!("{both} is in both `listen` and `listen_tls`"));
             self.problem(at, problem);
         } else if !addresses.is_empty()
             && let Some(site) = sites.iter().find(|site| site.certificates_id == 0)

@@ -2,7 +2,7 @@
 //! by this process, or taken over from a running server.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::TcpListener;
 
 use forebay_shm::DirGuard;
 
@@ -10,15 +10,13 @@ use super::runtime_paths::{AdminListener, UnixSocket, runtime_dir, upgrade_socke
 use super::start::StartError;
 use super::upgrade::{Handover, InheritedSockets, UpgradeError};
 use crate::config::ServerSettings;
-use crate::transport::Listeners;
 use crate::transport::tls::TicketKeys;
+use crate::transport::{AllListeners, ListenPlace, Listeners};
 
 /// The sockets of a server and the lock of its cache directory. Dropping them removes the names of
 /// sockets that no other process uses.
 pub(super) struct ServerResources {
-    pub(super) listeners: Listeners,
-    /// The sockets of each address of `listen_tls`.
-    pub(super) tls: Vec<Listeners>,
+    pub(super) listeners: AllListeners,
     pub(super) ticket_keys: TicketKeys,
     pub(super) sockets: ControlSockets,
     pub(super) guard: Option<DirGuard>,
@@ -40,15 +38,12 @@ pub(super) struct ControlSockets {
 
 impl ControlSockets {
     fn new(
-        (listeners, tls): (&Listeners, &[Listeners]),
+        listeners: &AllListeners,
         admin: AdminListener,
         upgrade: UnixSocket,
     ) -> io::Result<ControlSockets> {
-        let mut sockets = listeners.copies()?;
-        for listeners in tls {
-            sockets.extend(listeners.copies()?);
-        }
-        let handover = Handover { address: listeners.address, sockets, admin: admin.copy()? };
+        let (address, sockets) = (listeners.first.address, listeners.copies()?);
+        let handover = Handover { address, sockets, admin: admin.copy()? };
         Ok(ControlSockets { admin, upgrade, handover })
     }
 
@@ -72,23 +67,24 @@ impl ServerResources {
     ) -> Result<ServerResources, StartError> {
         let guard = settings.cache_dir.path().map(DirGuard::take).transpose();
         let guard = guard.map_err(StartError::CacheDir)?;
-        let listen = settings.listen;
-        let listeners = Listeners::bind(listen, worker_count)
-            .map_err(|error| StartError::Listen(listen, error))?;
-        let port = listeners.address.port();
+        let (first, further, tls) = settings.listen_places();
+        // The first address is bound first, because its port is in the names of the other sockets.
+        let first = bind(first, worker_count)?;
+        let port = first.address.port();
         let path = upgrade_socket(&runtime_dir(&settings.runtime_dir), port);
         let upgrade = UnixSocket::bind(path.clone())
             .map_err(|error| StartError::UpgradeSocket(path, error))?;
         let admin = bind_admin(settings, port)?;
-        let tls = settings.listen_tls.0.iter().map(|address| bind_tls(*address, worker_count));
-        let tls = tls.collect::<Result<Vec<_>, _>>()?;
-        let sockets = ControlSockets::new((&listeners, &tls), admin, upgrade);
+        let all = |places: Vec<ListenPlace>| -> Result<Vec<_>, _> {
+            places.into_iter().map(|place| bind(place, worker_count)).collect()
+        };
+        let listeners = AllListeners { first, further: all(further)?, tls: all(tls)? };
+        let sockets = ControlSockets::new(&listeners, admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
         let (has_predecessor, has_its_admin) = (false, false);
         let ticket_keys = TicketKeys::generate().ok_or_else(no_randomness)?;
         Ok(ServerResources {
             listeners,
-            tls,
             ticket_keys,
             sockets,
             guard,
@@ -114,35 +110,38 @@ impl ServerResources {
             (None, _) => Ok(None),
         };
         let guard = guard.map_err(StartError::CacheDir)?;
-        let listen = settings.listen;
-        let (plain, mut others): (Vec<_>, Vec<_>) =
-            taken.sockets.into_iter().partition(|socket| socket.local_addr().ok() == Some(listen));
-        let listeners = Listeners::take_over(listen, plain, worker_count).map_err(unusable)?;
-        let mut tls = Vec::new();
-        for address in &settings.listen_tls.0 {
-            let own = others.extract_if(.., |other| other.local_addr().ok() == Some(*address));
-            let own: Vec<_> = own.collect();
-            // An address that is new in the configuration has no sockets yet.
-            tls.push(match own.is_empty() {
-                true => bind_tls(*address, worker_count)?,
-                false => Listeners::take_over(*address, own, worker_count).map_err(unusable)?,
-            });
-        }
-        let path = upgrade_socket(&runtime_dir(&settings.runtime_dir), listen.port());
+        let (first, further, tls) = settings.listen_places();
+        let port = first.address.port();
+        let mut others = taken.sockets;
+        let mut of = |place: ListenPlace| -> Vec<_> {
+            let is_there =
+                |socket: &mut TcpListener| socket.local_addr().ok() == Some(place.address);
+            others.extract_if(.., is_there).collect()
+        };
+        let first = Listeners::take_over(first, of(first), worker_count).map_err(unusable)?;
+        let mut all = |places: Vec<ListenPlace>| -> Result<Vec<_>, StartError> {
+            let take = |place| match of(place) {
+                // An address that is new in the configuration has no sockets yet.
+                own if own.is_empty() => bind(place, worker_count),
+                own => Listeners::take_over(place, own, worker_count).map_err(unusable),
+            };
+            places.into_iter().map(take).collect()
+        };
+        let listeners = AllListeners { first, further: all(further)?, tls: all(tls)? };
+        let path = upgrade_socket(&runtime_dir(&settings.runtime_dir), port);
         let upgrade = UnixSocket::take_over(taken.upgrade, path).map_err(unusable)?;
-        let its_admin = AdminListener::take_over(taken.admin, settings, listen.port());
+        let its_admin = AdminListener::take_over(taken.admin, settings, port);
         let its_admin = its_admin.map_err(unusable)?;
         let has_its_admin = its_admin.is_some();
         let admin = match its_admin {
             Some(admin) => admin,
-            None => bind_admin(settings, listen.port())?,
+            None => bind_admin(settings, port)?,
         };
-        let sockets = ControlSockets::new((&listeners, &tls), admin, upgrade);
+        let sockets = ControlSockets::new(&listeners, admin, upgrade);
         let sockets = sockets.map_err(StartError::Descriptors)?;
         let has_predecessor = true;
         Ok(ServerResources {
             listeners,
-            tls,
             ticket_keys: taken.ticket_keys,
             sockets,
             guard,
@@ -153,8 +152,8 @@ impl ServerResources {
     }
 }
 
-fn bind_tls(address: SocketAddr, worker_count: usize) -> Result<Listeners, StartError> {
-    Listeners::bind(address, worker_count).map_err(|error| StartError::Listen(address, error))
+fn bind(place: ListenPlace, worker_count: usize) -> Result<Listeners, StartError> {
+    Listeners::bind(place, worker_count).map_err(|error| StartError::Listen(place.address, error))
 }
 
 fn no_randomness() -> StartError {

@@ -34,14 +34,16 @@ use crate::limits::PROGRAM_BYTES;
 use crate::log::LogWriter;
 use crate::purger::PurgerThread;
 use crate::rate_limits::RateLimiter;
+use crate::transport::ListenSocket;
 use crate::transport::tls::{TlsAcceptor, acceptor};
-use crate::transport::{ListenSocket, Listeners};
 
 /// A started server, whose workers already serve. [`Running::run`] serves admin requests and waits
 /// for the end.
 pub struct Running {
-    /// The address for clients.
+    /// The address for clients: the first one of `listen`.
     pub address: SocketAddr,
+    /// The other addresses of `listen`.
+    pub further_addresses: Vec<SocketAddr>,
     /// The addresses for clients with TLS.
     pub tls_addresses: Vec<SocketAddr>,
     /// The address of the admin interface.
@@ -212,7 +214,7 @@ pub fn start_with_resolver(
 pub fn upgrade(mut config: Config, hooks: Hooks) -> Result<Running, StartError> {
     let worker_count = prepare(&mut config)?;
     let dir = runtime_dir(&config.server.runtime_dir);
-    let path = upgrade_socket(&dir, config.server.listen.port());
+    let path = upgrade_socket(&dir, config.server.listen.first.port());
     let met = Predecessor::meet(&path, &config.server).map_err(StartError::Upgrade)?;
     let Some((predecessor, taken)) = met else {
         Event::NobodyToUpgrade.log(&path.display());
@@ -281,10 +283,11 @@ impl PreparedServer {
         resources: ServerResources,
     ) -> Result<PreparedServer, StartError> {
         let has_predecessor = resources.has_predecessor;
-        let ServerResources { listeners, tls, ticket_keys, sockets, guard, worker_count, .. } =
+        let ServerResources { listeners, ticket_keys, sockets, guard, worker_count, .. } =
             resources;
-        let address = listeners.address;
-        let tls_addresses = tls.iter().map(|listeners| listeners.address).collect();
+        let address = listeners.first.address;
+        let further_addresses = listeners.further.iter().map(|further| further.address).collect();
+        let tls_addresses = listeners.tls.iter().map(|tls| tls.address).collect();
         let runtime_dir = runtime_dir(&config.server.runtime_dir);
         let counters_path = counter_file(&runtime_dir, address.port());
         // One slot for each worker, one for the control thread and one for the purge thread.
@@ -335,14 +338,23 @@ impl PreparedServer {
             guard,
             ticket_keys,
         };
-        let (of_workers, further) = Listeners::spread_all(listeners, tls, worker_count);
+        let (of_workers, further) = listeners.spread(worker_count);
         parts.workers = start_workers(&parts, (address, &attach), of_workers)?;
         let (stop_sender, stop) = mpsc::unbounded_channel();
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
         let profile_name = lock_profile::told(&control, profile);
-        let running =
-            Running { address, tls_addresses, admin, control, sockets, event_loop, stop, stopper };
+        let running = Running {
+            address,
+            further_addresses,
+            tls_addresses,
+            admin,
+            control,
+            sockets,
+            event_loop,
+            stop,
+            stopper,
+        };
         Ok(PreparedServer { running, counters_name, profile_name, region_name, further })
     }
 

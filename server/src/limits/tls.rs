@@ -1,9 +1,5 @@
 //! Limits of TLS, for clients and for origins.
 
-/// Maximum number of addresses of `listen_tls`: two address families in two networks. Each worker
-/// has one socket for each address.
-pub(crate) const LISTEN_TLS_MAX: usize = 4;
-
 /// Maximum number of certificates of one site: one for each signature algorithm, and room for a
 /// change of algorithm.
 pub(crate) const CERTIFICATES_MAX: usize = 4;

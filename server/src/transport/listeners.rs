@@ -20,6 +20,25 @@ pub(crate) struct ListenSocket {
     pub(crate) is_tls: bool,
 }
 
+/// An address on which a server listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListenPlace {
+    pub(crate) address: SocketAddr,
+    /// Whether a socket at an unspecified IPv6 address leaves IPv4 clients to another socket.
+    pub(crate) is_ipv6_only: bool,
+}
+
+/// The listening sockets of a server.
+#[derive(Debug)]
+pub(crate) struct AllListeners {
+    /// The sockets of the first address of `listen`, whose port is in the names of files.
+    pub(crate) first: Listeners,
+    /// The sockets of each other address of `listen`.
+    pub(crate) further: Vec<Listeners>,
+    /// The sockets of each address of `listen_tls`.
+    pub(crate) tls: Vec<Listeners>,
+}
+
 /// The sockets for clients at one address.
 #[derive(Debug)]
 pub(crate) struct Listeners {
@@ -32,30 +51,30 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds `count` sockets to `address`. Port 0 stands for any free port.
+    /// Binds `count` sockets to `place`. Port 0 stands for any free port.
     ///
     /// # Errors
     /// The address is in use. It is also an error if another server would share the port, because
     /// then each of the two servers would get only a part of the connections.
-    pub(crate) fn bind(address: SocketAddr, count: usize) -> io::Result<Listeners> {
-        if address.port() != 0 {
-            let alone = bound(address, false)?;
+    pub(crate) fn bind(place: ListenPlace, count: usize) -> io::Result<Listeners> {
+        if place.address.port() != 0 {
+            let alone = bound(place, false)?;
             alone.listen(LISTEN_BACKLOG)?;
         }
-        let first = bound(address, true)?;
+        let first = bound(place, true)?;
         first.listen(LISTEN_BACKLOG)?;
         let first = std::net::TcpListener::from(first);
         let address = first.local_addr()?;
         let mut sockets = vec![first];
         for _ in 1..count {
-            let socket = bound(address, true)?;
+            let socket = bound(ListenPlace { address, ..place }, true)?;
             socket.listen(LISTEN_BACKLOG)?;
             sockets.push(socket.into());
         }
         Ok(Listeners { address, sockets, further: Vec::new() })
     }
 
-    /// Takes over sockets that already listen at `address`, and binds the additional sockets that
+    /// Takes over sockets that already listen at `place`, and binds the additional sockets that
     /// `count` workers need. The additional sockets listen only after
     /// [`Listeners::listen_further`], because their connections would be lost if this process
     /// failed to take over.
@@ -63,10 +82,11 @@ impl Listeners {
     /// # Errors
     /// A socket has another address, no socket listens, or an additional socket cannot be bound.
     pub(crate) fn take_over(
-        address: SocketAddr,
+        place: ListenPlace,
         mut sockets: Vec<std::net::TcpListener>,
         count: usize,
     ) -> io::Result<Listeners> {
+        let address = place.address;
         if sockets.iter().any(|socket| socket.local_addr().ok() != Some(address)) {
             return Err(io::Error::other(format!(
                 "an inherited socket does not listen on {address}"
@@ -80,7 +100,7 @@ impl Listeners {
         for socket in &sockets {
             socket.set_nonblocking(true)?;
         }
-        let further = (sockets.len()..count).map(|_| Ok(bound(address, true)?.into()));
+        let further = (sockets.len()..count).map(|_| Ok(bound(place, true)?.into()));
         let further = further.collect::<io::Result<_>>()?;
         Ok(Listeners { address, sockets, further })
     }
@@ -119,23 +139,6 @@ impl Listeners {
         }
     }
 
-    /// Spreads the sockets of `listen` and `listen_tls` over the workers. Returns the listening
-    /// sockets of each worker, and the additional sockets of each worker, which do not listen yet.
-    pub(crate) fn spread_all(
-        listeners: Listeners,
-        tls: Vec<Listeners>,
-        worker_count: usize,
-    ) -> (Vec<Vec<ListenSocket>>, Vec<Vec<ListenSocket>>) {
-        let mut of_workers: Vec<Vec<_>> = (0..worker_count).map(|_| Vec::new()).collect();
-        let mut further: Vec<Vec<_>> = (0..worker_count).map(|_| Vec::new()).collect();
-        let all = std::iter::once((listeners, false)).chain(tls.into_iter().map(|tls| (tls, true)));
-        for (listeners, is_tls) in all {
-            let without = listeners.spread(is_tls, &mut of_workers);
-            Listeners::spread_further(without, is_tls, &mut further);
-        }
-        (of_workers, further)
-    }
-
     /// Makes an additional socket listen, so that it gets its share of the connections.
     ///
     /// # Errors
@@ -145,7 +148,40 @@ impl Listeners {
     }
 }
 
-fn bound(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
+impl AllListeners {
+    /// Returns another descriptor of each socket, for a process that takes over from this one.
+    ///
+    /// # Errors
+    /// Too many files are open.
+    pub(crate) fn copies(&self) -> io::Result<Vec<std::net::TcpListener>> {
+        let mut copies = self.first.copies()?;
+        for listeners in self.further.iter().chain(&self.tls) {
+            copies.extend(listeners.copies()?);
+        }
+        Ok(copies)
+    }
+
+    /// Spreads the sockets over the workers. Returns the listening sockets of each worker, and the
+    /// additional sockets of each worker, which do not listen yet.
+    pub(crate) fn spread(
+        self,
+        worker_count: usize,
+    ) -> (Vec<Vec<ListenSocket>>, Vec<Vec<ListenSocket>>) {
+        let mut of_workers: Vec<Vec<_>> = (0..worker_count).map(|_| Vec::new()).collect();
+        let mut further: Vec<Vec<_>> = (0..worker_count).map(|_| Vec::new()).collect();
+        let plain = std::iter::once(self.first).chain(self.further);
+        let all =
+            plain.map(|plain| (plain, false)).chain(self.tls.into_iter().map(|tls| (tls, true)));
+        for (listeners, is_tls) in all {
+            let without = listeners.spread(is_tls, &mut of_workers);
+            Listeners::spread_further(without, is_tls, &mut further);
+        }
+        (of_workers, further)
+    }
+}
+
+fn bound(place: ListenPlace, shared: bool) -> io::Result<socket2::Socket> {
+    let address = place.address;
     let socket =
         socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // A new server can then bind a port that was in use until a moment ago.
@@ -154,6 +190,9 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
     // Accepted sockets inherit this option, which saves a system call for each of them.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
+    if place.is_ipv6_only {
+        socket.set_only_v6(true)?;
+    }
     socket.bind(&address.into())?;
     Ok(socket)
 }
@@ -162,26 +201,41 @@ fn bound(address: SocketAddr, shared: bool) -> io::Result<socket2::Socket> {
 mod tests {
     use super::*;
 
+    fn place(address: SocketAddr) -> ListenPlace {
+        ListenPlace { address, is_ipv6_only: false }
+    }
+
+    #[test]
+    fn ipv6_clients_have_a_socket_beside_that_of_ipv4_clients() {
+        let any = place(SocketAddr::from(([0, 0, 0, 0], 0)));
+        let ipv4 = Listeners::bind(any, 1).expect("a free port");
+        let address = SocketAddr::from(([0; 16], ipv4.address.port()));
+        Listeners::bind(place(address), 1).expect_err("it would take IPv4 clients");
+        let ipv6 = Listeners::bind(ListenPlace { address, is_ipv6_only: true }, 2);
+        assert_eq!(ipv6.expect("IPv6 is enabled").sockets.len(), 2);
+    }
+
     #[test]
     fn a_port_in_use_is_refused_even_by_a_server_that_would_share_it() {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let any = place(SocketAddr::from(([127, 0, 0, 1], 0)));
         let first = Listeners::bind(any, 3).expect("a free port");
         assert_eq!(first.sockets.len(), 3);
         for socket in &first.sockets {
             assert_eq!(socket.local_addr().expect("bound").port(), first.address.port());
         }
-        let second = Listeners::bind(first.address, 2).expect_err("in use");
+        let second = Listeners::bind(place(first.address), 2).expect_err("in use");
         assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
         drop(first);
     }
 
     #[test]
     fn after_a_takeover_every_socket_has_a_worker_and_every_worker_a_socket() {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let any = place(SocketAddr::from(([127, 0, 0, 1], 0)));
         for (before, now) in [(1, 1), (1, 4), (2, 3), (4, 1), (5, 2), (3, 3)] {
             let old = Listeners::bind(any, before).expect("a free port");
             let copies = old.copies().expect("few files are open");
-            let new = Listeners::take_over(old.address, copies, now).expect("they listen there");
+            let new =
+                Listeners::take_over(place(old.address), copies, now).expect("they listen there");
             assert_eq!(new.sockets.len(), before, "{before} to {now}");
             assert_eq!(new.further.len(), now.saturating_sub(before), "{before} to {now}");
             let mut of_workers: Vec<Vec<ListenSocket>> = (0..now).map(|_| Vec::new()).collect();
@@ -197,14 +251,14 @@ mod tests {
 
     #[test]
     fn a_socket_that_does_not_listen_at_the_address_is_not_taken_over() {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let any = place(SocketAddr::from(([127, 0, 0, 1], 0)));
         let (one, other) = (Listeners::bind(any, 1), Listeners::bind(any, 1));
         let (one, other) = (one.expect("a free port"), other.expect("a free port"));
-        assert!(Listeners::take_over(one.address, other.sockets, 1).is_err(), "elsewhere");
-        assert!(Listeners::take_over(one.address, Vec::new(), 1).is_err(), "nothing");
-        let silent = bound(one.address, true).expect("the port is shared").into();
+        assert!(Listeners::take_over(place(one.address), other.sockets, 1).is_err(), "elsewhere");
+        assert!(Listeners::take_over(place(one.address), Vec::new(), 1).is_err(), "nothing");
+        let silent = bound(place(one.address), true).expect("the port is shared").into();
         assert!(
-            Listeners::take_over(one.address, vec![silent], 1).is_err(),
+            Listeners::take_over(place(one.address), vec![silent], 1).is_err(),
             "the socket does not listen"
         );
     }

@@ -20,7 +20,7 @@ mod origin;
 mod tcp;
 pub(crate) mod tls;
 
-pub(crate) use listeners::{ListenSocket, Listeners};
+pub(crate) use listeners::{AllListeners, ListenPlace, ListenSocket, Listeners};
 pub(crate) use origin::{Connecting, Connector, OriginConnection, OriginEnds, OriginIo};
 pub(crate) use tcp::{TcpConnector, TcpListener};
 

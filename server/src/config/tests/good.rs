@@ -37,7 +37,7 @@ fn values_are_read_in_every_form() {
     assert_eq!(top("head_ms_max = \"1m\"").head_ms_max, 60_000);
     assert_eq!(top("head_ms_max = 250").head_ms_max, 250);
     assert_eq!(top("workers = 4").workers, 4);
-    assert_eq!(top("listen = \"[::]:80\"").listen, "[::]:80".parse().unwrap());
+    assert_eq!(top("listen = \"[::]:80\"").listen.first, "[::]:80".parse().unwrap());
     assert_eq!(top("admin = \"/run/a\"").admin, AdminAddress::Path("/run/a".into()));
     assert_eq!(top("runtime_dir = \"/run/x\"").runtime_dir, RuntimeDir::Path("/run/x".into()));
     assert_eq!(top("cache_dir = \"/c\"").cache_dir, CacheDir::Path("/c".into()));
@@ -60,7 +60,7 @@ fn values_are_read_in_every_form() {
 #[test]
 fn defaults_are_the_ones_that_are_documented() {
     let server = ServerSettings::default();
-    assert_eq!(server.listen, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(server.listen.first, "127.0.0.1:8080".parse().unwrap());
     assert_eq!(server.cache_size, 256 << 20);
     assert_eq!((server.head_bytes_max, server.field_count_max), (32 << 10, 100));
     assert_eq!((server.head_ms_max, server.idle_ms_max), (10_000, 60_000));

@@ -116,7 +116,7 @@ impl Predecessor {
         path: &Path,
         settings: &ServerSettings,
     ) -> Result<Option<(Predecessor, InheritedSockets)>, UpgradeError> {
-        if settings.listen.port() == 0 {
+        if settings.listen.first.port() == 0 {
             return Err(UpgradeError::NoPort);
         }
         let stream = match connect(path) {
@@ -132,7 +132,7 @@ impl Predecessor {
             None => CacheDirId::None,
             Some(dir) => DirId::of(dir).map_or(CacheDirId::Absent, CacheDirId::Is),
         };
-        let hello = Hello { version: VERSION, listen: settings.listen, cache_dir };
+        let hello = Hello { version: VERSION, listen: settings.listen.first, cache_dir };
         // If sending fails because the server closed the connection, its last message may contain
         // the reason, so that message is read first.
         let said = predecessor.say(&UpgradeMessage::Hello(hello));
