@@ -7,6 +7,7 @@ mod explain;
 mod import;
 mod locks;
 mod rules;
+mod sign;
 mod stored;
 mod trace;
 
@@ -36,6 +37,7 @@ pub(crate) fn command() -> Command {
         .subcommand(diff())
         .subcommand(config_command())
         .subcommand(import::import())
+        .subcommand(sign::sign())
         .subcommand(stored::purge())
         .subcommand(stored::list())
         .subcommand(explain::explain())

@@ -19,7 +19,7 @@ fn printed(server: &Server) -> Vec<SocketAddr> {
 
 fn body(address: SocketAddr) -> Vec<u8> {
     let mut client = Client::connect(address);
-    client.get("a.test", "/").expect("an answer").body
+    client.ask("GET", "/", &[]).expect("an answer").body
 }
 
 /// A port that is free for IPv4 and IPv6.

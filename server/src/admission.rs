@@ -1,11 +1,13 @@
 //! Decides whether a route serves a client: by its address, then by its rate of requests, then by
-//! its user name and password.
+//! the signature of its URL, then by its user name and password.
 
 use forebay_http::target::Scheme;
 
+use crate::clock;
 use crate::fault::Fault;
 use crate::key::{LocalRequest, local_request};
 use crate::login::{Login, log_in};
+use crate::signature;
 use crate::transaction::Transaction;
 
 /// Returns the login of a client whose password has to be checked first; `None` if the route serves
@@ -23,6 +25,11 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
         check_rate(transaction)?;
     }
     let settings = &route.settings;
+    if let Some(keys) = settings.signed_urls.keys()
+        && !is_open_purge(transaction)
+    {
+        signature::check(&transaction.request, keys, clock::unix_seconds())?;
+    }
     let Some(file) = settings.basic_auth.users() else { return Ok(None) };
     // The request is redirected. A password must not be sent without TLS.
     if settings.https_redirect_port != 0 && transaction.request.scheme == Scheme::Http {
@@ -45,16 +52,21 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
 /// # Errors
 /// [`Fault::RateLimited`].
 fn check_rate(transaction: &Transaction<'_>) -> Result<(), Fault> {
-    let (client, route, request) = (transaction.client, transaction.route(), &transaction.request);
-    let settings = &route.route.settings;
-    let has_users = settings.basic_auth.users().is_some();
-    if !has_users && local_request(route, request) == Some(LocalRequest::Purge) {
-        let purgers = &settings.purge_from;
-        if client.known_address().is_some_and(|address| purgers.contains(address)) {
-            return Ok(());
-        }
+    if is_open_purge(transaction) {
+        return Ok(());
     }
-    client.worker.limiter.check(client, route.route, request)
+    let (client, route) = (transaction.client, transaction.route().route);
+    client.worker.limiter.check(client, route, &transaction.request)
+}
+
+/// Whether this is a purge that needs no password, by a client of `purge_from`.
+fn is_open_purge(transaction: &Transaction<'_>) -> bool {
+    let route = transaction.route();
+    let settings = &route.route.settings;
+    let client = transaction.client.known_address();
+    settings.basic_auth.users().is_none()
+        && local_request(route, &transaction.request) == Some(LocalRequest::Purge)
+        && client.is_some_and(|address| settings.purge_from.contains(address))
 }
 
 /// Waits until the password of a client has been checked.

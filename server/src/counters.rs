@@ -252,6 +252,8 @@ counters! {
         "Passwords checked against their hashes, because the worker remembered no earlier check.";
     PasswordChecksRefused, Counter, "password_checks_refused_total",
         "Requests refused because too many passwords were waiting for their check (503).";
+    SignaturesRefused, Counter, "signatures_refused_total",
+        "Requests refused because their URLs had no valid signature (403; `signed_urls`).";
     AddressesRefused, Counter, "addresses_refused_total",
         "Requests refused because of `allow_from` or `deny_from` (403).";
     RateLimited, Counter, "rate_limited_total",

@@ -57,6 +57,13 @@ pub(crate) enum Fault {
     NoCredentials,
     /// The user does not exist, or has another password.
     WrongPassword,
+    /// The route serves signed URLs only, and the URL has no signature, or the method is not GET or
+    /// HEAD.
+    NotSigned,
+    /// The signature of the URL was made with another key, or for another URL.
+    WrongSignature,
+    /// The signature of the URL has expired.
+    SignatureExpired,
     /// Too many passwords wait for their check, or one could not be checked.
     LoginsBusy,
     /// The request exceeds a rate limit.
@@ -139,6 +146,9 @@ impl Fault {
             | Fault::AddressRefused
             | Fault::NoCredentials
             | Fault::WrongPassword
+            | Fault::NotSigned
+            | Fault::WrongSignature
+            | Fault::SignatureExpired
             | Fault::RateLimited { .. }
             | Fault::PurgeForbidden
             | Fault::PurgeTags
@@ -184,7 +194,11 @@ impl Fault {
             | Fault::PurgeNoTags
             | Fault::PurgePattern => 400,
             Fault::NoCredentials | Fault::WrongPassword => 401,
-            Fault::AddressRefused | Fault::PurgeForbidden => 403,
+            Fault::AddressRefused
+            | Fault::NotSigned
+            | Fault::WrongSignature
+            | Fault::SignatureExpired
+            | Fault::PurgeForbidden => 403,
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow | Fault::GaveWay => 408,
             Fault::NoSite | Fault::OtherCertificates => 421,
@@ -238,6 +252,9 @@ impl Fault {
             Fault::AddressRefused => "the client's address is not allowed here",
             Fault::NoCredentials => "a user name and a password are needed here",
             Fault::WrongPassword => "the user name or the password is wrong",
+            Fault::NotSigned => "only a GET or HEAD request with a signed URL is served here",
+            Fault::WrongSignature => "the signature of the URL is wrong",
+            Fault::SignatureExpired => "the signature of the URL has expired",
             Fault::LoginsBusy => "too many passwords are being checked; try again",
             Fault::RateLimited { .. } => "too many requests; try again later",
             Fault::PurgeForbidden => "the client's address is not allowed to purge here",
@@ -288,6 +305,9 @@ impl Fault {
             | Fault::AddressRefused
             | Fault::NoCredentials
             | Fault::WrongPassword
+            | Fault::NotSigned
+            | Fault::WrongSignature
+            | Fault::SignatureExpired
             | Fault::RateLimited { .. }
             | Fault::PurgeForbidden
             | Fault::PurgeTags
@@ -324,6 +344,9 @@ impl Fault {
             Fault::AddressRefused => Some(Counter::AddressesRefused),
             Fault::NoCredentials => Some(Counter::CredentialsMissing),
             Fault::WrongPassword => Some(Counter::PasswordsWrong),
+            Fault::NotSigned | Fault::WrongSignature | Fault::SignatureExpired => {
+                Some(Counter::SignaturesRefused)
+            }
             Fault::LoginsBusy => Some(Counter::PasswordChecksRefused),
             Fault::RateLimited { .. } => Some(Counter::RateLimited),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),

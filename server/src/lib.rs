@@ -39,6 +39,7 @@ mod response;
 mod rules;
 mod secret;
 mod send_queue;
+mod signature;
 mod site_counts;
 mod store;
 mod terminal;
@@ -49,6 +50,7 @@ mod worker;
 
 pub use key::{KeyText, site_url_key, url_key};
 pub use lookup::write_stored_head;
+pub use signature::sign_url;
 pub use terminal::{escaped_line, escaped_text, steers_terminal};
 
 #[cfg(test)]

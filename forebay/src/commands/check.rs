@@ -22,7 +22,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
         Ok(config) => {
             let sites = config.sites.iter().count();
             let warnings: Vec<_> =
-                config.tls_warnings().chain(config.user_file_warnings()).collect();
+                config.tls_warnings().chain(config.private_file_warnings()).collect();
             let findings = is_set(args, "resolve").then(|| resolve::check(&config));
             let findings = findings.as_deref();
             let is_good = findings.unwrap_or_default().iter().all(|finding| finding.is_good);

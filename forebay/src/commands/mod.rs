@@ -15,6 +15,7 @@ mod resolve;
 mod rules;
 mod selection;
 mod serve;
+mod sign;
 mod stats;
 mod trace;
 mod try_example;
@@ -36,6 +37,7 @@ pub(crate) fn run(matches: &ArgMatches, filters: &Filters) -> Result<ExitCode, S
         Some(("diff", args)) => Ok(diff::run(args, filters)),
         Some(("config", args)) => Ok(check::print_defaults(args)),
         Some(("import", args)) => import::run(args),
+        Some(("sign", args)) => sign::run(args).map(|()| ExitCode::SUCCESS),
         Some(("purge", args)) => control::purge(args),
         Some(("ls", args)) => list::run(args),
         Some(("explain", args)) => explain::run(args),

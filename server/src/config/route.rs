@@ -77,6 +77,7 @@ impl Route {
     ) -> Route {
         let is_restricted = has_address_list(&settings)
             || settings.basic_auth.users().is_some()
+            || settings.signed_urls.keys().is_some()
             || !settings.rate_limit.is_empty();
         Route {
             is_before_regex: matches!(paths, RoutePaths::Exact(_)),

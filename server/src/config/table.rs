@@ -24,7 +24,7 @@ use super::tls::{FileList, TLS_PROFILE_WORDS, TlsProfile};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, BasicAuth,
     CacheDir, ContentType, FORMAT_WORDS, FixedAnswer, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS,
-    OriginExcess, Realm, Redirect, RuntimeDir, SET_COOKIE_WORDS, SetCookie,
+    OriginExcess, Realm, Redirect, RuntimeDir, SET_COOKIE_WORDS, SetCookie, SignedUrls,
 };
 
 const KIB: u64 = 1 << 10;
@@ -1155,6 +1155,19 @@ settings! {
         reloads: true,
         reason: "Only bcrypt and SHA-crypt are accepted: other hashes in such files can be guessed \
             quickly.",
+    }
+    signed_urls: SignedUrls = "off" {
+        doc: "File with secret keys, one in each line. Requests get 403 unless their URLs end with \
+            `expires=TIME&signature=HEX`, signed with one of the keys; `forebay sign` makes such \
+            URLs. The two parameters belong neither to the key nor to the request to the origin. \
+            `off`: no signature is needed. See [access.md](access.md#signed-urls).",
+        kind: SettingKind::Text {
+            hint: "FILE",
+            expected: "off, or the absolute path of a file with keys of at least 32 characters",
+        },
+        reloads: true,
+        reason: "A signature lets a program give a client one file for a limited time, without a \
+            request to the program for each file.",
     }
     basic_auth_realm: Realm = "restricted" {
         doc: "Name that a browser shows when it asks for user name and password.",

@@ -1,9 +1,12 @@
 //! Types of settings other than plain numbers and booleans.
 
 mod answers;
+mod private_file;
+mod signed_urls;
 mod users;
 
 pub(crate) use answers::{ContentType, FixedAnswer, Redirect, Redirection};
+pub(crate) use signed_urls::{SignedUrls, UrlKeys};
 pub(crate) use users::{BasicAuth, PasswordHash, Realm, UserFile};
 
 use std::net::SocketAddr;
@@ -11,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_http::policy::cache_status::CacheName;
 
+use super::Config;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::limits::CACHE_NAME_BYTES_MAX;
 
@@ -297,6 +301,23 @@ impl Readable for LogLevel {
             3 => LogLevel::Debug,
             _ => LogLevel::Trace,
         })
+    }
+}
+
+impl Config {
+    /// Returns the warnings about files with passwords or keys, each a sentence that names the
+    /// file.
+    pub fn private_file_warnings(&self) -> Vec<&str> {
+        let routes = self.sites.iter().flat_map(|site| site.routes());
+        let warnings = routes.flat_map(|route| {
+            let users = route.settings.basic_auth.users().and_then(|file| file.warning());
+            let keys = route.settings.signed_urls.keys().and_then(UrlKeys::warning);
+            [users, keys].into_iter().flatten()
+        });
+        let mut warnings: Vec<_> = warnings.collect();
+        warnings.sort_unstable();
+        warnings.dedup();
+        warnings
     }
 }
 

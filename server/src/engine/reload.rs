@@ -195,5 +195,5 @@ impl Control {
 /// Logs the warnings about files of the configuration.
 pub(super) fn config_warnings(config: &Config) {
     config.tls_warnings().for_each(|warning| Event::TlsFiles.log(&warning));
-    config.user_file_warnings().iter().for_each(|warning| Event::UserFiles.log(warning));
+    config.private_file_warnings().iter().for_each(|warning| Event::UserFiles.log(warning));
 }

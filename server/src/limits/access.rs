@@ -28,6 +28,16 @@ pub(crate) const USER_BYTES_MAX: usize = 255;
 /// Largest file with users: about 40,000 users. More belong in a service of their own.
 pub(crate) const USER_FILE_BYTES_MAX: usize = 4 << 20;
 
+/// Shortest key of `signed_urls`: 128 bits as hexadecimal digits, which cannot be guessed.
+pub(crate) const URL_KEY_BYTES_MIN: usize = 32;
+
+/// Keys of one file of `signed_urls`: the current one, and those whose URLs have not expired yet.
+/// Each is tried for a URL whose signature is wrong.
+pub(crate) const URL_KEYS_MAX: usize = 8;
+
+/// Largest file with keys, with comments.
+pub(crate) const URL_KEY_FILE_BYTES_MAX: usize = 64 << 10;
+
 /// Longest `basic_auth_realm`, which browsers show in one line.
 pub(crate) const REALM_BYTES_MAX: usize = 255;
 

@@ -22,6 +22,7 @@ const PROTECTING: &[&str] = &[
     "allow_from",
     "deny_from",
     "basic_auth",
+    "signed_urls",
     "rate_limit",
     "cache",
     "bypass_cookies",

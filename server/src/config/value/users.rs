@@ -3,17 +3,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aws_lc_rs::digest;
 use bcrypt::HashParts;
 use sha_crypt::{PasswordHashRef, PasswordVerifier, ShaCrypt};
 
-use crate::config::Config;
+use super::private_file::PrivateFile;
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::table::RouteSettings;
 use crate::limits::{
@@ -66,6 +62,11 @@ impl RouteSettings {
 }
 
 impl UserFile {
+    /// Returns a sentence about the permissions of the file, if they need attention.
+    pub(super) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
     /// Returns the hash with which a password has to be compared, and whether the user exists.
     pub(crate) fn hash_of(&self, user: &str) -> (&PasswordHash, bool) {
         match self.users.get(user) {
@@ -183,31 +184,12 @@ impl Readable for BasicAuth {
 /// # Errors
 /// The part of a message after the name of the file, and a hint.
 fn read_file(path: &Path) -> Result<UserFile, (String, String)> {
-    let failed = |error: std::io::Error| {
+    let file = PrivateFile::read(path, "passwords", USER_FILE_BYTES_MAX).map_err(|error| {
         let hint = format!("`htpasswd -B -c {} USER` creates such a file", path.display());
         (format!(": {error}"), hint)
-    };
-    let metadata = path.metadata().map_err(failed)?;
-    // Opening a pipe would block until the pipe has a writer.
-    if !metadata.is_file() {
-        return Err(failed(std::io::Error::other("this is not a regular file")));
-    }
-    let mut text = String::new();
-    let limit = USER_FILE_BYTES_MAX as u64 + 1;
-    File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text)).map_err(failed)?;
-    if text.len() > USER_FILE_BYTES_MAX {
-        let long = format!("the file is larger than {USER_FILE_BYTES_MAX} bytes");
-        return Err(failed(std::io::Error::other(long)));
-    }
-    let (users, stand_in) = read_users(&text, path)?;
-    let mut fingerprint = [0; 32];
-    fingerprint.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
-    let mode = metadata.mode();
-    let warning = (mode & 0o077 != 0).then(|| {
-        let path = path.display();
-        let mode = mode & 0o7777;
-        format!("{path}: other users may read the passwords (mode {mode:04o}); use chmod 600")
-    });
+    })?;
+    let (users, stand_in) = read_users(&file.text, path)?;
+    let PrivateFile { fingerprint, warning, .. } = file;
     Ok(UserFile { path: path.to_owned(), users, fingerprint, stand_in, warning })
 }
 
@@ -216,8 +198,6 @@ type Users = (HashMap<Box<str>, PasswordHash>, PasswordHash);
 
 fn read_users(text: &str, path: &Path) -> Result<Users, (String, String)> {
     let (mut users, mut first) = (HashMap::new(), None);
-    // Some editors begin a file with a byte order mark.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim_end();
         if line.is_empty() || line.starts_with('#') {
@@ -255,18 +235,6 @@ impl Readable for Realm {
             true => Ok(Realm(text.into())),
             false => Err(setting.problem(format_args!("cannot be {text:?}"))),
         }
-    }
-}
-
-impl Config {
-    /// Returns the warnings about files with users, each a sentence that names the file.
-    pub fn user_file_warnings(&self) -> Vec<&str> {
-        let routes = self.sites.iter().flat_map(|site| site.routes());
-        let files = routes.filter_map(|route| route.settings.basic_auth.users());
-        let mut warnings: Vec<_> = files.filter_map(|file| file.warning.as_deref()).collect();
-        warnings.sort_unstable();
-        warnings.dedup();
-        warnings
     }
 }
 
