@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
 
@@ -40,7 +40,9 @@ fn serve(origin: &Origin) -> Server {
 
 fn sign(server: &Server, keys: &str, lifetime: &str, url: &str) -> Output {
     let keys = server.path(keys).display().to_string();
-    server.command(&["sign", "--key-file", &keys, "--for", lifetime, url])
+    let mut command = Command::new(PROGRAM);
+    command.args(["sign", "--key-file", &keys, "--for", lifetime, url]);
+    command.output().expect("the binary was built")
 }
 
 /// The target of a URL that `forebay sign` signed.

@@ -42,7 +42,7 @@ pub(crate) use certificate_files::FileStamp;
 pub use difference::ConfigChange;
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, SourceSpan};
-pub(crate) use error_pages::{ErrorPage, ErrorPages};
+pub(crate) use error_pages::ErrorPage;
 pub use file::read_file;
 pub use files::{FileTypes, FilesDirectory, IndexNames};
 pub use health::{HealthCheck, HealthPath};

@@ -1,8 +1,6 @@
 //! The only table of settings: the source of types, defaults, limits, flags, `config --defaults`
 //! and `docs/settings.md`.
 
-use std::net::SocketAddr;
-
 use forebay_http::policy::cache_status::CacheName;
 use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;

@@ -34,8 +34,8 @@ use crate::limits::PROGRAM_BYTES;
 use crate::log::LogWriter;
 use crate::purger::PurgerThread;
 use crate::rate_limits::RateLimiter;
-use crate::transport::ListenSocket;
 use crate::transport::tls::{TlsAcceptor, acceptor};
+use crate::transport::{ListenSocket, Listeners};
 
 /// A started server, whose workers already serve. [`Running::run`] serves admin requests and waits
 /// for the end.

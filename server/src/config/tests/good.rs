@@ -9,6 +9,7 @@ use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::tags::{SURROGATE_FIELDS, TAG_FIELDS};
 use forebay_http::policy::targeted::TargetList;
 
+use super::super::error_pages::ErrorPages;
 use super::super::hsts::StrictTransportSecurity;
 use super::super::lists::{LanguageList, NamePatterns, ParameterNames};
 use super::super::setting::RawValue;
@@ -158,6 +159,7 @@ fn defaults_of_routes_are_the_ones_that_are_documented() {
             error_pages: ErrorPages::default(),
             origin_error_pages: ErrorPages::default(),
             basic_auth: BasicAuth::default(),
+            signed_urls: Default::default(),
             basic_auth_realm: route.basic_auth_realm.clone(),
             basic_auth_forward: false,
             purge_from: AddressList::default(),

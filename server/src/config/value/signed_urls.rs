@@ -15,7 +15,7 @@ use crate::limits::{URL_KEY_BYTES_MIN, URL_KEY_FILE_BYTES_MAX, URL_KEYS_MAX};
 pub struct SignedUrls(Option<Arc<UrlKeys>>);
 
 /// The content of a file with keys: one key in each line.
-pub struct UrlKeys {
+pub(crate) struct UrlKeys {
     path: PathBuf,
     /// The keys, at least one.
     keys: Vec<hmac::Key>,
@@ -37,7 +37,7 @@ impl UrlKeys {
     ///
     /// # Errors
     /// The part of a message after the name of the file, and a hint.
-    pub fn read(path: &Path) -> Result<UrlKeys, (String, String)> {
+    pub(crate) fn read(path: &Path) -> Result<UrlKeys, (String, String)> {
         let hint = || format!("`openssl rand -hex 32 > {}` makes such a file", path.display());
         let file = PrivateFile::read(path, "keys", URL_KEY_FILE_BYTES_MAX);
         let file = file.map_err(|error| (format!(": {error}"), hint()))?;
