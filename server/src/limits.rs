@@ -494,10 +494,6 @@ pub(crate) const UPGRADE_MESSAGE_BYTES_MAX: usize = 4 << 10;
 /// Maximum number of descriptors in one message of an upgrade; the kernel's limit is 253.
 pub(crate) const UPGRADE_DESCRIPTORS_MAX: usize = 128;
 
-/// Maximum number of addresses of `listen`, and of `listen_tls`: two address families in two
-/// networks. Each worker has one socket for each address.
-pub(crate) const LISTEN_ADDRESSES_MAX: usize = 4;
-
 /// Listening sockets handed over in one upgrade: the largest value of `workers`, for the addresses
 /// of `listen` and those of `listen_tls`.
 pub(crate) const UPGRADE_SOCKETS_MAX: usize = 1024 * 2 * LISTEN_ADDRESSES_MAX;

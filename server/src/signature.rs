@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_expiry_time_and_a_signature_at_the_end_are_read() {
+    fn only_a_time_and_a_signature_at_the_end_are_read() {
         let hex = "0".repeat(64);
         let good = [
             format!("/?expires=1&signature={hex}"),

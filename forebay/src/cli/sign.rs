@@ -29,8 +29,8 @@ pub(super) fn sign() -> Command {
              digits, of the path and the query up to and including expires=SECONDS, the time since \
              1970. The key is the text of the line.\n\n\
              Examples:\n  \
-             forebay sign --key-file /etc/forebay/url-keys --for 1h https://example.org/film.mp4\n  \
-             forebay sign --key-file /etc/forebay/url-keys --for 7d --json https://example.org/a \
+             forebay sign --key-file url-keys --for 1h https://example.org/film.mp4\n  \
+             forebay sign --key-file url-keys --for 7d --json https://example.org/a \
              https://example.org/b",
         )
 }

@@ -163,12 +163,6 @@ fn hooks(inputs: &ConfigInputs, port: u16, level: &Rc<logging::LogLevelHandle>) 
 
 /// The lines that tell users and supervisors that the server is ready.
 pub(super) fn addresses(running: &Running) -> String {
-    let mut lines = format!("listening on http://{}\n", running.address);
-    for address in &running.further_addresses {
-        lines.push_str(&format!("listening on http://{address}\n"));
-    }
-    for address in &running.tls_addresses {
-        lines.push_str(&format!("listening on https://{address}\n"));
-    }
+    let lines: String = running.urls.iter().map(|url| format!("listening on {url}\n")).collect();
     lines + &format!("admin on {}\n", running.admin)
 }

@@ -33,8 +33,8 @@ impl ListenAddresses {
 }
 
 impl ServerSettings {
-    /// Returns the places of the listening sockets: the first one of `listen`, its further ones, and
-    /// those of `listen_tls`.
+    /// Returns the places of the listening sockets: the first one of `listen`, its further ones,
+    /// and those of `listen_tls`.
     pub(crate) fn listen_places(&self) -> (ListenPlace, Vec<ListenPlace>, Vec<ListenPlace>) {
         let all: Vec<_> = self.listen.iter().chain(self.listen_tls.0.iter().copied()).collect();
         // `[::]` also takes IPv4 clients, unless another socket is there for them.

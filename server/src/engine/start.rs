@@ -42,10 +42,8 @@ use crate::transport::{ListenSocket, Listeners};
 pub struct Running {
     /// The address for clients: the first one of `listen`.
     pub address: SocketAddr,
-    /// The other addresses of `listen`.
-    pub further_addresses: Vec<SocketAddr>,
-    /// The addresses for clients with TLS.
-    pub tls_addresses: Vec<SocketAddr>,
+    /// The URLs of all addresses for clients, such as `http://127.0.0.1:8080`.
+    pub urls: Vec<String>,
     /// The address of the admin interface.
     pub admin: AdminEndpoint,
     control: Control,
@@ -286,8 +284,7 @@ impl PreparedServer {
         let ServerResources { listeners, ticket_keys, sockets, guard, worker_count, .. } =
             resources;
         let address = listeners.first.address;
-        let further_addresses = listeners.further.iter().map(|further| further.address).collect();
-        let tls_addresses = listeners.tls.iter().map(|tls| tls.address).collect();
+        let urls = listeners.urls();
         let runtime_dir = runtime_dir(&config.server.runtime_dir);
         let counters_path = counter_file(&runtime_dir, address.port());
         // One slot for each worker, one for the control thread and one for the purge thread.
@@ -344,17 +341,7 @@ impl PreparedServer {
         let stopper = Stopper(stop_sender);
         let control = Control::new(parts);
         let profile_name = lock_profile::told(&control, profile);
-        let running = Running {
-            address,
-            further_addresses,
-            tls_addresses,
-            admin,
-            control,
-            sockets,
-            event_loop,
-            stop,
-            stopper,
-        };
+        let running = Running { address, urls, admin, control, sockets, event_loop, stop, stopper };
         Ok(PreparedServer { running, counters_name, profile_name, region_name, further })
     }
 

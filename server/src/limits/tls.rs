@@ -1,4 +1,8 @@
-//! Limits of TLS, for clients and for origins.
+//! Limits of the addresses for clients, and of TLS, for clients and for origins.
+
+/// Maximum number of addresses of `listen`, and of `listen_tls`: two address families in two
+/// networks. Each worker has one socket for each address.
+pub(crate) const LISTEN_ADDRESSES_MAX: usize = 4;
 
 /// Maximum number of certificates of one site: one for each signature algorithm, and room for a
 /// change of algorithm.

@@ -161,6 +161,13 @@ impl AllListeners {
         Ok(copies)
     }
 
+    /// Returns the URL of each address.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        let plain = std::iter::once(&self.first).chain(&self.further);
+        let plain = plain.map(|plain| format!("http://{}", plain.address));
+        plain.chain(self.tls.iter().map(|tls| format!("https://{}", tls.address))).collect()
+    }
+
     /// Spreads the sockets over the workers. Returns the listening sockets of each worker, and the
     /// additional sockets of each worker, which do not listen yet.
     pub(crate) fn spread(

@@ -73,6 +73,7 @@ fn defaults_are_the_ones_that_are_documented() {
 /// The defaults, with those of requests to origins written out.
 fn documented_limits() -> RouteSettings {
     RouteSettings {
+        signed_urls: Default::default(),
         origin_host: Default::default(),
         origin_strip_prefix: false,
         origin_add_prefix: Default::default(),
@@ -159,7 +160,6 @@ fn defaults_of_routes_are_the_ones_that_are_documented() {
             error_pages: ErrorPages::default(),
             origin_error_pages: ErrorPages::default(),
             basic_auth: BasicAuth::default(),
-            signed_urls: Default::default(),
             basic_auth_realm: route.basic_auth_realm.clone(),
             basic_auth_forward: false,
             purge_from: AddressList::default(),
