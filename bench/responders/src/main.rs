@@ -19,7 +19,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use answer::{fixed::Fixed, origin::Origin, parsed::Parsed};
+use answer::{
+    fixed::Fixed,
+    origin::{ADDRESSES_MAX, Origin},
+    parsed::Parsed,
+};
 
 /// Bare responders, the origin and the load generators of Forebay's benchmark.
 #[derive(Parser)]
@@ -38,9 +42,9 @@ enum Command {
     /// Like `tokio`, but parses the request, looks it up among 100,000 objects, and writes Age and
     /// Date
     TokioParse(Listen),
-    /// Serves the benchmark's site: /0/N /1k/N /64k/N /obj/ID, /nocache/..., and a counter at
-    /// /status
-    Origin(Listen),
+    /// Serves the benchmark's site: /0/N /1k/N /64k/N /text/N /obj/ID, /nocache/... and
+    /// /group/G/..., and counters at /status and /status/addresses
+    Origin(OriginListen),
     /// Sends requests at a constant rate; latency counts from the time at which each request was
     /// due
     Rate(load::rate::Plan),
@@ -60,6 +64,18 @@ struct Listen {
     threads: usize,
 }
 
+/// The port, the threads and the addresses of the origin.
+#[derive(Args, Clone, Copy)]
+struct OriginListen {
+    #[command(flatten)]
+    listen: Listen,
+    /// Number of addresses, from 127.0.0.1 on, on which every thread listens; requests are counted
+    /// for each of them
+    #[arg(long, default_value_t = 1,
+        value_parser = clap::value_parser!(u8).range(1..=ADDRESSES_MAX as i64))]
+    addresses: u8,
+}
+
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -72,13 +88,19 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> io::Result<()> {
     match command {
-        Command::Epoll(listen) => on_threads(listen, |l| serve::epoll::serve(l, Fixed::new())),
+        Command::Epoll(listen) => {
+            on_threads(listen, |l| serve::epoll::serve(vec![l], Fixed::new()))
+        }
         Command::Tokio(listen) => on_threads(listen, |l| serve::tokio::serve(l, Fixed::new())),
         Command::TokioParse(listen) => {
             let host = format!("127.0.0.1:{}", listen.port);
             on_threads(listen, move |l| serve::tokio::serve(l, Parsed::new(&host)))
         }
-        Command::Origin(listen) => on_threads(listen, |l| serve::epoll::serve(l, Origin::new())),
+        Command::Origin(OriginListen { listen, addresses }) => on_threads(listen, |first| {
+            let others = (1..addresses).map(|index| open(listen.port, index));
+            let listeners = std::iter::once(Ok(first)).chain(others).collect::<io::Result<_>>()?;
+            serve::epoll::serve(listeners, Origin::new(addresses))
+        }),
         Command::Rate(plan) => load::rate::run(&plan),
         Command::Mixed(plan) => load::mixed::run(plan),
     }
@@ -89,10 +111,8 @@ fn on_threads(
     listen: Listen,
     serve: impl Fn(std::net::TcpListener) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
-    let listeners: Vec<_> = (0..listen.threads.max(1))
-        .map(|_| net::listen(listen.port))
-        .collect::<io::Result<_>>()
-        .map_err(|e| io::Error::new(e.kind(), format!("port {}: {e}", listen.port)))?;
+    let listeners: Vec<_> =
+        (0..listen.threads.max(1)).map(|_| open(listen.port, 0)).collect::<io::Result<_>>()?;
     std::thread::scope(|scope| {
         let serve = &serve;
         let threads: Vec<_> =
@@ -100,5 +120,11 @@ fn on_threads(
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("panic"))))
+    })
+}
+
+fn open(port: u16, index: u8) -> io::Result<std::net::TcpListener> {
+    net::listen(port, index).map_err(|error| {
+        io::Error::new(error.kind(), format!("{}: {error}", net::address(port, index)))
     })
 }

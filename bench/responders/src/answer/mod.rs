@@ -15,9 +15,8 @@ const COMMON_FIELDS: &str = "Content-Type: text/plain\r\n\
 /// The most header fields that are read. A client of the benchmark sends only a few.
 const FIELDS_MAX: usize = 32;
 
-/// Bodies up to this size are copied behind their head, so that one buffer leaves in one plain
-/// send. Longer bodies are sent from their own memory, because copying 64 KiB would cost more than
-/// the send saves.
+/// Bodies up to this size are copied behind their head, so that one buffer leaves in one send.
+/// Longer bodies are sent from their own memory: a copy of 64 KiB would cost more than it saves.
 const COPY_BYTES_MAX: usize = 4096;
 
 /// A responder, which answers requests.
@@ -25,6 +24,9 @@ pub(crate) trait Answer {
     /// Answers the first request in `input` by filling the cleared `reply`, or returns `None`
     /// while its head is not complete.
     fn answer(&mut self, input: &[u8], reply: &mut Reply) -> Option<Answered>;
+
+    /// Sets the index of the address that gets the following requests. Most responders ignore it.
+    fn set_address(&mut self, _index: usize) {}
 }
 
 /// The length of the answered request, and whether the connection stays open.
@@ -112,8 +114,7 @@ fn parse_request(input: &[u8]) -> Result<Request<'_>, NoRequest> {
     Ok(request)
 }
 
-/// Returns `Connection: close\r
-/// ` if the connection ends after this reply (RFC 9112 §9.6).
+/// Returns the field `Connection: close` if the connection ends after this reply (RFC 9112 §9.6).
 fn connection_field(keep: bool) -> &'static [u8] {
     if keep { b"" } else { b"Connection: close\r\n" }
 }

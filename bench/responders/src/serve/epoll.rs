@@ -15,17 +15,18 @@ use crate::net::accept;
 
 /// The most events that are taken from the kernel at once.
 const EVENTS_MAX: usize = 1024;
-/// The listener's event data. Connections use their descriptor's number, which is smaller.
-const LISTENER: u64 = u64::MAX;
+/// The event data of the first listener; the next listeners have the next numbers. Connections use
+/// their descriptor's number, which is smaller.
+const LISTENERS: u64 = 1 << 32;
 
-/// Accepts from `listener` and answers until epoll itself fails.
-pub(crate) fn serve(listener: TcpListener, answer: impl Answer) -> io::Result<()> {
-    Engine::new(listener, answer)?.run()
+/// Accepts from `listeners` and answers until epoll itself fails.
+pub(crate) fn serve(listeners: Vec<TcpListener>, answer: impl Answer) -> io::Result<()> {
+    Engine::new(listeners, answer)?.run()
 }
 
 struct Engine<A> {
     epoll: OwnedFd,
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     /// The connections by descriptor number.
     connections: Vec<Option<Connection>>,
     turn: Turn<A>,
@@ -40,6 +41,8 @@ struct Turn<A> {
 
 struct Connection {
     stream: TcpStream,
+    /// The index of the listener that accepted the connection.
+    listener: usize,
     /// Input that has not been answered. It is nearly always empty and then takes no memory.
     unread: Vec<u8>,
     /// The part of a reply for which the socket had no room.
@@ -56,11 +59,13 @@ enum Next {
 }
 
 impl<A: Answer> Engine<A> {
-    fn new(listener: TcpListener, answer: A) -> io::Result<Self> {
+    fn new(listeners: Vec<TcpListener>, answer: A) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        for (data, listener) in (LISTENERS..).zip(&listeners) {
+            epoll::add(&epoll, listener, EventData::new_u64(data), EventFlags::IN)?;
+        }
         let turn = Turn { answer, reply: Reply::default(), input: vec![0; INPUT_BYTES] };
-        Ok(Self { epoll, listener, connections: Vec::new(), turn })
+        Ok(Self { epoll, listeners, connections: Vec::new(), turn })
     }
 
     fn run(mut self) -> io::Result<()> {
@@ -73,9 +78,10 @@ impl<A: Answer> Engine<A> {
                 Err(error) => return Err(error.into()),
             }
             for event in &events {
-                match event.data.u64() {
-                    LISTENER => self.accept_all(),
-                    number => self.ready(number as usize, event.flags),
+                let data = event.data.u64();
+                match data.checked_sub(LISTENERS) {
+                    Some(listener) => self.accept_all(listener as usize),
+                    None => self.ready(data as usize, event.flags),
                 }
             }
         }
@@ -83,8 +89,8 @@ impl<A: Answer> Engine<A> {
 
     /// Accepts until the queue is empty or no descriptor is free. The remaining connections are
     /// accepted when a descriptor is free.
-    fn accept_all(&mut self) {
-        while let Ok(stream) = accept(&self.listener) {
+    fn accept_all(&mut self, listener: usize) {
+        while let Ok(stream) = accept(&self.listeners[listener]) {
             let number = stream.as_raw_fd() as usize;
             let data = EventData::new_u64(number as u64);
             if epoll::add(&self.epoll, &stream, data, EventFlags::IN).is_err() {
@@ -93,7 +99,7 @@ impl<A: Answer> Engine<A> {
             if self.connections.len() <= number {
                 self.connections.resize_with(number + 1, || None);
             }
-            self.connections[number] = Some(Connection::new(stream));
+            self.connections[number] = Some(Connection::new(stream, listener));
         }
     }
 
@@ -103,6 +109,7 @@ impl<A: Answer> Engine<A> {
         };
         let Some(connection) = slot else { return };
         let waited = connection.waits_for();
+        self.turn.answer.set_address(connection.listener);
         let next = if flags.intersects(EventFlags::ERR) {
             Next::Close
         } else if waited == Next::Room {
@@ -124,8 +131,8 @@ impl<A: Answer> Engine<A> {
 }
 
 impl Connection {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream, unread: Vec::new(), unsent: Reply::default(), closing: false }
+    fn new(stream: TcpStream, listener: usize) -> Self {
+        Self { stream, listener, unread: Vec::new(), unsent: Reply::default(), closing: false }
     }
 
     fn waits_for(&self) -> Next {
