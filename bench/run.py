@@ -19,7 +19,7 @@ import shlex
 import signal
 import sys
 
-from lib import machine, measure, process, proof, report, servers
+from lib import files, machine, measure, process, proof, report, servers
 from lib.errors import Broken, Usage
 from lib.workloads import GROUPS, WORKLOADS, select
 
@@ -32,6 +32,8 @@ examples:
   run.py --workloads 64k-u1-c64 --servers forebay,nginx@SENDFILE=on,haproxy,varnish
   run.py --workloads mixed,pass-1k --origin-cpu 1 --rounds 7
   run.py --page docs/performance.md         the core workloads; also writes them into the page
+  run.py --workloads sites --page docs/performance.md --section sites
+                                            origins, files and compression, into their section
   run.py --servers forebay,forebay@FOREBAY=/tmp/old --instances 8 --rounds 2     two builds
   run.py --list                             all workloads, groups and servers
   run.py --rounds 1 --seconds 1 --allow-busy --workloads 1k-u1-c64      a quick trial
@@ -64,6 +66,8 @@ def parse_arguments():
     add("--out", metavar="PREFIX", help="write PREFIX.json and PREFIX.md (bench/out/TIME)")
     add("--page", metavar="FILE",
         help="also write the tables into FILE, between its result marks (docs/performance.md)")
+    add("--section", default=report.SECTIONS[0], choices=report.SECTIONS,
+        help="the marks in FILE that --page writes between (results)")
     add("--allow-busy", action="store_true",
         help="run even if compilers or other processes run: no figure is quotable")
     return parser.parse_args()
@@ -93,7 +97,7 @@ def resolve(arguments):
     if arguments.page:
         if arguments.allow_busy:
             raise Usage("--page needs figures that can be quoted, so it excludes --allow-busy")
-        report.check_page(pathlib.Path(arguments.page))
+        report.check_page(pathlib.Path(arguments.page), report.page_marks(arguments.section))
 
 
 def show_list():
@@ -128,7 +132,10 @@ class Run:
     def all(self):
         self.logs.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
-            origin = servers.Origin(self.arguments.origin_cpus, self.logs)
+            if files.write(self.arguments.chosen):
+                stack.callback(files.remove)
+            addresses = max(workload.origins for workload in self.arguments.chosen)
+            origin = servers.Origin(self.arguments.origin_cpus, self.logs, addresses)
             stack.callback(origin.stop)
             origin.wait_ready("/status")
             groups = by_profile(self.arguments.chosen).values()
@@ -146,7 +153,7 @@ class Run:
         started = []
         specs = self.arguments.specs
         for spec in random.sample(specs, len(specs)):
-            if spec.is_bare and all(w.needs_origin for w in workloads):
+            if all(workload.unable(spec) for workload in workloads):
                 continue
             with self.leaving_out("all of the profile"):
                 server = servers.Server(spec, origin, settings, self.logs)
@@ -158,9 +165,11 @@ class Run:
     def workload(self, workload, started, origin):
         """Proves, warms and measures all servers, and writes all results up to now."""
         print(f"\n{workload.name}: {workload.about}", flush=True)
+        for name, reason in unable_of(workload, self.arguments.specs).items():
+            print(f"  without {name}: {reason}", flush=True)
         able = []
         for server in started:
-            if server.spec.is_bare and workload.needs_origin:
+            if workload.unable(server.spec):
                 continue
             with self.leaving_out(workload.name):
                 server.pin()
@@ -206,8 +215,16 @@ def record_of(arguments, results, left_out):
             "command": f"bench/{shlex.join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]])}",
             "settings": settings,
             "machine": machine.describe(), "versions": machine.versions(arguments.specs),
+            "unable": {w.name: unable for w in arguments.chosen
+                       if (unable := unable_of(w, arguments.specs))},
             "left out": left_out, "tables": report.summaries(results, arguments.keep),
             "samples": results}
+
+
+def unable_of(workload, specs):
+    """The servers that cannot serve a workload, by name, with the reasons."""
+    reasons = ((spec.name, workload.unable(spec)) for spec in specs)
+    return {name: reason for name, reason in reasons if reason}
 
 
 def write(record, prefix):
@@ -239,7 +256,8 @@ def main():
     if run.left_out:
         raise Broken("some servers were left out:\n  " + "\n  ".join(run.left_out))
     if arguments.page:
-        report.fill_page(pathlib.Path(arguments.page), run.text)
+        marks = report.page_marks(arguments.section)
+        report.fill_page(pathlib.Path(arguments.page), run.text, marks)
     print(f"\nwritten: {prefix}.json and {prefix}.md")
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 from lib.errors import Broken
 from lib.servers import BENCH, bench_program
@@ -48,7 +49,9 @@ def _wrk(server, workload, seconds):
     for name, value in workload.fields:
         command += ["-H", f"{name}: {value}"]
     if workload.urls > 1:
-        return [*command, "-s", BENCH / "lib/urls.lua", url, "--", workload.folder, workload.urls]
+        # Microseconds since 1970 grow faster than requests are sent, so no number comes twice.
+        numbers = ["from", time.time_ns() // 1000] if workload.unique else ["below", workload.urls]
+        return [*command, "-s", BENCH / "lib/urls.lua", url, "--", *numbers, *workload.folders]
     return [*command, url]
 
 

@@ -4,7 +4,7 @@ import os
 import resource
 import time
 
-from lib import clients, process
+from lib import clients, process, proof
 from lib.errors import Broken
 
 # The longest time in which the cache of a mixed workload is filled, so that it evicts.
@@ -26,15 +26,20 @@ def run(server, origin, workload, options, number):
     `number` is the round, by which the never-requested URLs of a mixed workload differ."""
     server.pin()
     requests_before = origin.count()
+    counts_before = origin.counts()
     before = _Meter(server, origin)
     result = clients.load(server, workload, options.seconds, options.client_cpus, run=number)
     used = _Meter(server, origin).since(before)
     used["origin_requests"] = origin.count() - requests_before
     if not result["requests"]:
         raise Broken(f"{server.name} answered no request of {workload.name}")
+    problems = _problems(workload, result, used)
+    if workload.origins > 1:
+        problems += proof.uneven(counts_before, origin.counts(), workload.origins)
     return {**result, **used, "us": used["server_seconds"] / result["requests"] * 1e6,
             "switches": used["server_switches"] / result["requests"] * 1000,
-            "compilers": process.compilers(), "problems": _problems(workload, result, used)}
+            "compilers": process.compilers(), "problems": problems,
+            **({"coded_bytes": server.coded_bytes} if workload.coding else {})}
 
 
 def _problems(workload, result, used):

@@ -7,8 +7,15 @@ from lib.errors import Usage
 
 HEADINGS = ("server", "CPU µs/request", "min", "max", "Forebay ÷ this server", "requests/s",
             "p50 µs", "p99 µs", "switches/1000", "server cores", "other cores", "notes")
-# A page has the latest results between these two lines, and nothing else there.
-PAGE_MARKS = ("<!-- results: written by bench/run.py --page -->", "<!-- end of results -->")
+# A page has the latest results of a section between two lines, and nothing else there.
+SECTIONS = ("results", "sites")
+
+
+def page_marks(section):
+    return (f"<!-- {section}: written by bench/run.py --page -->", f"<!-- end of {section} -->")
+
+
+PAGE_MARKS = page_marks("results")
 # If other processes use more processors than this, a run is noisy.
 FOREIGN_CORES_MAX = 0.10
 
@@ -36,6 +43,8 @@ def _notes(kept):
         notes.append("NOT QUOTABLE: a compiler ran")
     elif statistics.median(s["foreign_cores"] for s in kept) > FOREIGN_CORES_MAX:
         notes.append("noisy: other processes ran")
+    if "coded_bytes" in kept[0]:
+        notes.append(f"{kept[0]['coded_bytes']:,} bytes compressed")
     if "hit_percent" in kept[0]:
         hit, miss = (statistics.median(s[key] for s in kept)
                      for key in ("hit_percent", "miss_p99_us"))
@@ -83,9 +92,20 @@ def markdown(record, abouts):
         if not rows:
             continue
         kept = max(f"{row['kept']} quietest of {row['runs']}" for row in rows.values())
-        lines += ["", f"### {workload}", "", f"{abouts[workload]}. Median of the {kept} runs.",
-                  "", table(rows)]
+        lines += ["", f"### {workload}", "", f"{abouts[workload]}. Median of the {kept} runs."]
+        if unable := record.get("unable", {}).get(workload):
+            lines += ["", _not_compared(unable)]
+        lines += ["", table(rows)]
     return "\n".join(lines) + "\n"
+
+
+def _not_compared(unable):
+    """A sentence that names the servers that cannot serve a workload, by their reasons."""
+    servers = {}
+    for server, reason in unable.items():
+        servers.setdefault(reason, []).append(server)
+    return "Not compared: " + "; ".join(f"{', '.join(names)} ({reason})"
+                                        for reason, names in servers.items()) + "."
 
 
 def check_page(path, marks=PAGE_MARKS):

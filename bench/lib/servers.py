@@ -90,6 +90,8 @@ class Running:
         self.port = free_port()
         self.cpus = cpus
         self.log = log
+        # The length of a compressed body, if the workload has such bodies; a proof sets it.
+        self.coded_bytes = None
         command = [str(word).replace("@PORT@", str(self.port)) for word in command]
         with open(log, "w", encoding="utf-8") as output:
             self.root = subprocess.Popen(
@@ -153,10 +155,10 @@ class Running:
 
 
 class Origin(Running):
-    """The origin, which counts its requests."""
+    """The origin, which counts its requests, in all and at each of its addresses."""
 
-    def __init__(self, cpus, logs):
-        command = [bench_program(), "origin", "--port", "@PORT@"]
+    def __init__(self, cpus, logs, addresses=1):
+        command = [bench_program(), "origin", "--port", "@PORT@", "--addresses", addresses]
         super().__init__("origin", command, cpus, {}, logs / "origin.log")
 
     def count(self):
@@ -168,6 +170,10 @@ class Origin(Running):
             if count == last:
                 break
         return count
+
+    def counts(self):
+        """The number of requests to each address."""
+        return [int(line) for line in self.fetch(["/status/addresses"])[0].split()]
 
     def _count_now(self):
         return int(self.fetch(["/status"])[0])

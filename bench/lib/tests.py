@@ -1,6 +1,7 @@
 """Tests of the driver's pure parts: python3 -m unittest lib.tests, in bench/."""
 
 import argparse
+import gzip
 import pathlib
 import subprocess
 import tempfile
@@ -9,7 +10,8 @@ import unittest
 import xml.etree.ElementTree
 
 import rules
-from lib import chart, clients, process, proof, report, rulesets, slopes, workloads
+from lib import (chart, clients, files, origins, process, proof, report, rulesets, slopes,
+                 workloads)
 from lib.errors import Broken, Usage
 from lib.servers import Spec
 
@@ -79,7 +81,8 @@ class Tests(unittest.TestCase):
     def test_workloads_are_chosen_by_name_group_and_pattern(self):
         for text, want in [
             ("mixed", ["mixed"]),
-            ("pass-*,mixed,pass-1k", ["pass-1k", "pass-64k", "mixed"]),
+            ("pass-*k,mixed,pass-1k", ["pass-1k", "pass-64k", "mixed"]),
+            ("*-o10", ["pass-1k-o10", "miss-1k-o10"]),
             ("1k-u1-*", ["1k-u1-c64", "1k-u1-c64-close", "1k-u1-c640", "1k-u1-c640-close"]),
         ]:
             self.assertEqual([w.name for w in workloads.select(text)], want, text)
@@ -124,6 +127,123 @@ class Tests(unittest.TestCase):
             page.write_text("no marks", encoding="utf-8")
             with self.assertRaises(Usage):
                 report.fill_page(page, "new\n")
+
+    def test_each_section_of_a_page_has_its_own_marks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "page.md")
+            text = "".join("\n".join(report.page_marks(name)) + "\n" for name in report.SECTIONS)
+            page.write_text(text, encoding="utf-8")
+            for name in report.SECTIONS:
+                report.fill_page(page, f"{name} new\n", report.page_marks(name))
+            seen = page.read_text(encoding="utf-8").splitlines()
+            begin, end = report.page_marks("sites")
+            self.assertEqual(seen[3:], [begin, "sites new", end])
+            self.assertEqual(seen[1], "results new")
+
+    def test_targets_reach_every_group_of_origins(self):
+        for count, folders in [(1, ["/1k"]), (10, ["/1k"]),
+                               (100, [f"/group/{i}/1k" for i in range(10)])]:
+            workload = workloads.WORKLOADS[f"miss-1k-o{count}"]
+            self.assertEqual(workload.folders, folders, count)
+            targets = workload.targets_from(7_000_000)
+            self.assertEqual(len(set(targets)), 100, count)
+            for folder in folders:
+                share = [t for t in targets if t.startswith(folder + "/")]
+                self.assertEqual(len(share), 100 // len(folders), folder)
+
+    def test_every_server_has_all_origins(self):
+        parts = {"forebay": [""], "nginx": ["upstreams", "locations"],
+                 "haproxy": ["backends", "choice"], "varnish": ["backends", "directors", "choice"],
+                 "trafficserver": ["remap", "parents"]}
+        self.assertEqual(parts.keys(), origins.LANGUAGES.keys())
+        for server, names in parts.items():
+            for count in (1, 10, 100):
+                text = "\n".join(line for part in names
+                                 for line in origins.lines(server, 18000, count, part))
+                if (server, count) == ("varnish", 1):
+                    self.assertEqual(text, "")  # Its one backend is in the template.
+                    continue
+                for address in origins.addresses(count):
+                    self.assertRegex(text, rf"\b{address}[:\"]", f"{server} {count}")
+                seen = {prefix for prefix in origins.prefixes(100)
+                        if any(f"{prefix}{end}" in text for end in '/"')}
+                self.assertEqual(len(seen), 10 if count == 100 else 0, f"{server} {count}")
+        self.assertEqual(origins.lines("trafficserver", 1, 1, "remap"),
+                         ["map / http://127.0.0.1:1/"])
+        self.assertEqual(origins.lines("trafficserver", 1, 1, "parents"), [])
+
+    def test_no_list_has_more_origins_than_forebay_takes(self):
+        for count in (1, 2, 10, 11, 100):
+            parts = origins.groups(count)
+            self.assertLessEqual(max(len(members) for _, members in parts), 16, count)
+            self.assertEqual({a for _, members in parts for a in members},
+                             set(origins.addresses(count)), count)
+
+    def test_uneven_shares_are_seen(self):
+        for after, count, even in [([110, 90], 2, True), ([130, 70], 2, False),
+                                   ([200, 0], 2, False), ([200, 0], 1, True), ([1, 0], 2, True)]:
+            self.assertEqual(not proof.uneven([0, 0], after, count), even, after)
+
+    def test_shares_of_origins_are_proven(self):
+        workload = workloads.WORKLOADS["pass-1k-o10"]
+        for case, shares, holds in [("in turn", [4] * 10, True),
+                                    ("one gets none", [4] * 9 + [0], False),
+                                    ("one gets most", [1] * 9 + [31], False)]:
+            class Origin:
+                """An origin whose counters grow by these shares."""
+                seen = iter([[5] * 100, [5 + share for share in shares] + [5] * 90])
+
+                def counts(self):
+                    return next(self.seen)
+            answering = Answering([], b"x" * 1024)
+            try:
+                proof._check_shares(answering, Origin(), workload)
+                seen = True
+            except Broken:
+                seen = False
+            self.assertEqual(seen, holds, case)
+
+    def test_a_compressed_body_must_be_one(self):
+        coded, field = gzip.compress(b"text"), [("Content-Encoding", "gzip")]
+        self.assertEqual(proof.decoded("a", "/", coded, field, "gzip"), b"text")
+        self.assertEqual(proof.decoded("a", "/", b"text", [], ""), b"text")
+        for body, fields, coding in [(b"text", [], "gzip"), (coded, field, ""),
+                                     (b"text", field, "gzip"), (coded[:9], field, "gzip")]:
+            with self.assertRaises(Broken, msg=(body, fields, coding)):
+                proof.decoded("a", "/", body, fields, coding)
+
+    def test_servers_that_cannot_serve_a_workload_say_why(self):
+        for server, workload, able in [
+            ("haproxy", "file-1k", False), ("nginx@SENDFILE=on", "file-1k", True),
+            ("forebay", "file-1m", True), ("haproxy", "hit-gzip-10k", True),
+            ("bare-tokio", "hit-gzip-10k", False), ("bare-tokio", "pass-1k-o10", False),
+            ("bare-tokio", "1k-u1-c64", True), ("bare-epoll", "mixed", False),
+        ]:
+            spec, = Spec.parse_list(server)
+            reason = workloads.WORKLOADS[workload].unable(spec)
+            self.assertEqual(not reason, able, f"{server} {workload}")
+        tables = report.summaries({"file-1k": {"forebay": [sample(1)]}}, 60)
+        record = {"machine": {}, "versions": {}, "settings": {}, "command": "", "left out": [],
+                  "tables": tables,
+                  "unable": {"file-1k": {"a": "no files", "b": "no code", "c": "no files"}}}
+        self.assertIn("\nNot compared: a, c (no files); b (no code).\n",
+                      report.markdown(record, {"file-1k": "files"}))
+
+    def test_each_file_is_unlike_the_others(self):
+        chosen = [workloads.WORKLOADS[name] for name in ("file-1k", "file-1m")]
+        contents = [files.content(t, w.body_bytes) for w in chosen for t in w.targets]
+        self.assertEqual(len(set(contents)), len(contents))
+        self.assertEqual({len(content) for content in contents}, {1024, 2**20})
+
+    def test_unique_urls_begin_at_another_number_each_time(self):
+        server = argparse.Namespace(port=1)
+        numbers = lambda name: [str(word) for word in clients._wrk(
+            server, workloads.WORKLOADS[name], 1)]
+        first, second = (numbers("miss-1k-o10") for _ in range(2))
+        at = first.index("from") + 1
+        self.assertLess(int(first[at]), int(second[at]))
+        self.assertEqual(first[at + 1:], ["/1k"])
+        self.assertEqual(numbers("pass-1k-o100")[-12:-9], ["below", "100", "/group/0/nocache/1k"])
 
     def test_labels_keep_their_distance_and_stay_near(self):
         for case, wanted, want in [
@@ -270,11 +390,12 @@ class Answering:
 
     name = "answering"
 
-    def __init__(self, fields):
+    def __init__(self, fields, body=b""):
         self.fields = fields
+        self.body = body
 
     def fetch_whole(self, targets, _fields):
-        return [(b"", self.fields) for _ in targets]
+        return [(self.body, self.fields) for _ in targets]
 
 
 if __name__ == "__main__":

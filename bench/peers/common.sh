@@ -3,6 +3,10 @@
 #
 #   PORT        listen on 127.0.0.1:PORT                          (required)
 #   ORIGIN      the origin's port on 127.0.0.1                    (18000)
+#   ORIGINS     number of origins: 127.0.0.1, 127.0.0.2, ..., all on port ORIGIN; see
+#               lib/origins.py                                    (1)
+#   FILES       directory whose files answer in place of the origin (none)
+#   COMPRESS    gzip: compress responses of text/plain            (none)
 #   THREADS     worker threads or processes                       (1)
 #   CACHE_MIB   size of the cache                                 (256)
 #   ACCESS_LOG  1: write a line for each request to $RUN/access.log (0)
@@ -12,7 +16,7 @@
 set -eu
 HERE=$(cd "$(dirname "$0")" && pwd)
 : "${PORT:?is the port to listen on}" "${ORIGIN:=18000}" "${THREADS:=1}"
-: "${CACHE_MIB:=256}" "${ACCESS_LOG:=0}"
+: "${CACHE_MIB:=256}" "${ACCESS_LOG:=0}" "${ORIGINS:=1}" "${FILES:=}" "${COMPRESS:=}"
 : "${RUN:=/dev/shm/forebay-bench/$(basename "$HERE")-$PORT}"
 rm -rf "$RUN"
 mkdir -p "$RUN"
@@ -33,6 +37,18 @@ rules() {
   if [ -n "${KIND:-}" ]; then
     (cd "$HERE/../.." && python3 -m lib.rulesets "$(basename "$HERE")" "$KIND" "${N:-0}" "$@")
   fi
+}
+
+# origins PART: prints a part of the configuration of ORIGINS origins in this server's language
+origins() {
+  (cd "$HERE/../.." &&
+    python3 -m lib.origins "$(basename "$HERE")" "$ORIGIN" "$ORIGINS" "$@")
+}
+
+# insert FILE MARK: replaces the line MARK in $RUN/FILE by the standard input
+insert() {
+  cat > "$RUN/inserted"
+  sed -i -e "/^$2\$/{r $RUN/inserted" -e 'd}' "$RUN/$1"
 }
 
 # pick CONDITION YES NO: prints YES if CONDITION is 1, otherwise NO

@@ -5,6 +5,13 @@
 render haproxy.cfg "LOG=$(pick "$ACCESS_LOG" "log fd@3 format raw local0 info" "no log")" \
   "HEADERS=${KIND:+tune.http.maxhdr 600}" \
   "FORMAT=$(pick "$ACCESS_LOG" "option httplog" "")"
-rules > "$RUN/rules.cfg"
-sed -i -e "/^@RULES@$/{r $RUN/rules.cfg" -e 'd}' "$RUN/haproxy.cfg"
+rules | insert haproxy.cfg @RULES@
+origins choice | insert haproxy.cfg @CHOICE@
+origins backends | insert haproxy.cfg @BACKENDS@
+if [ -n "$COMPRESS" ]; then
+  # In a backend, the cache has the plain response, and each hit is compressed. In the frontend,
+  # compression would come before the cache, and nothing would be stored.
+  printf '  %s\n' "compression algo $COMPRESS" "compression type text/plain" > "$RUN/compression.cfg"
+  sed -i "/^backend /r $RUN/compression.cfg" "$RUN/haproxy.cfg"
+fi
 exec haproxy -db -f "$RUN/haproxy.cfg" 3> "$RUN/access.log"

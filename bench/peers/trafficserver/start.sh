@@ -8,12 +8,20 @@
 mkdir -p "$RUN"/{store,etc,run,log,cache,lib}
 cp -r /etc/trafficserver/. "$RUN/etc/"
 for file in records.config remap.config storage.config logging.yaml runroot.yaml; do
-  render "$file" "LOGGING=$(pick "$ACCESS_LOG" 3 0)"
+  render "$file" "LOGGING=$(pick "$ACCESS_LOG" 3 0)" "PARENTS=$(pick "$ORIGINS" 0 1)"
 done
+origins remap | insert remap.config @REMAP@
+origins parents > "$RUN/etc/parent.config"
 mv "$RUN"/{records,remap,storage}.config "$RUN/logging.yaml" "$RUN/etc/"
 if [ -n "${KIND:-}" ] && [ "${N:-0}" != 0 ]; then
   rules > "$RUN/etc/bench.rules"
   echo "header_rewrite.so $RUN/etc/bench.rules" > "$RUN/etc/plugin.config"
+fi
+if [ -n "$COMPRESS" ]; then
+  # The cache has the compressed response.
+  printf '%s\n' "cache true" "remove-accept-encoding true" "supported-algorithms $COMPRESS" \
+    "compressible-content-type text/plain" "minimum-content-length 1024" > "$RUN/etc/bench.compress"
+  echo "compress.so $RUN/etc/bench.compress" >> "$RUN/etc/plugin.config"
 fi
 program=traffic_server
 if [ "${SANITY:-on}" = off ]; then

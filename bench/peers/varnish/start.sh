@@ -4,8 +4,14 @@
 # With rules, the limit of fields is raised: otherwise Varnish would answer 500 with 100 rules.
 . "$(dirname "$0")/../common.sh"
 render default.vcl
-rules > "$RUN/rules.vcl"
-sed -i -e "/^@RULES@$/{r $RUN/rules.vcl" -e 'd}' "$RUN/default.vcl"
+rules | insert default.vcl @RULES@
+for part in backends directors choice; do
+  origins "$part" | insert default.vcl "@${part^^}@"
+done
+# The cache has the compressed response.
+compression=
+if [ -n "$COMPRESS" ]; then compression="set beresp.do_gzip = true;"; fi
+echo "  $compression" | insert default.vcl @COMPRESSION@
 pools=2
 if [ "$THREADS" = 1 ]; then pools=1; fi
 server=(varnishd -F -j none -n "$RUN/work" -a "127.0.0.1:$PORT,HTTP" -f "$RUN/default.vcl"
