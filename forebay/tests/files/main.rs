@@ -274,3 +274,24 @@ fn a_directory_can_be_served_without_a_configuration() {
 fn holds(condition: impl Fn() -> bool) {
     eventually("the counters are up to date", condition);
 }
+
+#[test]
+fn a_missing_file_is_answered_by_the_fallback() {
+    let (builder, www) = builder();
+    write(&www, "app.html", "<p>program");
+    write(&www, "a.txt", "a");
+    fs::create_dir(www.join("empty")).expect("a new directory");
+    let server = start((builder, &www), "files_fallback = '/app.html'\n");
+    for target in ["/b", "/b/c.txt?x=1", "/b/", "/a.txt/"] {
+        let found = get(&server, target, &[]);
+        assert_eq!((found.status, &*found.text()), (200, "<p>program"), "{target}");
+        assert_eq!(found.field("content-type"), Some("text/html; charset=utf-8"), "{target}");
+    }
+    let statuses = ["/a.txt", "/empty", "/empty/", "/.env", "/b%2fc"]
+        .map(|target| (target, get(&server, target, &[]).status));
+    let expected =
+        [("/a.txt", 200), ("/empty", 301), ("/empty/", 403), ("/.env", 404), ("/b%2fc", 404)];
+    assert_eq!(statuses, expected);
+    fs::remove_file(www.join("app.html")).expect("it is removed");
+    assert_eq!(get(&server, "/other", &[]).status, 404);
+}

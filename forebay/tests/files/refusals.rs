@@ -123,6 +123,11 @@ fn a_missing_directory_is_an_error_of_the_configuration() {
             vec!["`redirect` and `files` are in the same section"],
         ),
         (config(&www, "files_index = ['a/b']\n"), vec!["`files_index` cannot contain \"a/b\""]),
+        (
+            config(&www, "files_fallback = 'index.html'\n"),
+            vec!["`files_fallback` cannot be \"index.html\"", "such as \"/index.html\""],
+        ),
+        (config(&www, "files_fallback = '/../x'\n"), vec!["no part of it begins with a dot"]),
         (config(&www, "files_types = ['html']\n"), vec!["write an extension without its dot"]),
     ] {
         let output = builder.clone().config(&settings).run();

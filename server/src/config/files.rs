@@ -24,6 +24,10 @@ pub struct FilesDirectory(Option<Arc<Path>>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexNames(Arc<[Box<str>]>);
 
+/// The path of the file that answers requests for which no file exists, below the directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FallbackFile(Option<Arc<str>>);
+
 /// Media types by file name extension, before those of [`TYPES`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileTypes(Arc<[(Box<str>, ContentType)]>);
@@ -58,6 +62,13 @@ impl IndexNames {
     /// Returns the names.
     pub(crate) fn names(&self) -> Arc<[Box<str>]> {
         Arc::clone(&self.0)
+    }
+}
+
+impl FallbackFile {
+    /// Returns the path without its first slash.
+    pub(crate) fn get(&self) -> Option<Arc<str>> {
+        self.0.clone()
     }
 }
 
@@ -207,6 +218,26 @@ impl Readable for IndexNames {
             }
         }
         Ok(IndexNames(texts.into_iter().map(Box::from).collect()))
+    }
+}
+
+impl Readable for FallbackFile {
+    fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        let text = setting.text(raw)?;
+        if text == "off" {
+            return Ok(FallbackFile(None));
+        }
+        let is_name = |part: &str| !part.is_empty() && !part.starts_with('.');
+        let is_plain = |c: char| !c.is_control() && c != '\\';
+        let path = text.strip_prefix('/').filter(|path| path.split('/').all(is_name));
+        match path.filter(|path| path.chars().all(is_plain)) {
+            Some(path) => Ok(FallbackFile(Some(path.into()))),
+            None => {
+                let hint = "write the path of a file below the directory, such as \"/index.html\"; \
+                            no part of it begins with a dot";
+                Err(setting.problem(format_args!("cannot be {text:?}")).hint(hint))
+            }
+        }
     }
 }
 

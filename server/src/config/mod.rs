@@ -44,7 +44,7 @@ pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub use error::{ConfigError, ConfigErrors, SourceSpan};
 pub(crate) use error_pages::ErrorPage;
 pub use file::read_file;
-pub use files::{FileTypes, FilesDirectory, IndexNames};
+pub use files::{FallbackFile, FileTypes, FilesDirectory, IndexNames};
 pub use health::{HealthCheck, HealthPath};
 pub use lists::{AddressList, TagFields};
 pub(crate) use lists::{ContentCoding, ForwardedField, LimitScope, REAL_IP, RateLimit};

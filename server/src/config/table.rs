@@ -6,7 +6,7 @@ use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;
 
 use super::error_pages::ErrorPages;
-use super::files::{FileTypes, FilesDirectory, IndexNames};
+use super::files::{FallbackFile, FileTypes, FilesDirectory, IndexNames};
 use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::listen::{ListenAddresses, TlsAddresses};
@@ -1068,6 +1068,18 @@ settings! {
         },
         reloads: true,
         reason: "A list of a directory shows files to which no page links.",
+    }
+    files_fallback: FallbackFile = "off" {
+        doc: "Path below the directory of the file that answers, with status 200, requests for \
+            which no file exists, such as `/index.html` of a program that runs in the browser and \
+            has the pages of all URLs. `off`: such requests are answered with 404.",
+        kind: SettingKind::Text {
+            hint: "/FILE",
+            expected: "off, or a path below the directory, such as \"/index.html\"",
+        },
+        reloads: true,
+        reason: "It is the last file of nginx's `try_files`. Without it, search engines and \
+            caches can tell a missing page from an existing one.",
     }
     files_types: FileTypes = "" {
         doc: "Media types by extension, in addition to the built-in ones and before them, such as \

@@ -101,6 +101,7 @@ impl Exchange<'_> {
             path: path.below().to_vec(),
             is_directory: path.is_directory,
             index: settings.files_index.names(),
+            fallback: settings.files_fallback.get(),
             codings: self.codings(settings),
             reads: is_get && !asked.seen().intersects(CONDITIONS),
         };

@@ -28,6 +28,8 @@ pub(super) struct FileRequest {
     /// Whether the path ends in `/`, so that an index file answers.
     pub(super) is_directory: bool,
     pub(super) index: Arc<[Box<str>]>,
+    /// The path below the directory of the file that answers if this one is missing.
+    pub(super) fallback: Option<Arc<str>>,
     /// The codings of the client, if compressed files may answer.
     pub(super) codings: Vec<ContentCoding>,
     /// Whether to read the first piece at once.
@@ -132,28 +134,41 @@ pub(super) fn find(request: &FileRequest) -> Result<FileLookup, FileFault> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = open(&*request.directory, flags, Mode::empty());
     let root = root.map_err(|error| fault_of(error, "the directory"))?;
-    if !request.is_directory {
-        return match open_below(&root, &request.path)? {
-            OpenResult::File(file, version) => {
-                let path = request.path.clone();
-                read_first(&root, request, OpenFile::new(file, version, path))
-            }
-            OpenResult::Other(found) => Ok(found),
-        };
+    let found = match request.is_directory {
+        true => find_index(&root, request),
+        false => find_file(&root, request, &request.path),
+    };
+    match (found?, &request.fallback) {
+        (FileLookup::Missing, Some(path)) => find_file(&root, request, path.as_bytes()),
+        (found, _) => Ok(found),
     }
+}
+
+/// Opens the file at this path.
+fn find_file(root: &OwnedFd, request: &FileRequest, path: &[u8]) -> Result<FileLookup, FileFault> {
+    match open_below(root, path)? {
+        OpenResult::File(file, version) => {
+            read_first(root, request, OpenFile::new(file, version, path.to_vec()))
+        }
+        OpenResult::Other(found) => Ok(found),
+    }
+}
+
+/// Opens the index file of a directory.
+fn find_index(root: &OwnedFd, request: &FileRequest) -> Result<FileLookup, FileFault> {
     let slash: &[u8] = if request.path.is_empty() { b"" } else { b"/" };
     for name in request.index.iter() {
         let path = [&request.path, slash, name.as_bytes()].concat();
-        match open_below(&root, &path)? {
+        match open_below(root, &path)? {
             OpenResult::File(file, version) => {
-                return read_first(&root, request, OpenFile::new(file, version, path));
+                return read_first(root, request, OpenFile::new(file, version, path));
             }
             OpenResult::Other(FileLookup::Missing | FileLookup::Directory) => {}
             OpenResult::Other(found) => return Ok(found),
         }
     }
     let path = if request.path.is_empty() { b"." } else { &request.path[..] };
-    match resolve(&root, path, flags) {
+    match resolve(root, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC) {
         Ok(_) => Ok(FileLookup::NoIndex),
         Err(error) => refusal_of(error),
     }
