@@ -3,10 +3,12 @@
 import random
 
 PREFIXES = ("/", "/a", "/a/", "/ab", "/ab/", "/a/b", "/a/b/", "/a/bc", "/admin", "/admin/", "/x.php",
-            "/a/x.php", "/.ht", "/admin-old/")
-REGEXES = (r"\.php$", "^/a", "/b", "^/admin", r"/\.", "c/?$", "^/ab/(.*)$")
+            "/a/x.php", "/.ht", "/admin-old/", "/index.html", "/docs/")
+REGEXES = (r"\.php$", "^/a", "/b", "^/admin", r"/\.", "c/?$", "^/ab/(.*)$", r"\.(?:html|txt)$",
+           r"/\.(?!well-known)", "^/(admin|b)/", "[^/]+$", "^/a[^/]", "(?=b)b", "INDEX")
 NAMES = ("a", "ab", "abc", "b", "bc", "admin", "admin-old", "adminx", "x.php", "xphp", ".htaccess",
-         "%61", "%61dmin", "..", ".", "", "a;x", "%2e%2e", "B", "index.html")
+         "%61", "%61dmin", "..", ".", "", "a;x", "%2e%2e", "B", "index.html", "x.ph%70", "docs",
+         "adm%69n", "x.php%00", "notes.txt", ".well-known")
 
 # Lines of a server or of any location.
 RESTRICTIONS = ("deny all;", "allow 127.0.0.1; deny all;", "allow 10.0.0.0/8; deny all;",
@@ -23,6 +25,10 @@ ANSWERS = ("proxy_pass http://127.0.0.1:@API@;",) * 10 + (
     "", "return 403;", "return 410;", "return 301 /moved;", "return 302 /login;",
     "internal; proxy_pass http://127.0.0.1:@API@;", "try_files $uri =404;",
     "limit_except GET { deny all; } proxy_pass http://127.0.0.1:@API@;")
+# Those that only prefixes can have.
+PREFIX_ANSWERS = ("proxy_pass http://127.0.0.1:@API@/;", "proxy_pass http://127.0.0.1:@API@/b/;",
+                  "try_files $uri /index.html;", "try_files $uri $uri/ /index.html;",
+                  "try_files $uri /b/x.php;")
 
 
 class RandomSites:
@@ -47,8 +53,9 @@ class RandomSites:
             below = None if is_regex else path
             inner = "".join(self.location(below, depth + 1)
                             for _ in range(self.random.randint(1, 2)))
+        answers = ANSWERS if is_regex else ANSWERS + PREFIX_ANSWERS
         lines = (self.some(RESTRICTIONS, 0.25), self.some(CONDITIONS, 0.04),
-                 self.random.choice(ANSWERS), inner)
+                 self.random.choice(answers), inner)
         return f"location {kind} {path} {{ {' '.join(lines)} }}\n"
 
     def server(self):

@@ -90,7 +90,7 @@ class Program(http.server.BaseHTTPRequestHandler):
 
     def echo(self, data):
         names = ("Host", "X-Forwarded-For", "X-Forwarded-Proto", "Authorization", "X-Own",
-                 "Cookie", "Content-Type")
+                 "Cookie", "Content-Type", "X-Real-IP", "X-Api", "X-Client-Key")
         lines = [f"{self.command} {self.path}"]
         lines += [f"{name}: {self.headers[name]}" for name in names if name in self.headers]
         lines.append(f"{len(data)} bytes {hashlib.sha256(data).hexdigest()[:16]}")
