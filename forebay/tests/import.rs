@@ -70,6 +70,25 @@ fn exit_codes_and_reports_say_whether_all_was_carried_over() {
     assert_eq!(report["notes"][0]["directive"], "grpc_pass", "{report}");
     let again = run(&["import", "nginx", &whole, "--output", &whole]);
     assert_eq!(again.status.code(), Some(2), "an existing file was replaced");
+    // Header rules are files beside the output, or comments.
+    let fields = "server {\n location / {\n add_header X-A b;\n \
+                  proxy_pass http://127.0.0.1:9;\n }\n}\n";
+    let fields = file("fields.conf", fields);
+    let output = folder.path().join("shop.toml").display().to_string();
+    let written = run(&["import", "nginx", &fields, "--output", &output]);
+    assert_eq!(written.status.code(), Some(0), "{}", stderr(&written));
+    let rules = fs::read_to_string(folder.path().join("shop.1.rules")).expect("the rules");
+    assert!(rules.contains("  add-header X-A \"b\"\n"), "{rules}");
+    let check = run(&["check", &output]);
+    assert!(check.status.success(), "{}", stderr(&check));
+    fs::remove_file(&output).expect("it was written");
+    let again = run(&["import", "nginx", &fields, "--output", &output]);
+    assert_eq!(again.status.code(), Some(2), "existing rules were replaced");
+    assert!(!Path::new(&output).exists(), "a configuration was written beside other rules");
+    let printed = run(&["import", "nginx", &fields]);
+    assert_eq!(printed.status.code(), Some(1), "{}", stderr(&printed));
+    assert!(String::from_utf8_lossy(&printed.stdout).contains("#       add-header X-A \"b\"\n"));
+    assert!(stderr(&printed).contains("forebay.1.rules"), "{}", stderr(&printed));
 }
 
 #[test]

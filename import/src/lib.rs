@@ -2,11 +2,13 @@
 //!
 //! A rule that is known to refuse requests and cannot be carried over becomes a 403, so that a site
 //! is not more open than it was; `docs/import.md` lists the forms that are not recognised. The
-//! translation reads files, opens no sockets, and knows nothing of the server.
+//! translation reads files, opens no sockets, and knows nothing of the server. The crate `rules`
+//! checks regular expressions and header rules.
 
 #![forbid(unsafe_code)]
 
 mod nginx;
+mod rule_files;
 mod toml;
 
 use std::fmt;
@@ -21,6 +23,8 @@ pub struct ImportOptions {
     pub prefix: Option<PathBuf>,
     /// Whether requests are served although a directive that may refuse them is not carried over.
     pub drop_access_rules: bool,
+    /// Beginning of the names of rule files, by default `forebay`.
+    pub rules_stem: Option<String>,
 }
 
 /// A translated configuration.
@@ -28,8 +32,19 @@ pub struct ImportOptions {
 pub struct Import {
     /// The configuration of Forebay.
     pub toml: String,
+    /// Files of header rules, which the configuration names. Their place is beside it.
+    pub rule_files: Vec<ImportedRules>,
     /// The differences, in the order of the source.
     pub notes: Vec<Note>,
+}
+
+/// A file of header rules (`docs/rules.md`).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ImportedRules {
+    /// Name of the file, without a directory.
+    pub name: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// Something that was not carried over, or whose meaning differs.

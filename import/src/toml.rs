@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A section's settings, in the order in which they were set.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct TomlTable {
     lines: Vec<(String, String)>,
     comments: Vec<String>,
@@ -27,6 +27,12 @@ impl TomlTable {
         self.raw(name, quote(value));
     }
 
+    /// Sets a text without escapes, if it can be written so.
+    pub(crate) fn verbatim(&mut self, name: &str, value: &str) {
+        let is_plain = value.chars().all(|c| c != '\'' && !c.is_control());
+        self.raw(name, if is_plain { format!("'{value}'") } else { quote(value) });
+    }
+
     pub(crate) fn texts<T: AsRef<str>>(&mut self, name: &str, values: &[T]) {
         self.raw(name, list(values));
     }
@@ -38,6 +44,11 @@ impl TomlTable {
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let line = self.lines.iter().find(|(known, _)| known == name);
         line.map(|(_, value)| value.as_str())
+    }
+
+    /// Writes this setting before all others.
+    pub(crate) fn move_to_front(&mut self, name: &str) {
+        self.lines.sort_by_key(|(known, _)| known != name);
     }
 
     pub(crate) fn remove(&mut self, name: &str) {

@@ -26,7 +26,7 @@ fn nginx() -> Command {
         )
         .arg(Arg::new("output").long("output").value_name("FILE").help(
             "Write the configuration to this file, which must not exist, in place of standard \
-             output",
+             output, and header rules to files beside it",
         ))
         .arg(Arg::new("prefix").long("prefix").value_name("DIR").help(
             "Directory of relative paths, such as those of include; by default the first file's, \

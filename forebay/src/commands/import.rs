@@ -2,11 +2,11 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_import::{Import, ImportOptions, Note, nginx};
+use forebay_import::{Import, ImportOptions, ImportedRules, Note, nginx};
 use serde_json::{Value, json};
 
 use super::is_set;
@@ -34,34 +34,69 @@ fn run_nginx(args: &ArgMatches) -> Result<ExitCode, String> {
     let options = ImportOptions {
         prefix: args.get_one::<String>("prefix").map(PathBuf::from),
         drop_access_rules: is_set(args, "open"),
+        rules_stem: args.get_one::<String>("output").and_then(|path| stem_of(path)),
     };
     let import = nginx(&files, &options).map_err(|error| error.to_string())?;
+    finish(&import, args)
+}
+
+/// The name of a file without its extension.
+fn stem_of(path: &str) -> Option<String> {
+    Some(Path::new(path).file_stem()?.to_str()?.to_owned())
+}
+
+/// Writes the files and the list of differences.
+fn finish(import: &Import, args: &ArgMatches) -> Result<ExitCode, String> {
     let output = args.get_one::<String>("output");
     if let Some(path) = output {
-        write_new(path, &import.toml).map_err(|error| format!("{path}: {error}"))?;
+        write_files(Path::new(path), import)?;
     }
     if is_set(args, "json") {
-        outln!("{}", report(&import, output.is_none()));
+        outln!("{}", report(import, output.is_none()));
     } else {
         if output.is_none() {
             outln!("{}", import.toml.trim_end());
+            import.rule_files.iter().for_each(print_rules);
         }
         import.notes.iter().for_each(|note| eprintln!("{note}"));
     }
-    Ok(if import.notes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_whole = import.notes.is_empty() && (output.is_some() || import.rule_files.is_empty());
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the rules as comments of the configuration, and says that they need a file.
+fn print_rules(file: &ImportedRules) {
+    outln!("\n# {}", file.name);
+    file.text.lines().for_each(|line| outln!("#     {line}"));
+    eprintln!("{}: the rules of this file are comments at the end; --output writes it", file.name);
+}
+
+/// Writes the rule files, and then the configuration that names them.
+fn write_files(path: &Path, import: &Import) -> Result<(), String> {
+    let rules = import.rule_files.iter().map(|file| (path.with_file_name(&file.name), &file.text));
+    let files: Vec<_> = rules.chain([(path.to_owned(), &import.toml)]).collect();
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+        return Err(format!("{}: the file exists", path.display()));
+    }
+    files.iter().try_for_each(|(path, text)| {
+        write_new(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    })
 }
 
 /// A configuration that is in use must not be lost, so an existing file is an error.
-fn write_new(path: &str, text: &str) -> std::io::Result<()> {
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
 fn report(import: &Import, with_toml: bool) -> Value {
     let notes: Vec<_> = import.notes.iter().map(note_json).collect();
-    match with_toml {
-        true => json!({ "complete": notes.is_empty(), "notes": notes, "toml": import.toml }),
-        false => json!({ "complete": notes.is_empty(), "notes": notes }),
+    let mut report = json!({ "complete": notes.is_empty(), "notes": notes });
+    if with_toml {
+        let rules = import.rule_files.iter().map(|file| (file.name.clone(), json!(file.text)));
+        report["toml"] = json!(import.toml);
+        report["rules"] = Value::Object(rules.collect());
     }
+    report
 }
 
 fn note_json(note: &Note) -> Value {

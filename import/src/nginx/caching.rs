@@ -235,6 +235,23 @@ pub(super) fn duration(text: &str) -> Option<String> {
     }
 }
 
+/// A time of nginx in seconds, at most ten years.
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let count: u64 = text[..digits].parse().ok()?;
+    let factor = match &text[digits..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 604_800,
+        "M" => 2_592_000,
+        "y" => 31_536_000,
+        _ => return None,
+    };
+    count.checked_mul(factor).map(|seconds| seconds.min(315_360_000))
+}
+
 /// A size of nginx, such as `10m`, in bytes.
 pub(super) fn size(text: &str) -> Option<u64> {
     let (count, unit) = match text.as_bytes().last()?.to_ascii_lowercase() {

@@ -19,19 +19,22 @@ use crate::toml::TomlTable;
 /// Settings of a route that refuse requests.
 const LISTS: &[&str] = &["allow_from", "deny_from", "basic_auth"];
 
-/// A location that is no route, although nginx prefers it to prefixes.
-pub(super) struct Regex<'s> {
+/// A location that is no route, although nginx prefers it to others: a regular expression, or a
+/// prefix that routes cannot have.
+pub(super) struct OmittedLocation<'s> {
     pub(super) directive: &'s NginxDirective,
     pub(super) scope: BlockScope<'s>,
     /// The location around it.
     pub(super) parent: Option<&'s NginxDirective>,
+    /// The number of routes with regular expressions to which nginx does not prefer it.
+    pub(super) before: usize,
 }
 
-impl Regex<'_> {
+impl OmittedLocation<'_> {
     /// Whether nginx prefers it to this location. Below a `^~`, it does not look for regular
     /// expressions of the blocks around that.
     fn precedes(&self, location: &NginxLocation<'_>) -> bool {
-        if location.kind == LocationKind::Exact {
+        if matches!(location.kind, LocationKind::Exact | LocationKind::Regex) {
             return false;
         }
         let chain: Vec<_> =
@@ -52,30 +55,58 @@ impl Regex<'_> {
 pub(super) fn write(
     source: &NginxSource<'_>,
     locations: &[NginxLocation<'_>],
-    regexes: &[Regex<'_>],
+    uncarried: &[OmittedLocation<'_>],
     tables: &mut [TomlTable],
 ) {
+    let mut regex_count = 0;
     for (location, table) in locations.iter().zip(tables.iter_mut()) {
-        for regex in regexes.iter().filter(|regex| regex.precedes(location)) {
-            cover(source, regex.directive, &regex.scope, table, &PLACE_OF_REGEX);
+        let is_regex = location.kind == LocationKind::Regex;
+        regex_count += usize::from(is_regex);
+        let precedes = |one: &&OmittedLocation<'_>| {
+            one.precedes(location) || is_regex && one.before < regex_count
+        };
+        for one in uncarried.iter().filter(precedes) {
+            cover(source, one.directive, &one.scope, table, &PLACE_OF_REGEX);
         }
     }
+    open_ends(source, locations, uncarried, tables);
+}
+
+/// Restricts the routes that get names beyond the end of a prefix.
+fn open_ends(
+    source: &NginxSource<'_>,
+    locations: &[NginxLocation<'_>],
+    uncarried: &[OmittedLocation<'_>],
+    tables: &mut [TomlTable],
+) {
+    let regexes: Vec<_> =
+        (0..locations.len()).filter(|at| locations[*at].kind == LocationKind::Regex).collect();
     for location in locations.iter().filter(|one| one.has_open_end()) {
-        let above = (0..locations.len())
-            .filter(|other| locations[*other].is_above(location.path))
-            .max_by_key(|other| locations[*other].path.len());
-        let Some(table) = above.and_then(|above| tables.get_mut(above)) else { continue };
-        cover(source, location.directive, &location.scope, table, &PLACE_OF_PREFIX);
-        for regex in regexes.iter().filter(|regex| {
-            regex.parent.is_some_and(|parent| std::ptr::eq(parent, location.directive))
-        }) {
-            cover(source, regex.directive, &regex.scope, table, &PLACE_OF_REGEX);
+        let above = location.above(locations);
+        let is_above_regexes = above.is_some_and(|above| locations[above].is_before_regex());
+        // For names beyond its end, nginx does not look for regular expressions, but Forebay does.
+        let beyond = regexes.iter().copied().filter(|_| location.is_before_regex());
+        for at in above.into_iter().chain(beyond) {
+            let Some(table) = tables.get_mut(at) else { continue };
+            cover(source, location.directive, &location.scope, table, &PLACE_OF_PREFIX);
+            for one in uncarried.iter().filter(|one| {
+                one.parent.is_some_and(|parent| std::ptr::eq(parent, location.directive))
+            }) {
+                cover(source, one.directive, &one.scope, table, &PLACE_OF_REGEX);
+            }
+        }
+        // And the reverse.
+        if is_above_regexes && !location.is_before_regex() {
+            let Some(table) = above.and_then(|above| tables.get_mut(above)) else { continue };
+            for regex in regexes.iter().filter_map(|at| locations.get(*at)) {
+                cover(source, regex.directive, &regex.scope, table, &PLACE_OF_REGEX);
+            }
         }
     }
 }
 
 /// The texts about the routes that get the requests of a location.
-struct Wording {
+pub(super) struct Wording {
     routes: &'static str,
     advice: &'static str,
 }
@@ -84,13 +115,18 @@ const PLACE_OF_REGEX: Wording = Wording {
     routes: "the routes whose requests it may match",
     advice: "write routes for its paths",
 };
-const PLACE_OF_PREFIX: Wording = Wording {
+pub(super) const PLACE_OF_PREFIX: Wording = Wording {
     routes: "the route above it, which gets the names that only begin so,",
     advice: "end the path with a slash, add `location =` for other paths, and import again",
 };
 
+pub(super) const PLACE_OF_INDEX: Wording = Wording {
+    routes: "the route of a directory or file that it answers",
+    advice: "write a route for each directory",
+};
+
 /// Makes a route at least as closed as a location with everything inside.
-fn cover(
+pub(super) fn cover(
     source: &NginxSource<'_>,
     directive: &NginxDirective,
     scope: &BlockScope<'_>,

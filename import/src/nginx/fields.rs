@@ -1,6 +1,7 @@
 //! `proxy_set_header` and `add_header`.
 
 use super::access::{self, AccessRefusal};
+use super::header_rules;
 use super::known::refusal;
 use super::origins::Pass;
 use super::scope::BlockScope;
@@ -79,7 +80,8 @@ const CLIENTS_HOST: &[&str] = &["$host", "$http_host", "$host:$server_port"];
 const DENIALS: &[&str] =
     &["0", "no", "off", "false", "none", "anonymous", "guest", "external", "public", "denied"];
 
-/// Writes the fields of the request to the origin.
+/// Writes the fields of the request to the origin that are settings, and refuses requests if a
+/// field that states rights cannot be carried over. Other fields are header rules.
 pub(super) fn of_request(
     source: &NginxSource<'_>,
     scope: &BlockScope<'_>,
@@ -87,39 +89,32 @@ pub(super) fn of_request(
     parsed: &Pass<'_>,
     table: &mut TomlTable,
 ) -> Result<(), AccessRefusal> {
-    let (mut has_host, mut forwarded_host) = (false, false);
+    let mut forwarded_host = false;
     for directive in scope.all(&["proxy_set_header"]) {
         let (name, value) = (directive.arg(0).to_ascii_lowercase(), directive.arg(1));
         match (name.as_str(), value) {
-            ("host", value) => {
-                has_host = true;
-                if !CLIENTS_HOST.contains(&value) {
-                    source.note(
-                        directive,
-                        "left out: the origin gets the client's Host; a \
-                                            header rule can set it (docs/rules.md)",
-                    );
-                }
-            }
             ("upgrade", "$http_upgrade") => table.texts("upgrade_protocols", &["websocket"]),
-            ("connection" | "x-forwarded-for" | "x-forwarded-proto", _) => {}
             ("x-forwarded-host", "$host" | "$http_host") => forwarded_host = true,
-            ("accept-encoding", "") => {}
             ("authorization", "") if table.has("basic_auth") => table.remove("basic_auth_forward"),
+            _ if is_done(directive) => {}
+            _ if header_rules::of_request(source, scope, directive).is_some() => {}
             _ if states_rights(&name, value) => {
                 source.note(directive, refusal(source));
                 access::refuse(source)?;
             }
             _ => source.note(
                 directive,
-                "left out, so clients can send the field themselves: set it by a header rule at \
-                 SEND_REQUEST_HDR_HOOK (docs/rules.md)",
+                "left out, so clients can send the field themselves: header rules cannot set this \
+                 value (docs/rules.md)",
             ),
         }
     }
-    if !has_host {
-        let name = parsed.authority();
-        source.note(pass, format!("the origin gets the client's Host; nginx sent \"{name}\""));
+    match SentHost::of(source, scope, parsed) {
+        SentHost::Client => {}
+        SentHost::Setting(host) => table.text("origin_host", &host),
+        SentHost::Other(host) => {
+            source.note(pass, format!("the origin gets the client's Host; nginx sent \"{host}\""));
+        }
     }
     if forwarded_host {
         let fields = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-request-id"];
@@ -128,16 +123,69 @@ pub(super) fn of_request(
     Ok(())
 }
 
-/// Whether all origins of a server get the client's host. Otherwise clients could choose among the
-/// sites of an origin by any host.
-pub(super) fn pass_host(scope: &BlockScope<'_>) -> bool {
+/// Whether Forebay sets a field for the origin by itself, or by a setting.
+pub(super) fn is_done(directive: &NginxDirective) -> bool {
+    let (name, value) = (directive.arg(0).to_ascii_lowercase(), directive.arg(1));
+    match name.as_str() {
+        "host" | "connection" | "x-forwarded-for" => true,
+        // Without variables, a rule can set it.
+        "x-forwarded-proto" => value.contains('$'),
+        "x-forwarded-host" => matches!(value, "$host" | "$http_host"),
+        "upgrade" => value == "$http_upgrade",
+        "x-request-id" => value == "$request_id",
+        "accept-encoding" => value.is_empty(),
+        _ => false,
+    }
+}
+
+/// The `Host` that nginx sends to an origin.
+enum SentHost {
+    Client,
+    /// The value of `origin_host`.
+    Setting(String),
+    /// A text that `origin_host` cannot have.
+    Other(String),
+}
+
+impl SentHost {
+    fn of(source: &NginxSource<'_>, scope: &BlockScope<'_>, parsed: &Pass<'_>) -> SentHost {
+        let fields = scope.all(&["proxy_set_header"]);
+        let host = fields.into_iter().find(|one| one.arg(0).eq_ignore_ascii_case("host"));
+        match host.map_or("$proxy_host", |one| one.arg(1)) {
+            value if CLIENTS_HOST.contains(&value) => SentHost::Client,
+            "$proxy_host" if source.groups.contains_key(parsed.authority()) => {
+                SentHost::named(parsed.authority())
+            }
+            "$proxy_host" => SentHost::Setting("origin".to_owned()),
+            "$server_name" => {
+                SentHost::named(scope.one("server_name").map_or("", |one| one.arg(0)))
+            }
+            value => SentHost::named(value),
+        }
+    }
+
+    fn named(text: &str) -> SentHost {
+        let (host, port) = text.split_once(':').unwrap_or((text, "80"));
+        let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_part);
+        let is_word = matches!(host, "client" | "origin");
+        let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port != 0);
+        match host.split('.').all(is_label) && host.len() <= 255 && is_port && !is_word {
+            true => SentHost::Setting(text.to_owned()),
+            false => SentHost::Other(text.to_owned()),
+        }
+    }
+}
+
+/// Whether all origins of a server get the client's host, or a host that is carried over. Otherwise
+/// clients could choose among the sites of an origin by any host.
+pub(super) fn pass_host(source: &NginxSource<'_>, scope: &BlockScope<'_>) -> bool {
     let mut scopes = vec![scope.clone()];
     while let Some(scope) = scopes.pop() {
-        let mut fields = scope.all(&["proxy_set_header"]).into_iter();
-        let passes = fields.any(|one| {
-            one.arg(0).eq_ignore_ascii_case("host") && CLIENTS_HOST.contains(&one.arg(1))
-        });
-        if scope.own_one("proxy_pass").is_some() && !passes {
+        let parsed = scope.own_one("proxy_pass").and_then(|pass| Pass::new(pass.arg(0)).ok());
+        if let Some(parsed) = parsed
+            && matches!(SentHost::of(source, &scope, &parsed), SentHost::Other(_))
+        {
             return false;
         }
         let inner = scope.own().iter().filter(|one| one.name == "location");
@@ -163,22 +211,25 @@ fn states_rights(name: &str, value: &str) -> bool {
 
 /// Writes the fields of the response to the client.
 pub(super) fn of_response(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mut TomlTable) {
-    for directive in scope.all(&["add_header"]) {
-        let value = directive.arg(1);
-        let max_age = value.strip_prefix("max-age=").is_some_and(|rest| {
-            let digits = rest.split(';').next().unwrap_or_default().trim();
-            let known = |part: &str| matches!(part.trim(), "includeSubDomains" | "preload");
-            digits.parse::<u32>().is_ok() && rest.split(';').skip(1).all(known)
-        });
-        let name = directive.arg(0).to_ascii_lowercase();
-        match (name.as_str(), max_age) {
-            ("strict-transport-security", true) => table.text("hsts", value),
-            ("x-cache-status" | "x-cache" | "x-proxy-cache", _) => {}
-            _ => source.note(
-                directive,
-                "left out: set the field by a header rule at \
-                                         SEND_RESPONSE_HDR_HOOK (docs/rules.md)",
-            ),
-        }
+    let all = scope.all(&["add_header"]);
+    if let Some(hsts) = all.into_iter().rfind(|directive| is_hsts(directive)) {
+        table.text("hsts", hsts.arg(1));
     }
+    header_rules::write(source, scope, table);
+}
+
+/// Whether the setting `hsts` can have the value of this `add_header`.
+fn is_hsts(directive: &NginxDirective) -> bool {
+    let is_age = directive.arg(1).strip_prefix("max-age=").is_some_and(|rest| {
+        let digits = rest.split(';').next().unwrap_or_default().trim();
+        let known = |part: &str| matches!(part.trim(), "includeSubDomains" | "preload");
+        digits.parse::<u32>().is_ok() && rest.split(';').skip(1).all(known)
+    });
+    is_age && directive.arg(0).eq_ignore_ascii_case("strict-transport-security")
+}
+
+/// Whether an `add_header` is a setting, or the state of the cache, which `Cache-Status` has.
+pub(super) fn is_known(directive: &NginxDirective) -> bool {
+    let is_state = directive.arg(1).contains("$upstream_cache_status");
+    is_hsts(directive) || is_state
 }

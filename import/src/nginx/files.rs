@@ -24,7 +24,11 @@ const SETTINGS: &[&str] = &[
     "files",
     "files_strip_prefix",
     "files_index",
+    "files_fallback",
     "files_precompressed",
+    "origin_host",
+    "origin_strip_prefix",
+    "origin_add_prefix",
     "heuristic_percent",
     "compress",
     "compress_types",
@@ -40,6 +44,16 @@ pub(super) fn write(source: &NginxSource<'_>, location: &NginxLocation<'_>, tabl
             table.text("files", &path);
             if is_stripped {
                 table.raw("files_strip_prefix", "true");
+            }
+            let above = if is_stripped { location.path.trim_end_matches('/') } else { "" };
+            let below = fallback(scope).map(|path| path.strip_prefix(above).unwrap_or_default());
+            match below {
+                None => {}
+                Some(path) if path.starts_with('/') => table.text("files_fallback", path),
+                Some(_) => {
+                    let reason = "the last file of try_files is outside the location";
+                    return unavailable(source, location.directive, table, reason);
+                }
             }
         }
     }
@@ -73,7 +87,11 @@ pub(super) fn are_the_same(
     if own.iter().any(|one| one.name == "return") {
         return true;
     }
-    let is_plain = own.iter().all(|one| one.name != "rewrite") && tried(own).is_ok();
+    let has_fallback = fallback(scope).is_none_or(|path| {
+        table.value("files_fallback") == Some(crate::toml::quote(path).as_str())
+    });
+    let is_plain =
+        own.iter().all(|one| one.name != "rewrite") && tried(own).is_ok() && has_fallback;
     let root = scope.all(&["root", "alias"]).first().copied();
     is_plain
         && root.is_some_and(|root| {
@@ -123,6 +141,9 @@ fn below(
     alias: &NginxDirective,
     path: &str,
 ) -> Result<(String, bool), &'static str> {
+    if location.kind == LocationKind::Regex {
+        return Err("the alias of a regular expression");
+    }
     let is_folder = alias.arg(0).ends_with('/');
     if let Some(root) = path.strip_suffix(location.path.trim_end_matches('/'))
         && location.path != "/"
@@ -161,12 +182,45 @@ fn absolute<'s>(
 /// `try_files` that tries nothing but the file itself.
 fn tried(own: &[NginxDirective]) -> Result<(), FilesReason<'_>> {
     let Some(list) = own.iter().find(|one| one.name == "try_files") else { return Ok(()) };
-    let forms: &[&[&str]] = &[&["$uri", "=404"], &["$uri", "$uri/", "=404"]];
-    match forms.iter().any(|form| list.args == *form) {
+    let words: Vec<_> = list.args.iter().map(String::as_str).collect();
+    let last = match words.as_slice() {
+        ["$uri", last] | ["$uri", "$uri/", last] => *last,
+        _ => "",
+    };
+    match last == "=404" || page_of(last).is_some() {
         true => Ok(()),
         false => {
-            Err((list, "files are tried in place of others only as $uri and $uri/".to_owned()))
+            let reason = "files are tried in place of others only as $uri, $uri/ and a page";
+            Err((list, reason.to_owned()))
         }
+    }
+}
+
+/// The path of the page that `try_files` answers with if there is no file.
+pub(super) fn fallback<'s>(scope: &BlockScope<'s>) -> Option<&'s str> {
+    let list = scope.own_one("try_files")?;
+    page_of(list.args.last()?)
+}
+
+/// The path of a page, without a query.
+fn page_of(word: &str) -> Option<&str> {
+    let ends = ["$is_args$args", "?$args", "?$query_string"];
+    let path = ends.iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+    let is_name = |name: &str| {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_plain)
+    };
+    let (_, end) = path.rsplit_once('.')?;
+    let is_path = path.strip_prefix('/').is_some_and(|path| path.split('/').all(is_name));
+    (is_path && PAGES.contains(&end)).then_some(path)
+}
+
+/// The names of the files that answer for their directories, as nginx has them.
+pub(super) fn index_names<'s>(scope: &BlockScope<'s>) -> Vec<&'s str> {
+    let all = scope.all(&["index"]);
+    match all.is_empty() {
+        true => vec!["index.html"],
+        false => all.iter().flat_map(|one| one.args.iter().map(String::as_str)).collect(),
     }
 }
 

@@ -50,6 +50,8 @@ const CARRIED: &[&str] = &[
     "proxy_no_cache",
     "proxy_cache_key",
     "add_header",
+    "expires",
+    "proxy_hide_header",
     "return",
     "rewrite",
     "gzip",
@@ -294,7 +296,6 @@ const HARMLESS_LUA: &[&str] = &[
 
 /// Advice for directives that are left out.
 const ADVICE: &[(&str, &str)] = &[
-    ("expires", "let the origin send Cache-Control, or set it by a header rule (docs/rules.md)"),
     ("error_page", "name the files in error_pages or origin_error_pages"),
     ("map", "variables have no counterpart; header rules can compare fields (docs/rules.md)"),
     ("geo", "use allow_from and deny_from"),
@@ -303,7 +304,6 @@ const ADVICE: &[(&str, &str)] = &[
         "proxy_cache_path",
         "stored responses are in memory: set cache_size to the size that you want",
     ),
-    ("proxy_hide_header", "remove the field by a header rule (docs/rules.md)"),
     ("proxy_intercept_errors", "name the files in origin_error_pages"),
     ("proxy_send_timeout", "body_rate_min and body_grace_ms limit slow senders"),
     ("proxy_next_upstream", "docs/origins.md says which requests go on to another origin"),
@@ -370,6 +370,8 @@ pub(super) fn note_unknown(source: &NginxSource<'_>, block: &[NginxDirective]) {
             }
             if may_refuse(directive) {
                 source.note(directive, refusal(source));
+            } else if name == "map" && directive.arg(0) == "$http_upgrade" {
+                // The usual value of `Connection`, which Forebay sets.
             } else if name == "if" {
                 let advice =
                     "the condition is left out; a header rule may replace it (docs/rules.md)";

@@ -1,14 +1,18 @@
 //! `location`.
 
 use super::access::{self, AccessRefusal};
+use super::beyond;
 use super::caching;
 use super::condition::{prefix_of, turns_away};
-use super::cover::{self, Regex};
+use super::cover;
 use super::fields;
 use super::files;
+use super::internal;
 use super::known::{HANDLERS, may_refuse, refusal};
 use super::limits;
+use super::locations::{ServerLocations, collect};
 use super::origins::{OriginsOfPass, Pass};
+use super::prefix;
 use super::redirect::{self, Names, RewriteTarget, unavailable};
 use super::scope::BlockScope;
 use super::source::NginxSource;
@@ -20,24 +24,58 @@ use crate::toml::TomlTable;
 pub(super) struct NginxLocation<'s> {
     pub(super) directive: &'s NginxDirective,
     pub(super) scope: BlockScope<'s>,
-    pub(super) path: &'s str,
+    /// The path, or the regular expression.
+    pub(super) path: String,
     pub(super) kind: LocationKind,
     /// The locations around it, outermost first.
     pub(super) around: Vec<(&'s NginxDirective, LocationKind)>,
+    /// Whether names beyond the end of its prefix have a route, or this is that route.
+    pub(super) has_beyond: bool,
 }
 
 impl NginxLocation<'_> {
+    /// Whether it has a prefix.
+    pub(super) fn is_prefix(&self) -> bool {
+        matches!(self.kind, LocationKind::Prefix | LocationKind::Final)
+    }
+
     /// Whether nginx also serves names that only begin with the last part of the path.
     pub(super) fn has_open_end(&self) -> bool {
-        self.kind != LocationKind::Exact && !self.path.ends_with('/')
+        self.is_prefix() && !self.path.ends_with('/') && !self.has_beyond
+    }
+
+    /// The location whose route has the names beyond the end of the prefix.
+    pub(super) fn above(&self, all: &[NginxLocation<'_>]) -> Option<usize> {
+        let is_above = (0..all.len()).filter(|other| all[*other].is_above(&self.path));
+        is_above.max_by_key(|other| all[*other].path.len())
     }
 
     /// Whether its route has paths that begin with this path.
     pub(super) fn is_above(&self, path: &str) -> bool {
-        let rest = path.strip_prefix(self.path);
+        let rest = path.strip_prefix(self.path.as_str());
         let is_part = |rest: &str| self.path.ends_with('/') || rest.starts_with('/');
-        self.kind != LocationKind::Exact
-            && rest.is_some_and(|rest| !rest.is_empty() && is_part(rest))
+        self.is_prefix() && rest.is_some_and(|rest| !rest.is_empty() && is_part(rest))
+    }
+
+    /// Whether its prefix takes precedence over the regular expressions of the server: nginx
+    /// decides that by the outermost location.
+    pub(super) fn is_before_regex(&self) -> bool {
+        let outermost = self.around.first().map_or(self.kind, |(_, kind)| *kind);
+        outermost == LocationKind::Final
+    }
+
+    /// Whether nginx never applies it, because a longer prefix that is not around it has all of its
+    /// paths.
+    pub(super) fn is_hidden_by(&self, other: &NginxLocation<'_>) -> bool {
+        let level = self.around.iter().zip(&other.around);
+        let shared =
+            level.take_while(|((own, _), (others, _))| std::ptr::eq(*own, *others)).count();
+        let (Some((branch, _)), None) = (self.around.get(shared), other.around.get(shared)) else {
+            return false;
+        };
+        let is_around = std::ptr::eq(*branch, other.directive);
+        let is_longer = other.path.len() > branch.args.last().map_or(0, String::len);
+        !is_around && other.is_prefix() && is_longer && self.path.starts_with(&other.path)
     }
 }
 
@@ -47,6 +85,7 @@ pub(super) enum LocationKind {
     Prefix,
     /// A prefix that no regular expression takes precedence over.
     Final,
+    Regex,
 }
 
 /// The routes of a server, and its origins.
@@ -63,8 +102,8 @@ pub(super) fn routes(
     scope: &BlockScope<'_>,
     names: &Names<'_>,
 ) -> Routes {
-    let (mut locations, regexes) = collect(source, scope);
-    let is_whole = locations.iter().any(|one| one.kind != LocationKind::Exact && one.path == "/");
+    let ServerLocations { carried: mut locations, uncarried } = collect(source, scope);
+    let is_whole = locations.iter().any(|one| one.is_prefix() && one.path == "/");
     let origins = choose(source, &locations);
     let mut tables: Vec<_> = locations
         .iter()
@@ -79,16 +118,20 @@ pub(super) fn routes(
         let rest = NginxLocation {
             directive: server,
             scope: scope.clone(),
-            path: "/",
+            path: "/".to_owned(),
             kind: LocationKind::Prefix,
             around: Vec::new(),
+            has_beyond: false,
         };
         let mut table = rest_of(source, &rest);
         fields::of_response(source, scope, &mut table);
         tables.push(table);
         locations.push(rest);
     }
-    cover::write(source, &locations, &regexes, &mut tables);
+    beyond::write(source, &mut locations, &mut tables);
+    before_regex(source, &locations, &mut tables);
+    cover::write(source, &locations, &uncarried, &mut tables);
+    internal::write(source, &locations, &mut tables);
     let with_slash = locations.iter().map(|location| {
         let mut table = slash(location, &locations)?;
         fields::of_response(source, &location.scope, &mut table);
@@ -98,6 +141,34 @@ pub(super) fn routes(
     let mut tables = pairs.flat_map(|(table, more)| [Some(table), more]).flatten().collect();
     redirects(source, scope, names, &mut tables);
     Routes { tables, origins }
+}
+
+/// Writes which prefixes win over regular expressions, and notes prefixes with an open end.
+fn before_regex(
+    source: &NginxSource<'_>,
+    locations: &[NginxLocation<'_>],
+    tables: &mut [TomlTable],
+) {
+    let has_regexes = locations.iter().any(|one| one.kind == LocationKind::Regex);
+    for (location, table) in locations.iter().zip(tables).filter(|(one, _)| one.is_prefix()) {
+        let is_before = location.is_before_regex();
+        // Prefixes of single paths must say which of them wins.
+        if has_regexes && (is_before || location.path != "/") {
+            table.raw("before_regex", is_before.to_string());
+            table.move_to_front("before_regex");
+            table.move_to_front("path_prefix");
+        }
+        if location.has_open_end() {
+            let path = &location.path;
+            source.note(
+                location.directive,
+                format!(
+                    "the route has {path} and paths below {path}/, but not {path}x, which another \
+                     location serves; add a route if such paths exist"
+                ),
+            );
+        }
+    }
 }
 
 /// The route of the paths that have no location.
@@ -122,8 +193,8 @@ fn slash(location: &NginxLocation<'_>, all: &[NginxLocation<'_>]) -> Option<Toml
     let path = location.path.strip_suffix('/').filter(|path| !path.is_empty())?;
     let is_handled = |name: &str| name == "proxy_pass" || name.ends_with("_pass");
     let is_proxied = location.scope.own().iter().any(|one| is_handled(&one.name));
-    let is_known = all.iter().any(|one| one.path == path);
-    if location.kind == LocationKind::Exact || !is_proxied || is_known {
+    let is_known = all.iter().any(|one| one.path == path && one.kind != LocationKind::Regex);
+    if !location.is_prefix() || !is_proxied || is_known {
         return None;
     }
     let mut table = TomlTable::default();
@@ -139,80 +210,11 @@ fn heading(location: &NginxLocation<'_>) -> TomlTable {
     let directive = location.directive;
     table.comment(format!("{}:{}", directive.file, directive.line));
     match location.kind {
-        LocationKind::Exact => table.text("path", location.path),
-        LocationKind::Prefix | LocationKind::Final => table.text("path_prefix", location.path),
+        LocationKind::Exact => table.text("path", &location.path),
+        LocationKind::Prefix | LocationKind::Final => table.text("path_prefix", &location.path),
+        LocationKind::Regex => table.verbatim("path_regex", &location.path),
     }
     table
-}
-
-/// The locations of all depths, and those of regular expressions.
-fn collect<'s>(
-    source: &NginxSource<'_>,
-    scope: &BlockScope<'s>,
-) -> (Vec<NginxLocation<'s>>, Vec<Regex<'s>>) {
-    let (mut locations, mut regexes) = (Vec::<NginxLocation<'s>>::new(), Vec::new());
-    let mut scopes = vec![(scope.clone(), Vec::new())];
-    while let Some((scope, around)) = scopes.pop() {
-        let parent = around.last().map(|(parent, _)| *parent);
-        for directive in scope.own().iter().filter(|directive| directive.name == "location") {
-            let inner = scope.inside(directive.inner());
-            let (kind, path) = match (directive.arg(0), directive.arg(1)) {
-                ("=", path) => (LocationKind::Exact, path),
-                ("^~", path) => (LocationKind::Final, path),
-                ("~" | "~*", _) => {
-                    regexes.push(Regex { directive, scope: inner, parent });
-                    source.note(
-                        directive,
-                        "left out: routes have no regular expressions; write \
-                                            a route for each path or prefix",
-                    );
-                    continue;
-                }
-                (path, _) if path.starts_with('@') => {
-                    source.note(directive, "left out: named locations have no counterpart");
-                    continue;
-                }
-                (path, _) => (LocationKind::Prefix, path),
-            };
-            let is_path =
-                |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,:@".contains(&byte);
-            if !path.starts_with('/') || !path.bytes().all(is_path) || path.contains("//") {
-                // Its requests would get another route.
-                regexes.push(Regex { directive, scope: inner, parent });
-                source.note(
-                    directive,
-                    "left out: routes need a path of ASCII characters without encoding",
-                );
-                continue;
-            }
-            let is_same = |one: &NginxLocation<'_>| {
-                one.path == path
-                    && (one.kind == LocationKind::Exact) == (kind == LocationKind::Exact)
-            };
-            if locations.iter().any(is_same) {
-                regexes.push(Regex { directive, scope: inner, parent });
-                source.note(directive, "left out: another location has this path");
-                continue;
-            }
-            if kind != LocationKind::Exact && !path.ends_with('/') {
-                source.note(
-                    directive,
-                    format!(
-                        "the route has {path} and paths below {path}/, \
-                                                but not {path}x, which another location serves; \
-                                                add a route if such paths exist"
-                    ),
-                );
-            }
-            let mut chain: Vec<_> = around.clone();
-            chain.push((directive, kind));
-            scopes.push((inner.clone(), chain));
-            let around = around.clone();
-            locations.push(NginxLocation { directive, scope: inner, path, kind, around });
-        }
-    }
-    locations.sort_by_key(|one| (one.directive.file.clone(), one.directive.line));
-    (locations, regexes)
 }
 
 /// The origins of the site: those of `/`, or of the first location that has some.
@@ -221,7 +223,7 @@ fn choose(source: &NginxSource<'_>, locations: &[NginxLocation<'_>]) -> Option<O
         let pass = one.scope.own_one("proxy_pass")?;
         Pass::new(pass.arg(0)).and_then(|pass| pass.origins(source)).ok()
     };
-    let root = locations.iter().find(|one| one.kind != LocationKind::Exact && one.path == "/");
+    let root = locations.iter().find(|one| one.is_prefix() && one.path == "/");
     root.and_then(of).or_else(|| locations.iter().find_map(of))
 }
 
@@ -242,7 +244,8 @@ fn fill(
     }
     if let Some(answer) = own.iter().find(|one| matches!(one.name.as_str(), "return" | "rewrite")) {
         if answer.name == "return" {
-            let path = Some(location.path).filter(|_| location.kind == LocationKind::Exact);
+            let path =
+                Some(location.path.as_str()).filter(|_| location.kind == LocationKind::Exact);
             return redirect::write_return(source, answer, scope, path, names, table);
         }
         return match redirect::rewrite(answer, names) {
@@ -263,13 +266,11 @@ fn fill(
         return without_proxy(source, location, table);
     };
     let parsed = Pass::new(pass.arg(0)).and_then(|parsed| {
-        let path = parsed.path.is_none_or(|path| path == location.path);
         let found = parsed.origins(source)?;
-        match path {
-            false => Err("the path of the URL differs from that of the location, and routes do \
-                          not rewrite paths"),
-            true => Ok((parsed, found)),
+        if let Some(path) = parsed.path.filter(|path| *path != location.path) {
+            prefix::write(source, location, pass, path, table)?;
         }
+        Ok((parsed, found))
     });
     match parsed {
         Err(reason) => unavailable(source, pass, table, reason),
@@ -378,10 +379,20 @@ fn close_below(prefix: &str, mut closed: TomlTable, tables: &mut Vec<TomlTable>)
         let path = table.value("path").or(table.value("path_prefix")).unwrap_or_default();
         path.trim_start_matches('"').starts_with(prefix)
     };
-    tables.iter_mut().filter(|table| is_below(table)).for_each(forbid);
+    let has_regexes = tables.iter().any(|table| table.has("path_regex"));
+    for table in tables.iter_mut().filter(|table| is_below(table)) {
+        forbid(table);
+        // A regular expression could match the paths.
+        if has_regexes && table.has("path_prefix") {
+            table.raw("before_regex", "true");
+        }
+    }
     let quoted = crate::toml::quote(prefix);
     if !tables.iter().any(|table| table.value("path_prefix") == Some(&quoted)) {
         closed.raw("path_prefix", quoted);
+        if has_regexes {
+            closed.raw("before_regex", "true");
+        }
         forbid(&mut closed);
         tables.push(closed);
     }

@@ -1,16 +1,22 @@
 //! Configurations of nginx.
 
 mod access;
+mod beyond;
 mod caching;
 mod condition;
 mod cover;
 mod fields;
 mod files;
+mod header_rules;
 mod include;
+mod internal;
 mod known;
 mod limits;
 mod location;
+mod locations;
 mod origins;
+mod pattern;
+mod prefix;
 mod real_ip;
 mod redirect;
 mod scope;
@@ -29,6 +35,7 @@ use self::real_ip::RealIp;
 use self::scope::BlockScope;
 use self::source::NginxSource;
 use self::syntax::NginxDirective;
+use crate::rule_files::RuleFiles;
 use crate::{Import, ImportError, ImportOptions};
 
 /// Folders whose files are parts of the configuration in the folder above.
@@ -86,10 +93,11 @@ fn translate(directives: Vec<NginxDirective>, prefix: PathBuf, options: &ImportO
         http: &http,
         groups: named("upstream"),
         limits,
-        real_ip: real_ip_of(&http),
+        real_ip: RealIp::of_all(&http),
         has_prefix: options.prefix.is_some(),
         prefix,
         drop_access_rules: options.drop_access_rules,
+        rule_files: RefCell::new(RuleFiles::new(options.rules_stem.as_deref())),
         notes: RefCell::default(),
     };
     for other in &others {
@@ -99,17 +107,5 @@ fn translate(directives: Vec<NginxDirective>, prefix: PathBuf, options: &ImportO
     let toml = server::write_all(&source, &BlockScope::new(&http));
     let mut notes = source.notes.into_inner();
     notes.sort();
-    Import { toml, notes }
-}
-
-/// The trusted proxies of all servers if they are the same, or else those of `http`.
-fn real_ip_of(http: &[NginxDirective]) -> RealIp {
-    let outer = BlockScope::new(http);
-    let servers = http.iter().filter(|directive| directive.name == "server");
-    let mut each = servers.map(|server| RealIp::of(&outer.inside(server.inner())));
-    let found = match each.next() {
-        Some(first) if each.all(|other| other == first) => first,
-        _ => RealIp::of(&outer),
-    };
-    if found.can_be_trusted() { found } else { RealIp::default() }
+    Import { toml, rule_files: source.rule_files.into_inner().into_files(), notes }
 }

@@ -7,6 +7,9 @@ use crate::toml::{TomlTable, quote};
 /// Origins that a site may have.
 const ORIGINS_MAX: usize = 16;
 
+/// Largest weight of an origin.
+const WEIGHT_MAX: u32 = 1000;
+
 /// The origins of a location.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct OriginsOfPass {
@@ -68,7 +71,10 @@ impl<'s> Pass<'s> {
         let mut origins = OriginsOfPass { urls: Vec::new(), balance: None };
         for directive in group.inner() {
             match directive.name.as_str() {
-                "server" => origins.urls.extend(server(source, directive, self.scheme)?),
+                "server" => {
+                    let found = server(source, directive, self.scheme)?;
+                    found.into_iter().for_each(|origin| origins.add(origin));
+                }
                 "least_conn" => origins.balance = Some("least"),
                 "hash" if directive.arg(0) == "$request_uri" => origins.balance = Some("hash"),
                 "keepalive" | "keepalive_timeout" | "keepalive_requests" | "zone" => {}
@@ -103,7 +109,7 @@ fn server(
     for arg in directive.args.iter().skip(1) {
         match arg.split_once('=') {
             Some(("weight", weight)) => match weight.parse() {
-                Ok(weight @ 1..=1000) => origin.weight = weight,
+                Ok(weight @ 1..=WEIGHT_MAX) => origin.weight = weight,
                 _ => source.note(directive, "left out: a weight is from 1 to 1000"),
             },
             None if arg == "backup" => origin.backup = true,
@@ -139,6 +145,18 @@ fn origin_url(scheme: &str, authority: &str, default: &str) -> Result<String, &'
 }
 
 impl OriginsOfPass {
+    /// Adds an origin; one that is there already gets a larger share.
+    fn add(&mut self, origin: GroupOrigin) {
+        let known = |one: &&mut GroupOrigin| one.url == origin.url;
+        match self.urls.iter_mut().find(known) {
+            // As a backup, it would take the place of itself.
+            Some(known) if origin.backup && !known.backup => {}
+            Some(known) if known.backup && !origin.backup => *known = origin,
+            Some(known) => known.weight = (known.weight + origin.weight).min(WEIGHT_MAX),
+            None => self.urls.push(origin),
+        }
+    }
+
     /// Writes the origins: as a list of URLs, or as a list of tables.
     pub(super) fn write(&self, section: &mut TomlTable) {
         if let Some(balance) = self.balance {

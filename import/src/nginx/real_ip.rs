@@ -4,6 +4,7 @@ use super::access::ParseAddress;
 use super::known::refusal as usual_refusal;
 use super::scope::BlockScope;
 use super::source::NginxSource;
+use super::syntax::NginxDirective;
 
 /// The proxies that nginx trusts in a block.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -28,6 +29,18 @@ impl RealIp {
             field: field.to_ascii_lowercase(),
             is_recursive: scope.is_on("real_ip_recursive"),
         }
+    }
+
+    /// The trusted proxies of all servers if they are the same, or else those of `http`.
+    pub(super) fn of_all(http: &[NginxDirective]) -> RealIp {
+        let outer = BlockScope::new(http);
+        let servers = http.iter().filter(|directive| directive.name == "server");
+        let mut each = servers.map(|server| RealIp::of(&outer.inside(server.inner())));
+        let found = match each.next() {
+            Some(first) if each.all(|other| other == first) => first,
+            _ => RealIp::of(&outer),
+        };
+        if found.can_be_trusted() { found } else { RealIp::default() }
     }
 
     /// Whether `trusted_proxies` can have these networks.

@@ -170,7 +170,7 @@ fn query(text: &str) -> Option<&str> {
 }
 
 /// The name of a variable behind its `$`, and the text behind the name.
-fn name_of(text: &str) -> Option<(&str, &str)> {
+pub(super) fn name_of(text: &str) -> Option<(&str, &str)> {
     if let Some(text) = text.strip_prefix('{') {
         return text.split_once('}');
     }

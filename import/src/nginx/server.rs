@@ -43,6 +43,12 @@ impl NginxServer<'_> {
         self.exposed_at.is_some() || refuses(self.directive.inner())
     }
 
+    /// Whether it answers every request by an error or a redirect.
+    fn has_no_content(&self) -> bool {
+        let mut answers = self.directive.inner().iter().filter(|one| one.name == "return");
+        answers.next().is_some_and(|one| one.arg(0).starts_with(['3', '4', '5']))
+    }
+
     fn is_plain_only(&self) -> bool {
         self.ports.tls.is_empty()
     }
@@ -156,7 +162,7 @@ fn default_server(
     let (Some(first), other) = (plain.or(tls), tls) else { return None };
     let others_refuse =
         servers.iter().enumerate().any(|(index, server)| index != first && server.restricts());
-    if !servers[first].names.is_empty() && !fields::pass_host(&servers[first].scope) {
+    if !servers[first].names.is_empty() && !fields::pass_host(source, &servers[first].scope) {
         source.note(
             servers[first].directive,
             "nginx serves every unknown host by this server, but sends a host of its own to the \
@@ -165,6 +171,8 @@ fn default_server(
         return None;
     }
     let is_redirect = https_redirect(&servers[first]).is_some();
+    // A server without content of its own is safe under any name.
+    let others_refuse = others_refuse && !servers[first].has_no_content();
     if others_refuse || !(other.is_none_or(|other| other == first) || is_redirect) {
         source.note(
             servers[first].directive,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::real_ip::RealIp;
 use super::syntax::NginxDirective;
 use crate::Note;
+use crate::rule_files::RuleFiles;
 
 /// Everything that the translation of one server may look at.
 pub(super) struct NginxSource<'s> {
@@ -20,6 +21,7 @@ pub(super) struct NginxSource<'s> {
     /// Whether `--prefix` has named the directory.
     pub(super) has_prefix: bool,
     pub(super) drop_access_rules: bool,
+    pub(super) rule_files: RefCell<RuleFiles>,
     pub(super) notes: RefCell<Vec<Note>>,
 }
 

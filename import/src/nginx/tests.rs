@@ -2,6 +2,8 @@
 
 mod access;
 mod files;
+mod regex;
+mod rewriting;
 
 use std::path::{Path, PathBuf};
 
@@ -109,6 +111,7 @@ fn nothing_becomes_more_open() {
         ("limit_except GET { deny all; } proxy_pass http://a;", "respond = \"403\""),
         ("if ($x) { return 403; } proxy_pass http://a;", "respond = \"403\""),
         ("location ~ x { deny all; } proxy_pass http://a;", "respond = \"403\""),
+        ("proxy_pass http://a/other;", "respond = \"503"),
         ("internal; proxy_pass http://a;", "respond = \"404\""),
         ("proxy_pass http://a;", "cache = false"),
         ("proxy_cache z; proxy_no_cache $skip; proxy_pass http://a;", "cache = false"),
@@ -127,7 +130,6 @@ fn nothing_becomes_more_open() {
             "bypass_cookies = [\"s\"]",
         ),
         ("rewrite ^/x/(.*) /$1 break; proxy_pass http://a;", "respond = \"503"),
-        ("proxy_pass http://a/other/;", "respond = \"503"),
         ("proxy_pass http://$x;", "respond = \"503"),
     ] {
         let text = format!("server {{ server_name a.example; location / {{ {inside} }} }}");
@@ -192,6 +194,10 @@ fn each_route_has_the_origins_of_its_location() {
              weight = 2 },\n    { url = \"unix:/run/d.sock\", backup = true },\n]",
         ),
         (
+            "location / { proxy_pass http://h; }",
+            "origin = [\n    { url = \"http://c\", weight = 3 },\n    { url = \"http://d\" },\n]",
+        ),
+        (
             "location / { proxy_pass http://a; } location /b/ { deny all; proxy_pass http://b; }",
             "path_prefix = \"/b/\"\nrespond = \"403\"",
         ),
@@ -202,11 +208,12 @@ fn each_route_has_the_origins_of_its_location() {
         ),
         ("location / { proxy_pass http://unix:/run/a.sock; }", "origin = \"unix:/run/a.sock\""),
         ("location / { proxy_pass http://unix:/run/a.sock:/; }", "origin = \"unix:/run/a.sock\""),
-        ("location / { proxy_pass http://unix:/run/a.sock:/b/; }", "respond = \"503"),
+        ("location / { proxy_pass http://unix:/run/a.sock:/b; }", "respond = \"503"),
         ("location / { proxy_pass https://unix:/run/a.sock; }", "respond = \"503"),
     ] {
         let text = format!(
             "upstream g {{ least_conn; server c weight=2; server unix:/run/d.sock backup; }} \
+             upstream h {{ server c; server d; server c weight=2; server d backup; }} \
              server {{ server_name a.example; {server} }}"
         );
         let found = import(&text).toml;

@@ -17,7 +17,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rules", &["http"]),
     ("cache", &["ordmap", "shm", "sync"]),
     ("server", &["cache", "http", "http2", "ordmap", "rules", "shm", "sync"]),
-    ("import", &[]),
+    ("import", &["rules"]),
     (
         "forebay",
         &["cache", "http", "import", "lockprof", "ordmap", "rules", "server", "shm", "sync"],

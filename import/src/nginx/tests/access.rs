@@ -67,50 +67,50 @@ type Case = (&'static str, &'static str, &'static str);
 const REFUSED: &str = "respond = \"403\"";
 const SERVED: &str = "cache = false";
 
-/// Locations with regular expressions, which nginx prefers to prefixes.
+/// Locations with regular expressions that are not carried over, which nginx prefers to prefixes.
 const REGEXES: &[Case] = &[
     // Regular expressions that inherit a restriction.
     (
         "allow 10.0.0.1; deny all; location / { allow all; proxy_pass http://a; } \
-             location ~ \\.php$ { proxy_pass http://a; }",
+             location ~ (?=\\.php) { proxy_pass http://a; }",
         "/",
         REFUSED,
     ),
     (
         "allow 10.0.0.1; deny all; location / { proxy_pass http://a; } \
-             location ~ \\.php$ { proxy_pass http://a; }",
+             location ~ (?=\\.php) { proxy_pass http://a; }",
         "/",
         "allow_from = [\"10.0.0.1\"]",
     ),
     (
-        "location / { proxy_pass http://a; } location ~ x { location ~ y { deny all; } }",
+        "location / { proxy_pass http://a; } location ~ (?=x) { location ~ y { deny all; } }",
         "/",
         REFUSED,
     ),
-    ("location / { proxy_pass http://a; } location ~ x { return 302 /login; }", "/", REFUSED),
-    ("location / { proxy_pass http://a; } location ~ x { return 301 /moved; }", "/", SERVED),
+    ("location / { proxy_pass http://a; } location ~ (?=x) { return 302 /login; }", "/", REFUSED),
+    ("location / { proxy_pass http://a; } location ~ (?=x) { return 301 /moved; }", "/", SERVED),
     // Below `^~`, nginx does not look for those of the server, but for its own.
     (
-        "location / { return 204; } location ~ x { deny all; } \
+        "location / { return 204; } location ~ (?=x) { deny all; } \
              location ^~ /a/ { proxy_pass http://a; }",
         "/a/",
         SERVED,
     ),
     (
-        "location ~ x { deny all; } \
+        "location ~ (?=x) { deny all; } \
              location /a/ { location ^~ /a/b/ { proxy_pass http://a; } }",
         "/a/b/",
         REFUSED,
     ),
     (
-        "location ~ x { deny all; } \
+        "location ~ (?=x) { deny all; } \
              location ^~ /a/ { location /a/b/ { proxy_pass http://a; } }",
         "/a/b/",
         SERVED,
     ),
-    ("location ^~ /a/ { proxy_pass http://a; location ~ x { deny all; } }", "/a/", REFUSED),
+    ("location ^~ /a/ { proxy_pass http://a; location ~ (?=x) { deny all; } }", "/a/", REFUSED),
     (
-        "location /b/ { location ~ x { deny all; } } location /a/ { proxy_pass http://a; }",
+        "location /b/ { location ~ (?=x) { deny all; } } location /a/ { proxy_pass http://a; }",
         "/a/",
         SERVED,
     ),
@@ -118,16 +118,23 @@ const REGEXES: &[Case] = &[
 
 /// Prefixes that end within a name.
 const OPEN_ENDS: &[Case] = &[
-    ("location / { proxy_pass http://a; } location /wp-login { deny all; }", "/", REFUSED),
-    ("location / { proxy_pass http://a; } location ^~ /.ht { deny all; }", "/", REFUSED),
+    // Otherwise, these names have a route.
     (
-        "location / { proxy_pass http://a; } location /a { location ~ x { deny all; } }",
+        "location / { proxy_pass http://a; } location /wp-login { deny all; } \
+             location /wp-login-old { }",
+        "/",
+        REFUSED,
+    ),
+    ("location ^~ / { proxy_pass http://a; } location /.ht { deny all; }", "/", REFUSED),
+    (
+        "location / { proxy_pass http://a; } location /a { location ~ x { deny all; } } \
+             location /ab { }",
         "/",
         REFUSED,
     ),
     (
         "location / { proxy_pass http://a; } location /a/ { proxy_pass http://a; } \
-             location /a/b { allow 10.0.0.1; deny all; proxy_pass http://a; }",
+             location /a/b { allow 10.0.0.1; deny all; proxy_pass http://a/; }",
         "/a/",
         REFUSED,
     ),
@@ -143,12 +150,12 @@ const OPEN_ENDS: &[Case] = &[
         "/",
         "deny_from = [\"10.0.0.1\"]",
     ),
-    ("root @FILES@; location /wp-login { deny all; }", "/", REFUSED),
+    ("root @FILES@; location /wp-login { deny all; location /wp-login-x/ { } }", "/", REFUSED),
     // A location whose path a route cannot have.
     ("location / { proxy_pass http://a; } location /ä/ { deny all; }", "/", REFUSED),
     (
         "proxy_cache z; location / { proxy_pass http://a; } \
-             location /account { proxy_cache off; proxy_pass http://a; }",
+             location /account { proxy_cache off; proxy_pass http://a/; }",
         "/",
         "cache = false",
     ),
@@ -296,8 +303,10 @@ fn fields_that_state_rights_are_not_left_to_clients() {
         ("X-Remote-User $remote_user", true),
         ("X-User $jwt_claim_sub", true),
         ("X-Verify \"$ssl_client_verify\"", true),
-        ("X-Remote-User \"\"", true),
-        ("X-Internal false", true),
+        // A rule sets these.
+        ("X-Remote-User \"\"", false),
+        ("X-Internal false", false),
+        ("X-User $remote_user", true),
         ("X-Forwarded-Port $server_port", false),
         ("X-Scheme ${scheme}", false),
         ("Cookie \"\"", false),
@@ -313,11 +322,12 @@ fn fields_that_state_rights_are_not_left_to_clients() {
 
 /// Otherwise a client could choose any site of the origin.
 #[test]
-fn unknown_hosts_do_not_reach_an_origin_that_got_a_fixed_one() {
+fn unknown_hosts_do_not_reach_an_origin_that_got_one_that_is_not_carried_over() {
     for (names, fields, is_open) in [
         ("server_name a.example;", "proxy_set_header Host $host;", true),
-        ("server_name a.example;", "proxy_set_header Host b.example;", false),
-        ("server_name a.example;", "", false),
+        ("server_name a.example;", "proxy_set_header Host b.example;", true),
+        ("server_name a.example;", "proxy_set_header Host $http_x;", false),
+        ("server_name a.example;", "", true),
         ("", "", true),
     ] {
         let text = format!(
