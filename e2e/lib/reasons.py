@@ -126,9 +126,10 @@ REASONS = [
            whole(("503", "429"))),
     Reason("the redirect to https has status 308, which keeps the method (docs/tls.md)",
            whole(("301", "308"))),
-    Reason("a host that no site serves gets 421, and a final dot makes another host "
-           "(docs/sites.md)",
-           whole(("301", "421"), ("200", "421"))),
+    Reason("a final dot makes another host, which the default site has (docs/sites.md)",
+           whole(("200", "308"), when=lambda d: d.request.host.endswith("."))),
+    Reason("a request without a host cannot be redirected to https (docs/tls.md)",
+           whole(("301", "421"), when=lambda d: not d.request.host)),
     Reason("paths that may belong to another route are refused (docs/sites.md)",
            whole(("401", "400"), ("403", "400"), ("200", "400"), when=is_odd)),
     Reason("files: paths that are not in their normal form, and names with a dot at the start, are "

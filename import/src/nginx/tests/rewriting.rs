@@ -46,10 +46,8 @@ fn origins_get_the_host_and_the_path_of_nginx() {
     }
 }
 
-/// Each row has directives of a location, the rules of its route, and the number of notes.
 #[test]
-fn fields_become_header_rules() {
-    let successes = "cond %{STATUS} (200,201,204,206,301,302,303,304,307,308)";
+fn fields_of_requests_become_header_rules() {
     for (inside, wanted, notes) in [
         ("proxy_set_header Host $host;", String::new(), 0),
         ("proxy_set_header X-Forwarded-For $remote_addr;", String::new(), 0),
@@ -80,6 +78,15 @@ fn fields_become_header_rules() {
         ("proxy_set_header X-Time $msec;", String::new(), 1),
         ("proxy_set_header Range \"\";", String::new(), 1),
         ("proxy_set_header X-Own '%{HEADER:Cookie}';", String::new(), 1),
+    ] {
+        assert_rules(inside, &wanted, notes);
+    }
+}
+
+#[test]
+fn fields_of_responses_become_header_rules() {
+    let successes = "cond %{STATUS} (200,201,204,206,301,302,303,304,307,308)";
+    for (inside, wanted, notes) in [
         (
             "proxy_hide_header X-Powered-By;",
             "cond %{SEND_RESPONSE_HDR_HOOK}\n  rm-header X-Powered-By\n".to_owned(),
@@ -107,21 +114,26 @@ fn fields_become_header_rules() {
         ("expires off;", String::new(), 0),
         ("expires modified +1h;", String::new(), 1),
     ] {
-        let text = format!(
-            "server {{ server_name a.example; location / {{ {inside} proxy_pass http://a; }} }}"
-        );
-        let found = import(&text);
-        let rules: Vec<_> = found.rule_files.iter().map(|file| file.text.as_str()).collect();
-        match wanted.is_empty() {
-            true => assert!(rules.is_empty(), "{text}: {rules:?}"),
-            false => {
-                assert_eq!(rules.len(), 1, "{text}");
-                assert!(rules[0].ends_with(&format!("\n\n{wanted}")), "{text}:\n{}", rules[0]);
-                assert!(found.toml.contains("rules = [\"forebay.1.rules\"]"), "{}", found.toml);
-            }
-        }
-        assert_eq!(found.notes.len(), notes, "{text}: {:?}", found.notes);
+        assert_rules(inside, &wanted, notes);
     }
+}
+
+/// Checks the rules of a location with these directives, and the number of notes.
+fn assert_rules(inside: &str, wanted: &str, notes: usize) {
+    let text = format!(
+        "server {{ server_name a.example; location / {{ {inside} proxy_pass http://a; }} }}"
+    );
+    let found = import(&text);
+    let rules: Vec<_> = found.rule_files.iter().map(|file| file.text.as_str()).collect();
+    match wanted.is_empty() {
+        true => assert!(rules.is_empty(), "{text}: {rules:?}"),
+        false => {
+            assert_eq!(rules.len(), 1, "{text}");
+            assert!(rules[0].ends_with(&format!("\n\n{wanted}")), "{text}:\n{}", rules[0]);
+            assert!(found.toml.contains("rules = [\"forebay.1.rules\"]"), "{}", found.toml);
+        }
+    }
+    assert_eq!(found.notes.len(), notes, "{text}: {:?}", found.notes);
 }
 
 #[test]
