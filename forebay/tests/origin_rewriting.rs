@@ -113,6 +113,9 @@ fn a_path_that_an_origin_may_read_as_another_is_refused_before_a_connection_is_u
             );
         }
         if !site.is_empty() {
+            let explained = server.command(&["explain", "http://x/app//x"]);
+            let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+            assert!(explained.contains("400, "), "{explained}");
             let refused = ask(&server, "GET", "/%61pp/x", &[]).text();
             assert!(refused.contains("not below the prefix of its route"), "{refused}");
         }

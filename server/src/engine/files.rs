@@ -6,6 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::{Config, Site};
 use crate::events::Event;
+use crate::fetch::pool_key;
 use crate::limits::{ADMIN_CONNECTIONS_MAX, HEALTH_CHECKS_MAX};
 
 /// Files that the process opens besides those of its workers: 17 in a server that has just started,
@@ -27,8 +28,9 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
     // A sandbox may forbid the change; then the low limit applies.
     let _ = setrlimit(Resource::Nofile, raised);
     let permitted = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let addresses = config.sites.origin_addresses();
-    let origins: BTreeSet<_> = addresses.map(|origin| &origin.authority).collect();
+    // Origins at one address that differ in their terms of TLS have separate pools.
+    let pools: BTreeSet<_> = config.sites.origin_addresses().map(pool_key).collect();
+    let pool_count = pools.len();
     let checks = if config.sites.origin_groups().any(|of| of.group.health.is_some()) {
         HEALTH_CHECKS_MAX as u64
     } else {
@@ -46,7 +48,7 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
         clients,
         tunnels: if has_tunnels { settings.tunnels_per_worker_max.min(clients) } else { 0 },
         origins: per_origin
-            .saturating_mul((origins.len() + directories.len()) as u64)
+            .saturating_mul((pool_count + directories.len()) as u64)
             .saturating_add(checks),
     };
     let (clients, tunnels) = needs.clients_within(permitted, worker_count as u64);

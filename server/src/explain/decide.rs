@@ -292,6 +292,9 @@ impl Explainer<'_> {
             let status = CacheStatus { outcome: CacheOutcome::NotForwarded, detail, ..status };
             return Some(self.verdict(refused(Fault::OnlyIfCached), status));
         }
+        if let Err(fault) = sent_path(query.route, request.target.path_query) {
+            return Some(Verdict { kind: refused(fault), cache_status: None });
+        }
         if plan.missing.is_some() {
             return Some(self.verdict(AnswerKind::FetchPart, status));
         }

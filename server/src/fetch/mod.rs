@@ -56,7 +56,7 @@ pub(crate) use hosts::Hosts;
 pub use hosts::Resolver;
 pub(crate) use join::{JoinContext, JoinKey, declined_detail};
 pub(crate) use origin_counts::{OriginCount, OriginReport};
-pub(crate) use origins::Origins;
+pub(crate) use origins::{Origins, pool_key};
 pub(crate) use resolve::resolve;
 pub(crate) use resume::{MissingRange, resume};
 pub(crate) use sent_path::sent_path;

@@ -187,7 +187,7 @@ impl Origins {
 
 /// Returns the key of an origin's pool. A connection is never used for an origin with different TLS
 /// settings, because its certificate was verified by other rules or not at all.
-fn pool_key(origin: &OriginAddress) -> Cow<'_, str> {
+pub(crate) fn pool_key(origin: &OriginAddress) -> Cow<'_, str> {
     match &origin.tls {
         None => Cow::Borrowed(&origin.authority),
         Some(tls) => Cow::Owned(format!("https://{} {:x}", origin.authority, tls.id)),
