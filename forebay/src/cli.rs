@@ -12,7 +12,7 @@ mod stored;
 mod trace;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, Command, value_parser};
 use forebay_server::config;
 
 use crate::screen;
@@ -65,8 +65,7 @@ fn serve() -> Command {
                 .long("config")
                 .value_name("FILE")
                 .help("Configuration file (TOML); each [[site]] section is a site")
-                .conflicts_with("origin")
-                .required_unless_present_any(["origin", "files"]),
+                .conflicts_with("origin"),
         )
         .arg(Arg::new("origin").long("origin").value_name("URL").action(ArgAction::Append).help(
             "Send requests for every host to this origin, such as http://127.0.0.1:3000; \
@@ -77,6 +76,12 @@ fn serve() -> Command {
              as usual",
         ))
         .args(setting_flags())
+        .group(
+            ArgGroup::new("source")
+                .args(["config", "origin", "files"])
+                .required(true)
+                .multiple(true),
+        )
         .after_help(
             "Signals: SIGTERM finishes open requests and exits; SIGHUP reloads the \
              configuration; SIGUSR1 reopens the access log.\n\n\

@@ -54,7 +54,7 @@ pub struct ConfigErrors {
 
 /// The position of a problem, as recorded while the file is read. A [`SourceSpan`] is made from it
 /// only for errors that are reported, because making one costs more.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProblemSpan {
     /// A range of bytes, as offsets in the space of all files.
     Span(Range<usize>),
@@ -87,12 +87,6 @@ impl<'a> FileText<'a> {
     pub(crate) fn position(&self, offset: usize) -> String {
         let (line, column, _) = self.line_of(offset);
         format!("{}:{line}:{column}", self.name)
-    }
-
-    /// Returns the part of the line that is before the byte at `offset`.
-    pub(crate) fn line_before(&self, offset: usize) -> &'a str {
-        let (_, _, line_start) = self.line_of(offset);
-        &self.text[line_start..floor(self.text, offset)]
     }
 
     /// Returns the line and the column of a byte, both counted from 1, and the offset at which the

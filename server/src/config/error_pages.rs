@@ -1,7 +1,7 @@
 //! Pages that replace the bodies of error responses, either this server's own or an origin's.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,9 +45,7 @@ impl Readable for ErrorPages {
         }
         let mut pages: Vec<ErrorPage> = Vec::new();
         for text in texts {
-            let page = read_page(text).map_err(|hint| {
-                setting.problem(format_args!("cannot contain {text:?}")).hint(hint)
-            })?;
+            let page = read_page(text, setting)?;
             if pages.iter().any(|earlier| earlier.status == page.status) {
                 let twice = setting.problem(format_args!("cannot contain {text:?}"));
                 return Err(twice.hint("the status is already in the list"));
@@ -59,30 +57,36 @@ impl Readable for ErrorPages {
 }
 
 /// Reads the page that a text like `502=/etc/forebay/502.html` names.
-fn read_page(text: &str) -> Result<ErrorPage, String> {
-    let form = || "write a status and the absolute path of a file".to_owned();
-    let (status, path) = text.split_once('=').ok_or_else(form)?;
+fn read_page(text: &str, setting: &Setting) -> Result<ErrorPage, ValueProblem> {
+    let refused = |hint| setting.problem(format_args!("cannot contain {text:?}")).hint(hint);
+    let form = "write a status and the absolute path of a file";
+    let (status, path) = text.split_once('=').ok_or_else(|| refused(form))?;
     let Ok(status @ 400..=599) = status.parse() else {
-        return Err("the status of an error is a number from 400 to 599".to_owned());
+        return Err(refused("the status of an error is a number from 400 to 599"));
     };
     let path = Path::new(path);
     if !path.is_absolute() {
-        return Err(form());
+        return Err(refused(form));
     }
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let lines = TYPES.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known));
-    let (_, lines) = lines.ok_or("the name of the file must end in .html, .json or .txt")?;
-    let failed = |error| format!("the file cannot be read: {error}");
+    let ending = "the name of the file must end in .html, .json or .txt";
+    let (_, lines) = lines.ok_or_else(|| refused(ending))?;
+    let unusable = |why: &dyn std::fmt::Display| {
+        let problem = setting.problem(format_args!("cannot use {}: {why}", path.display()));
+        problem.hint("write the path of a file that the user of the server can read")
+    };
+    let failed = |error: io::Error| unusable(&format_args!("it cannot be read: {error}"));
     // Opening a pipe would block until the pipe has a writer.
     if !path.metadata().map_err(failed)?.is_file() {
-        return Err("this is not a regular file".to_owned());
+        return Err(unusable(&"it is not a regular file"));
     }
     let mut body = Vec::new();
     let limit = ERROR_PAGE_BYTES_MAX as u64 + 1;
     let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut body));
     read.map_err(failed)?;
     match body.len() > ERROR_PAGE_BYTES_MAX {
-        true => Err(format!("the file is larger than {ERROR_PAGE_BYTES_MAX} bytes")),
+        true => Err(unusable(&format_args!("it is larger than {ERROR_PAGE_BYTES_MAX} bytes"))),
         false => Ok(ErrorPage { status, lines, body: body.into() }),
     }
 }

@@ -1,12 +1,47 @@
-//! Reading the files of a configuration.
+//! Reading a configuration and its files.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
+use forebay_rules::filter::Filters;
+
+use super::Config;
 use super::error::{ConfigError, ConfigErrors, FileText, ProblemSpan, SourceSpan};
+use super::read::{self, ConfigSource, FlagValue};
 use super::setting::ValueProblem;
 use crate::limits::CONFIG_BYTES_MAX;
+
+impl Config {
+    /// Reads the text of a TOML file.
+    ///
+    /// # Errors
+    /// All errors of the file and of its rule files; of invalid TOML only its syntax errors.
+    pub fn from_toml(text: &str, file: &str) -> Result<Config, ConfigErrors> {
+        Config::load(ConfigSource::Toml { text, file }, &[])
+    }
+
+    /// Reads a source, then flags. A flag overrides the same setting at the top of the file; the
+    /// flag `rules` adds to the setting.
+    ///
+    /// # Errors
+    /// All errors of the source, flags and rule files; of invalid TOML only its syntax errors.
+    pub fn load(source: ConfigSource<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
+        Config::load_with(source, flags, &Filters::default())
+    }
+
+    /// Like [`Config::load`], but with filters that header rules may run.
+    ///
+    /// # Errors
+    /// See [`Config::load`].
+    pub fn load_with(
+        source: ConfigSource<'_>,
+        flags: &[FlagValue<'_>],
+        filters: &Filters,
+    ) -> Result<Config, ConfigErrors> {
+        read::read(source, flags, filters)
+    }
+}
 
 /// Reads a configuration file.
 ///
@@ -16,6 +51,11 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     String::from_utf8(read_bytes(path)?).map_err(|error| {
         let bytes = error.as_bytes();
         let at = error.utf8_error().valid_up_to();
+        if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+            let place = SourceSpan::File(path.display().to_string());
+            let problem = ValueProblem::new("the file is UTF-16");
+            return ConfigError::new(place, problem.hint("save the file as UTF-8")).into();
+        }
         let byte = bytes.get(at).copied().unwrap_or_default();
         let (name, text) = (path.display().to_string(), String::from_utf8_lossy(bytes));
         let place = FileText::new(&name, &text).place(ProblemSpan::Span(at..at + 1));
@@ -29,16 +69,24 @@ pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
 /// # Errors
 /// The file cannot be read, or is larger than `CONFIG_BYTES_MAX`.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
-    let failed = |message: String| {
+    let failed = |message: String, hint: &str| {
         let place = SourceSpan::File(path.display().to_string());
-        ConfigErrors::from(ConfigError::new(place, ValueProblem::new(message)))
+        ConfigErrors::from(ConfigError::new(place, ValueProblem::new(message).hint(hint)))
     };
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| failed(format!("cannot read the file: {error}")))?;
+        .map_err(|error| {
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound => "correct the path, or create the file",
+                io::ErrorKind::IsADirectory => "name a file in this directory",
+                _ => "let the user of the server read the file",
+            };
+            failed(format!("cannot read the file: {error}"), hint)
+        })?;
     if bytes.len() > CONFIG_BYTES_MAX {
-        return Err(failed(format!("the file is larger than {CONFIG_BYTES_MAX} bytes")));
+        let large = format!("the file is larger than {CONFIG_BYTES_MAX} bytes");
+        return Err(failed(large, "name a configuration, which is a short text"));
     }
     Ok(bytes)
 }

@@ -180,7 +180,9 @@ impl Readable for FilesDirectory {
         if !path.is_absolute() {
             return Err(refused("write the absolute path of the directory".to_owned()));
         }
-        check_directory(&path).map_err(refused)?;
+        check_directory(&path).map_err(|(why, hint)| {
+            setting.problem(format_args!("cannot be {text:?}: {why}")).hint(hint)
+        })?;
         Ok(FilesDirectory(Some(path.into())))
     }
 }
@@ -188,20 +190,26 @@ impl Readable for FilesDirectory {
 /// Checks that files below a directory can be opened.
 ///
 /// # Errors
-/// A hint.
-fn check_directory(path: &Path) -> Result<(), String> {
+/// The reason and a hint.
+fn check_directory(path: &Path) -> Result<(), (String, &'static str)> {
+    let readable = "let the user of the server open the directory";
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = open(path, flags, Mode::empty()).map_err(|error| match error {
-        Errno::NOENT => "there is no such directory; create it, or correct the path".to_owned(),
-        Errno::NOTDIR => "this is not a directory".to_owned(),
-        error => format!("the directory cannot be opened: {error}"),
+        Errno::NOENT => ("there is no such directory".to_owned(), "create it, or correct the path"),
+        Errno::NOTDIR => (
+            "it is not a directory".to_owned(),
+            "write the path of the directory that has the file",
+        ),
+        error => (format!("it cannot be opened: {error}"), readable),
     })?;
     match openat2(root, c".", flags, Mode::empty(), ResolveFlags::BENEATH) {
         Ok(_) => Ok(()),
-        Err(Errno::NOSYS | Errno::PERM) => Err("this system has no openat2 (Linux 5.6), without \
-                                                which a path could lead out of the directory"
-            .to_owned()),
-        Err(error) => Err(format!("files in the directory cannot be opened: {error}")),
+        Err(Errno::NOSYS | Errno::PERM) => Err((
+            "this system has no openat2, without which a path could lead out of the directory"
+                .to_owned(),
+            "use Linux 5.6 or later, or permit openat2 in the sandbox",
+        )),
+        Err(error) => Err((format!("its files cannot be opened: {error}"), readable)),
     }
 }
 

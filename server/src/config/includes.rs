@@ -15,6 +15,7 @@ use super::file::read_file;
 use super::references::{ReferenceResolver, ResolvedReference};
 use super::setting::ValueProblem;
 use super::source::{SourceFiles, moved};
+use super::syntax;
 use super::table::INCLUDE;
 use crate::limits::CONFIG_BYTES_MAX;
 
@@ -103,9 +104,11 @@ impl<'a> Documents<'a> {
     /// includes, the last one first.
     fn parse(&mut self, text: &'a str, first: usize) -> Vec<IncludeRequest> {
         let (document, syntax_errors) = DeTable::parse_recoverable(text);
-        let errors = syntax_errors.iter().map(|error| self.syntax_problem(error, first));
-        let errors: Vec<_> = errors.collect();
-        let is_broken = !errors.is_empty();
+        let is_broken = !syntax_errors.is_empty();
+        let errors = syntax::problems(text, &syntax_errors).into_iter();
+        let errors = errors.map(|(span, problem)| {
+            (ProblemSpan::Span(span.start + first..span.end + first), problem)
+        });
         self.problems.extend(errors);
         let mut table = moved(document.into_inner(), first);
         let include = table.remove(INCLUDE.name);
@@ -141,17 +144,6 @@ impl<'a> Documents<'a> {
         }
         pending.reverse();
         pending
-    }
-
-    fn syntax_problem(&self, error: &toml::de::Error, first: usize) -> (ProblemSpan, ValueProblem) {
-        let span = error.span().unwrap_or_default();
-        let span = span.start + first..span.end + first;
-        let problem = ValueProblem::new(error.message());
-        let before = self.sources.line_before(span.start);
-        let is_value = before.contains('=') && !before.trim_end().ends_with('"');
-        let hint = "put text in double quotes, and also a number with a unit: \"64KiB\"";
-        let problem = if is_value { problem.hint(hint) } else { problem };
-        (ProblemSpan::Span(span), problem)
     }
 
     /// Adds the files that `text` names: one file, or all files of a directory whose names match a

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::ServerSettings;
+use super::value::listen_hint;
 use crate::limits::LISTEN_ADDRESSES_MAX;
 use crate::transport::ListenPlace;
 
@@ -61,6 +62,10 @@ impl Readable for ListenAddresses {
         let texts = match raw {
             RawValue::Array(_) => setting.texts(raw)?,
             RawValue::Flag(text) if text.contains(',') => setting.texts(raw)?,
+            RawValue::Integer(port) => {
+                let hint = listen_hint(&port.to_string());
+                return Err(setting.problem("cannot be a number").hint(hint));
+            }
             _ => vec![setting.text(raw)?],
         };
         match addresses(&texts, setting)?.split_first() {

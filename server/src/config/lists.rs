@@ -68,8 +68,14 @@ impl Network {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
         };
-        let not_an_address = || "write an IP address without brackets or a port".to_owned();
-        let address: IpAddr = address.parse().map_err(|_| not_an_address())?;
+        let hint = match text {
+            "all" | "any" | "*" => {
+                "write an IP address or a network; all are \"0.0.0.0/0\" and \"::/0\""
+            }
+            "localhost" => "write an IP address; this machine is \"127.0.0.1\" and \"::1\"",
+            _ => "write an IP address without brackets or a port",
+        };
+        let address: IpAddr = address.parse().map_err(|_| hint.to_owned())?;
         let bits_max: u8 = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             None => bits_max,
@@ -77,7 +83,14 @@ impl Network {
                 let bits = bits.parse().ok().filter(|bits| *bits <= bits_max);
                 bits.ok_or_else(|| format!("write a number from 0 to {bits_max} after the /"))?
             }
-            Some(_) => return Err(format!("write a number from 0 to {bits_max} after the /")),
+            Some(mask) => {
+                return Err(match mask.parse::<Ipv4Addr>().map(Ipv4Addr::to_bits) {
+                    Ok(mask) if mask.leading_ones() == mask.count_ones() => {
+                        format!("write \"{address}/{}\"", mask.count_ones())
+                    }
+                    _ => format!("write a number from 0 to {bits_max} after the /"),
+                });
+            }
         };
         if let IpAddr::V6(mapped) = address
             && let Some(plain) = mapped.to_ipv4_mapped()

@@ -32,6 +32,7 @@ mod sites;
 mod source;
 mod store;
 mod suggest;
+mod syntax;
 mod table;
 mod tls;
 pub(crate) mod units;
@@ -65,8 +66,6 @@ pub use value::{
 
 use std::sync::Arc;
 
-use forebay_rules::filter::Filters;
-
 use crate::rules::RuleCounters;
 
 /// A complete, valid configuration.
@@ -83,37 +82,6 @@ pub struct Config {
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.
     pub(crate) rule_counters: RuleCounters,
-}
-
-impl Config {
-    /// Reads the text of a TOML file.
-    ///
-    /// # Errors
-    /// All errors of the file and of its rule files; of invalid TOML only its syntax errors.
-    pub fn from_toml(text: &str, file: &str) -> Result<Config, ConfigErrors> {
-        Config::load(ConfigSource::Toml { text, file }, &[])
-    }
-
-    /// Reads a source, then flags. A flag overrides the same setting at the top of the file; the
-    /// flag `rules` adds to the setting.
-    ///
-    /// # Errors
-    /// All errors of the source, flags and rule files; of invalid TOML only its syntax errors.
-    pub fn load(source: ConfigSource<'_>, flags: &[FlagValue<'_>]) -> Result<Config, ConfigErrors> {
-        Config::load_with(source, flags, &Filters::default())
-    }
-
-    /// Like [`Config::load`], but with filters that header rules may run.
-    ///
-    /// # Errors
-    /// See [`Config::load`].
-    pub fn load_with(
-        source: ConfigSource<'_>,
-        flags: &[FlagValue<'_>],
-        filters: &Filters,
-    ) -> Result<Config, ConfigErrors> {
-        read::read(source, flags, filters)
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The terms of TLS to an origin: the name that its certificate must have, and the authorities that
 //! may issue it.
 
+use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
@@ -25,6 +27,14 @@ pub struct OriginTls {
     /// A hash of the name and the authorities.
     pub(crate) id: u64,
 }
+
+/// The authorities that have been read for a configuration: for each list of files, the
+/// authorities and their hash. Many routes name the same files.
+#[derive(Default)]
+pub(super) struct AuthorityCache(HashMap<Vec<PathBuf>, Result<Authorities, ValueProblem>>);
+
+/// Authorities and their hash.
+type Authorities = (Arc<RootCertStore>, u64);
 
 /// The value of the setting `origin_tls_name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,34 +84,55 @@ impl Reader<'_> {
         if let Some(name) = &settings.origin_tls_name.0 {
             tls.name.clone_from(name);
         }
-        let mut hasher = DefaultHasher::new();
-        tls.name.hash(&mut hasher);
-        let files = &settings.origin_ca.0;
-        let mut roots = RootCertStore::empty();
-        if files.is_empty() {
-            // The errors concern files of the system that cannot be read; the certificates in other
-            // files are used.
-            let found = rustls_native_certs::load_native_certs().certs;
-            found.iter().for_each(|certificate| certificate.hash(&mut hasher));
-            roots.add_parsable_certificates(found);
-            if roots.is_empty() {
-                let problem = ValueProblem::new("the system has no certificate authorities");
-                let hint = "install the package ca-certificates, or set `origin_ca`";
-                self.problem(at, problem.hint(hint));
-                return None;
+        let files = settings.origin_ca.0.iter().map(|file| self.resolved(file, &at)).collect();
+        match self.authorities.of(files) {
+            Ok((roots, id)) => {
+                let mut hasher = DefaultHasher::new();
+                (&tls.name, id).hash(&mut hasher);
+                tls.roots = Arc::clone(roots);
+                tls.id = hasher.finish();
+                Some(origin)
+            }
+            Err(problem) => {
+                let problem = problem.clone();
+                self.problem_once(at, problem);
+                None
             }
         }
-        for file in files {
-            let path = self.resolved(file, &at);
-            let (chain, _) = self.keep(at.clone(), read_chain(&path, &mut Vec::new()))?;
-            for certificate in chain {
-                certificate.hash(&mut hasher);
-                let added = roots.add(certificate).map_err(|error| unusable(&path, error));
-                self.keep(at.clone(), added)?;
-            }
-        }
-        tls.roots = Arc::new(roots);
-        tls.id = hasher.finish();
-        Some(origin)
     }
+}
+
+impl AuthorityCache {
+    /// Returns the authorities of these files, or of the system if there are no files, and their
+    /// hash.
+    fn of(&mut self, files: Vec<PathBuf>) -> Result<(&Arc<RootCertStore>, u64), &ValueProblem> {
+        let read = self.0.entry(files).or_insert_with_key(|files| read_authorities(files));
+        read.as_ref().map(|(roots, id)| (roots, *id))
+    }
+}
+
+/// Reads the authorities of these files, or of the system if there are no files. Returns them with
+/// a hash.
+fn read_authorities(files: &[PathBuf]) -> Result<Authorities, ValueProblem> {
+    let mut hasher = DefaultHasher::new();
+    let mut roots = RootCertStore::empty();
+    if files.is_empty() {
+        // The errors concern files of the system that cannot be read; the certificates in other
+        // files are used.
+        let found = rustls_native_certs::load_native_certs().certs;
+        found.iter().for_each(|certificate| certificate.hash(&mut hasher));
+        roots.add_parsable_certificates(found);
+        if roots.is_empty() {
+            return Err(ValueProblem::new("the system has no certificate authorities")
+                .hint("install the package ca-certificates, or set `origin_ca`"));
+        }
+    }
+    for path in files {
+        let (chain, _) = read_chain(path, &mut Vec::new())?;
+        for certificate in chain {
+            certificate.hash(&mut hasher);
+            roots.add(certificate).map_err(|error| unusable(path, error))?;
+        }
+    }
+    Ok((Arc::new(roots), hasher.finish()))
 }

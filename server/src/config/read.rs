@@ -15,13 +15,14 @@ use toml::de::{DeString, DeValue};
 
 use super::error::{ConfigErrors, ProblemSpan};
 use super::includes::{Documents, IncludedTexts};
+use super::origin_tls::AuthorityCache;
 use super::origins::read_urls;
 use super::references::ResolvedReference;
 use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
 use super::setting::{RawValue, Setting, ValueProblem};
 use super::site::Site;
 use super::source::SourceFiles;
-use super::suggest::nearest;
+use super::suggest::{foreign_name, nearest};
 use super::table::{self, INCLUDE, RULES, RouteSettings, SERVER, Settings, SiteSettings};
 use super::written::WrittenValues;
 use super::{AdminAddress, Config, ServerSettings, SettingKind, SettingScope, Sites};
@@ -82,7 +83,7 @@ fn read_documents(
     // seem to be wrong, so further errors would mislead.
     ConfigErrors::check(&sources, problems, elsewhere)?;
     let written = WrittenValues::of(&sources, &tables);
-    let mut reader = Reader { sources, substitutions, problems: Vec::new(), filters };
+    let mut reader = Reader::new(sources, substitutions, filters);
     let mut top = TopLevel { written, ..TopLevel::default() };
     let values = tables.iter().flat_map(|table| table.iter());
     for (key, value) in values.filter(|(key, _)| key.get_ref() != "site") {
@@ -101,8 +102,7 @@ fn read_origins(
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
-    let (sources, substitutions) = (SourceFiles::new("", ""), Vec::new());
-    let mut reader = Reader { sources, substitutions, problems: Vec::new(), filters };
+    let mut reader = Reader::new(SourceFiles::new("", ""), Vec::new(), filters);
     let mut top = TopLevel::default();
     reader.flags(&mut top, flags);
     if let (true, Some(directory)) = (urls.is_empty(), top.route.files.get()) {
@@ -159,10 +159,41 @@ pub(crate) struct Reader<'a> {
     problems: Vec<(ProblemSpan, ValueProblem)>,
     /// Filters that header rules may run.
     pub(crate) filters: &'a Filters,
+    /// Whether a section is unknown; it may be meant for one that is missing.
+    pub(super) has_unknown_section: bool,
+    /// Whether a certificate or a key cannot be used.
+    pub(super) has_bad_certificate: bool,
+    pub(super) authorities: AuthorityCache,
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        sources: SourceFiles<'a>,
+        substitutions: Vec<ResolvedReference>,
+        filters: &'a Filters,
+    ) -> Reader<'a> {
+        Reader {
+            sources,
+            substitutions,
+            problems: Vec::new(),
+            filters,
+            has_unknown_section: false,
+            has_bad_certificate: false,
+            authorities: AuthorityCache::default(),
+        }
+    }
 }
 
 impl Reader<'_> {
     pub(crate) fn problem(&mut self, at: ProblemSpan, problem: ValueProblem) {
+        let written = match &at {
+            ProblemSpan::Span(span) => self.sources.text(span),
+            ProblemSpan::File | ProblemSpan::Flag(_) => "",
+        };
+        let problem = match placeholder_hint(written) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        };
         let touches = |other: &ResolvedReference| match &at {
             ProblemSpan::Span(span) => span.start < other.span.end && other.span.start < span.end,
             ProblemSpan::File | ProblemSpan::Flag(_) => false,
@@ -172,6 +203,13 @@ impl Reader<'_> {
             None => problem,
         };
         self.problems.push((at, problem));
+    }
+
+    /// Reports a problem with a value that several origins have, unless it has been reported.
+    pub(super) fn problem_once(&mut self, at: ProblemSpan, problem: ValueProblem) {
+        if !self.problems.iter().any(|(other, earlier)| *other == at && *earlier == problem) {
+            self.problem(at, problem);
+        }
     }
 
     /// Returns the number of problems that have been found.
@@ -260,21 +298,60 @@ impl Reader<'_> {
         known: impl Iterator<Item = &'k str>,
     ) {
         let word: &str = key.get_ref();
-        let hint = match (find(table::all(), word), nearest(&word.replace('-', "_"), known)) {
-            (Some(setting), _) => belongs(setting).to_owned(),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) if word == "route" => "a route belongs to a site: [[site.route]]".into(),
-            (None, None) if value.get_ref().is_table() => {
-                "the sections are [[site]] and [[site.route]]; settings of the server come before \
-                 the first section"
-                    .to_owned()
+        let lower = word.replace('-', "_").to_ascii_lowercase();
+        let known: Vec<_> = known.collect();
+        let foreign = foreign_name(&lower).and_then(|name| find(table::all(), name));
+        let near = || {
+            let in_ms = lower.replace("_timeout", "_ms_max");
+            nearest(&lower, known.iter().copied()).or(nearest(&in_ms, known.iter().copied()))
+        };
+        let is_section = match value.get_ref() {
+            DeValue::Array(array) => {
+                !array.is_empty() && array.iter().all(|element| element.get_ref().is_table())
             }
-            (None, None) => "`forebay config --defaults` lists every setting".to_owned(),
+            value => value.is_table(),
+        };
+        self.has_unknown_section |= is_section;
+        let hint = match (find(table::all(), word), foreign) {
+            (Some(setting), _) => belongs(setting).to_owned(),
+            (None, Some(meant)) if known.contains(&meant.name) => {
+                format!("did you mean `{}`?", meant.name)
+            }
+            (None, Some(meant)) => {
+                format!("did you mean `{}`? If so, {}", meant.name, belongs(meant))
+            }
+            (None, None) if word == "route" => "a route belongs to a site: [[site.route]]".into(),
+            (None, None) => match near() {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if is_section => "the sections are [[site]] and [[site.route]]; settings of \
+                                       the server come before the first section"
+                    .to_owned(),
+                None if known.len() <= NAMES_SHOWN => {
+                    format!("the settings here are `{}`", known.join("`, `"))
+                }
+                None => "`forebay config --defaults` lists every setting".to_owned(),
+            },
         };
         let problem =
             ValueProblem::new(format!("`{}` is not a setting {here}", word.escape_debug()));
         self.problem(ProblemSpan::Span(key.span()), problem.hint(hint));
     }
+}
+
+/// Largest number of settings that a hint lists.
+const NAMES_SHOWN: usize = 6;
+
+/// Returns the hint for a value with a placeholder of another program; `None` if it has none.
+fn placeholder_hint(written: &str) -> Option<String> {
+    if let Some((_, rest)) = written.split_once("${") {
+        let name = rest.split('}').next().unwrap_or_default();
+        return Some(format!(
+            "text in quotes is not searched for variables; write {{ env = \"{name}\" }}"
+        ));
+    }
+    written.contains("{{").then(|| {
+        "the file is a template; write the file with the program that fills in {{ }}".to_owned()
+    })
 }
 
 pub(crate) fn find(
@@ -345,6 +422,8 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
         let problem = ValueProblem::new(
             "`origin_pool_idle_count_max` is larger than `origin_connections_max`",
         );
+        let most = server.origin_connections_max;
+        let problem = problem.hint(format!("set it to {most} or less, or raise the other"));
         found.push(("origin_pool_idle_count_max", problem));
     }
     let answers = top.route.answers();
@@ -363,7 +442,8 @@ fn contradictions(top: &TopLevel) -> Vec<(&'static str, ValueProblem)> {
     if let AdminAddress::Loopback(admin) = server.admin
         && server.listen.contains(admin)
     {
-        found.push(("admin", ValueProblem::new("`admin` and `listen` are the same address")));
+        let problem = ValueProblem::new("`admin` and `listen` are the same address");
+        found.push(("admin", problem.hint("use another port; without `admin`, it is a socket")));
     }
     found
 }

@@ -45,6 +45,9 @@ struct SiteValues<'a> {
 impl Reader<'_> {
     /// Reads the sites of all files; `values` has the `site` of each file that has one.
     pub(crate) fn sites(&mut self, values: &[&Value<'_>], defaults: SiteDefaults<'_>) -> Vec<Site> {
+        if values.is_empty() && self.has_unknown_section {
+            return Vec::new();
+        }
         if values.is_empty() {
             let problem = ValueProblem::new("there is no [[site]], so there is nothing to serve")
                 .hint("`forebay config --defaults` shows an example");

@@ -33,7 +33,11 @@ impl ResolvedReference {
     /// Returns a problem with the value, without parts of the value.
     pub(super) fn hide(&self, problem: ValueProblem) -> ValueProblem {
         let message = format!("the content of {} is not valid here", self.shown);
-        let hint = "the value is not shown, because it may be a secret";
+        let is_unquoted = problem.hint.is_some_and(|hint| hint.contains("without quotes"));
+        let hint = match is_unquoted {
+            true => "a number, true or false must stand in the configuration itself",
+            false => "the value is not shown, because it may be a secret",
+        };
         ValueProblem { message, expected: problem.expected, hint: Some(hint.to_owned()) }
     }
 }
@@ -151,7 +155,8 @@ fn content(path: &Path) -> Result<String, ValueProblem> {
     };
     // Opening a pipe would block until the pipe has a writer.
     if !path.metadata().map_err(failed)?.is_file() {
-        return Err(ValueProblem::new(format!("cannot read {shown}: it is not a regular file")));
+        return Err(ValueProblem::new(format!("cannot read {shown}: it is not a regular file"))
+            .hint("name a file that has the value"));
     }
     let mut bytes = Vec::new();
     let limit = VALUE_BYTES_MAX as u64 + 1;
@@ -170,7 +175,8 @@ fn content(path: &Path) -> Result<String, ValueProblem> {
         }
     }
     match text.is_empty() {
-        true => Err(ValueProblem::new(format!("{shown} is empty"))),
+        true => Err(ValueProblem::new(format!("{shown} is empty"))
+            .hint("write the value into the file, on one line")),
         false => Ok(text),
     }
 }

@@ -160,8 +160,15 @@ impl RuleLibrary {
                 let why = errors.iter().next().map(|error| error.message.clone());
                 let shown = file.path.display();
                 let why = why.unwrap_or_default();
-                reader
-                    .problem(file.at.clone(), ValueProblem::new(format!("rules `{shown}`: {why}")));
+                let problem = ValueProblem::new(format!("rules `{shown}`: {why}"));
+                let hint = match &file.at {
+                    ProblemSpan::Flag(_) => "a path in a flag is relative to the current directory",
+                    _ => {
+                        "name a file; a path is relative to the directory of the configuration \
+                         file that has it"
+                    }
+                };
+                reader.problem(file.at.clone(), problem.hint(hint));
                 None
             }
         };

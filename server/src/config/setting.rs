@@ -169,10 +169,21 @@ impl Setting {
         match raw {
             RawValue::Flag("") | RawValue::Text("") => Err(self.problem("is empty")),
             RawValue::Flag(text) | RawValue::Text(text) => Ok(text),
-            RawValue::Integer(_) | RawValue::Bool(_) => {
+            RawValue::Integer(_) => {
                 Err(self.wrong_type(raw).hint("put the value in double quotes"))
             }
-            RawValue::Array(_) | RawValue::Other(_) => Err(self.wrong_type(raw)),
+            RawValue::Bool(false) if self.kind.expected().contains("off") => {
+                Err(self.wrong_type(raw).hint("write \"off\""))
+            }
+            RawValue::Array(array) => {
+                let problem = self.wrong_type(raw);
+                let mut texts = array.iter().map(|element| element.get_ref().as_str());
+                match (texts.next().flatten(), texts.next()) {
+                    (Some(text), None) => Err(problem.hint(format!("write {text:?}"))),
+                    _ => Err(problem),
+                }
+            }
+            RawValue::Bool(_) | RawValue::Other(_) => Err(self.wrong_type(raw)),
         }
     }
 
@@ -195,7 +206,9 @@ impl Setting {
     fn element<'a>(&self, element: &'a Spanned<DeValue<'a>>) -> Result<&'a str, ValueProblem> {
         match element.get_ref() {
             DeValue::String(text) => Ok(text),
-            _ => Err(self.problem("has an element that is not text")),
+            _ => Err(self
+                .problem("has an element that is not text")
+                .hint("put each element in double quotes")),
         }
     }
 
@@ -207,7 +220,13 @@ impl Setting {
         let text = self.text(raw)?;
         words.iter().position(|word| *word == text).ok_or_else(|| {
             let problem = self.problem(format_args!("cannot be {text:?}"));
-            match nearest(&text.to_ascii_lowercase(), words.iter().copied()) {
+            let lower = text.to_ascii_lowercase();
+            // `warning` stands for `warn`, and `err` for `error`.
+            let is_part = |word: &&str| {
+                lower.len() > 2 && (lower.starts_with(*word) || word.starts_with(&lower))
+            };
+            let near = nearest(&lower, words.iter().copied());
+            match near.or_else(|| words.iter().copied().find(is_part)) {
                 Some(word) => problem.hint(format!("did you mean {word:?}?")),
                 None => problem,
             }
@@ -230,21 +249,37 @@ impl Setting {
         match u64::try_from(value) {
             Ok(value) if (min..=max).contains(&value) => Ok(value),
             _ if value < i128::from(min) => {
-                Err(self.problem(format_args!("is too small: {shown}")))
+                let problem = self.problem(format_args!("is too small: {shown}"));
+                let mib = u64::try_from(value).ok().and_then(|value| value.checked_mul(1 << 20));
+                let mib = mib.filter(|mib| (min..=max).contains(mib));
+                match (self.kind, raw, mib) {
+                    (SettingKind::Bytes { .. }, RawValue::Integer(_), Some(_)) => Err(problem
+                        .hint(format!(
+                            "a number without a unit counts bytes; did you mean \"{shown}MiB\"?"
+                        ))),
+                    _ => Err(problem),
+                }
             }
             _ => Err(self.problem(format_args!("is too large: {shown}"))),
         }
     }
 
     fn quantity(&self, text: &str, raw: RawValue<'_>) -> Result<u64, ValueProblem> {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let parsed = match self.kind {
             SettingKind::Bytes { .. } => units::parse_bytes(text),
+            SettingKind::Milliseconds { .. } | SettingKind::Seconds { .. }
+                if is_number && !matches!(text, "" | "0") && matches!(raw, RawValue::Text(_)) =>
+            {
+                let problem = self.problem(format_args!("has no unit: {text:?}"));
+                return Err(problem.hint(format!("for seconds, write \"{text}s\"")));
+            }
             SettingKind::Milliseconds { .. } => units::parse_duration(text, "ms"),
             SettingKind::Seconds { .. } => match units::parse_duration(text, "s") {
                 Ok(ms) if ms % 1000 != 0 => {
-                    return Err(
-                        self.problem(format_args!("is not a whole number of seconds: {text:?}"))
-                    );
+                    let problem =
+                        self.problem(format_args!("is not a whole number of seconds: {text:?}"));
+                    return Err(problem.hint("write a number of seconds, such as \"1s\""));
                 }
                 parsed => parsed.map(|ms| ms / 1000),
             },
@@ -265,17 +300,35 @@ impl Setting {
             UnitError::Unit(Some(meant)) => self
                 .problem(format_args!("has an unknown unit: {text:?}"))
                 .hint(format!("did you mean {meant:?}?")),
-            UnitError::Unit(None) => {
-                self.problem(format_args!("has an unknown unit: {text:?}")).hint(self.kind.units())
-            }
+            UnitError::Unit(None) => self
+                .problem(format_args!("has an unknown unit: {text:?}"))
+                .hint(self.meant(text).unwrap_or(self.kind.units().to_owned())),
             UnitError::NotANumber => {
                 let problem = self.problem(format_args!("is not a whole number: {text:?}"));
                 match self.kind {
-                    SettingKind::Count { .. } => problem,
-                    _ => problem.hint(self.kind.units()),
+                    SettingKind::Count { .. } => match text {
+                        "auto" | "default" | "max" | "unlimited" | "none" => {
+                            problem.hint("to get the default, leave the setting out")
+                        }
+                        _ => problem.hint("write a number without quotes and without a unit"),
+                    },
+                    _ => problem.hint(self.meant(text).unwrap_or(self.kind.units().to_owned())),
                 }
             }
         }
+    }
+
+    /// Returns a hint with the quantity that a text such as `1.5GiB` or `1h30m` means, if it is
+    /// an allowed value.
+    fn meant(&self, text: &str) -> Option<String> {
+        let (min, max) = self.kind.range()?;
+        let meant = match self.kind {
+            SettingKind::Bytes { .. } => units::meant_bytes(text)?,
+            _ => units::meant_duration(text)?,
+        };
+        let unit = if matches!(self.kind, SettingKind::Seconds { .. }) { 1000 } else { 1 };
+        let is_allowed = meant.is_multiple_of(unit) && (min..=max).contains(&(meant / unit));
+        is_allowed.then(|| format!("did you mean \"{}\"?", self.kind.show(meant / unit)))
     }
 }
 
@@ -329,7 +382,7 @@ impl SettingKind {
         };
         let (min, max) = self.range().unwrap_or_default();
         match self {
-            SettingKind::Count { .. } => format!("{min} to {max} {what}"),
+            SettingKind::Count { .. } => format!("{min} to {max} {what}").trim_end().to_owned(),
             _ => format!("{what} from {} to {}", self.show(min), self.show(max)),
         }
     }
@@ -337,9 +390,9 @@ impl SettingKind {
     fn units(&self) -> &'static str {
         match self {
             SettingKind::Bytes { .. } => {
-                "a whole number and B, KiB, MiB, GiB or TiB, such as \"64KiB\""
+                "write a whole number and B, KiB, MiB, GiB or TiB, such as \"64KiB\""
             }
-            _ => "a whole number and ms, s, m, h or d, such as \"10s\"",
+            _ => "write a whole number and ms, s, m, h or d, such as \"10s\"",
         }
     }
 

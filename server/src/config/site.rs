@@ -194,6 +194,11 @@ impl HostPattern {
             None => (false, text),
         };
         if let Err(why) = check_host(host) {
+            let names: Vec<_> = text.split([' ', ',']).filter(|name| !name.is_empty()).collect();
+            let why = match names.len() {
+                0 | 1 => why,
+                _ => format!("write each name in quotes of its own: {names:?}"),
+            };
             return Err(NAMES.problem(format_args!("cannot contain {text:?}")).hint(why));
         }
         let host = host.to_ascii_lowercase();
@@ -224,7 +229,9 @@ fn check_host(host: &str) -> Result<(), String> {
         return Err("write the ASCII form of the name, which begins with xn--".to_owned());
     }
     if host.contains("://") || host.contains('/') {
-        return Err("write only the host name, without a scheme or a path".to_owned());
+        let bare = host.split_once("://").map_or(host, |(_, rest)| rest);
+        let bare = bare.split(['/', ':']).next().unwrap_or_default();
+        return Err(format!("write only the host name, without a scheme or a path: {bare:?}"));
     }
     if host.contains(':') {
         return Err("write only the host name, without port: the site is served on every port; \
@@ -253,18 +260,34 @@ impl OriginAddress {
         }
         let (scheme, rest) = match url.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
-            None => return Err(refused(format!("write \"http://{url}\""))),
+            None => {
+                let bare = ["https:", "http:"].iter().find_map(|scheme| {
+                    Some((scheme, url.strip_prefix(scheme)?.trim_start_matches('/')))
+                });
+                let (scheme, rest) = bare.unwrap_or((&"http:", url));
+                return Err(refused(format!("write \"{scheme}//{rest}\"")));
+            }
         };
+        let several: Vec<_> = url.split([',', ' ']).filter(|part| !part.is_empty()).collect();
+        if several.len() > 1 {
+            return Err(refused(format!("for several origins, write {several:?}")));
+        }
         if scheme != "http" && scheme != "https" {
             return Err(refused("the scheme of the URL has to be http or https".to_owned()));
         }
         if rest.contains('@') {
             return Err(refused("leave out the user name and the password".to_owned()));
         }
+        if let Some(path) = rest.strip_prefix("unix:") {
+            let path = path.split(':').next().unwrap_or_default();
+            return Err(refused(format!("write \"unix:{path}\"")));
+        }
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
             return Err(refused(
-                "leave out the path: each request is forwarded with its own path".into(),
+                "leave out the path: each request is forwarded with its own path; \
+                 `origin_add_prefix` puts another one in front of it"
+                    .into(),
             ));
         }
         let is_tls = scheme == "https";

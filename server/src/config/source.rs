@@ -60,12 +60,6 @@ impl<'a> SourceFiles<'a> {
         file.position(offset - first)
     }
 
-    /// Returns the part of the line that is before the byte at `offset`.
-    pub(super) fn line_before(&self, offset: usize) -> &'a str {
-        let (first, file) = self.file_of(offset);
-        file.line_before(offset - first)
-    }
-
     /// Returns the position for an error.
     pub(super) fn place(&self, at: ProblemSpan) -> SourceSpan {
         match at {

@@ -15,9 +15,65 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     (distance <= (candidate.len() / 3).max(1)).then_some(candidate)
 }
 
+/// Words of other servers and the settings that they mean.
+const FOREIGN_WORDS: &[(&str, &str)] = &[
+    ("backend", "origin"),
+    ("backends", "origin"),
+    ("upstream", "origin"),
+    ("proxy_pass", "origin"),
+    ("server_name", "names"),
+    ("host", "names"),
+    ("hosts", "names"),
+    ("hostname", "names"),
+    ("domain", "names"),
+    ("domains", "names"),
+    ("location", "path_prefix"),
+    ("root", "files"),
+    ("document_root", "files"),
+    ("index", "files_index"),
+    ("port", "listen"),
+    ("bind", "listen"),
+    ("address", "listen"),
+    ("threads", "workers"),
+    ("worker_processes", "workers"),
+    ("memory", "cache_size"),
+    ("ttl", "default_freshness_s"),
+    ("default_ttl", "default_freshness_s"),
+    ("grace", "stale_while_revalidate_s"),
+    ("gzip", "compress"),
+    ("brotli", "compress"),
+    ("compression", "compress"),
+    ("ssl_certificate", "tls_cert"),
+    ("certificate", "tls_cert"),
+    ("ssl_certificate_key", "tls_key"),
+    ("private_key", "tls_key"),
+    ("auth_basic_user_file", "basic_auth"),
+    ("allow", "allow_from"),
+    ("deny", "deny_from"),
+    ("limit_req", "rate_limit"),
+    ("error_page", "error_pages"),
+    ("client_max_body_size", "body_bytes_max"),
+    ("return", "redirect"),
+    ("health_check", "health_path"),
+    ("algorithm", "balance"),
+];
+
+/// Returns the setting that other servers call `word`.
+pub(crate) fn foreign_name(word: &str) -> Option<&'static str> {
+    FOREIGN_WORDS.iter().find(|(foreign, _)| *foreign == word).map(|(_, setting)| *setting)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn foreign_words_mean_settings_and_are_none_themselves() {
+        let names: Vec<_> = crate::config::all_settings().map(|setting| setting.name).collect();
+        for (foreign, meant) in FOREIGN_WORDS {
+            assert!(names.contains(meant) && !names.contains(foreign), "{foreign} {meant}");
+        }
+    }
 
     #[test]
     fn misspelt_words_find_their_neighbour_and_strange_ones_none() {

@@ -917,7 +917,9 @@ settings! {
             preferred first: `zstd`, `br` and `gzip`. If the list is not empty, `Accept-Encoding` \
             of requests is replaced by the codings of the list that the client prefers, or by \
             `identity`. See [compression.md](compression.md).",
-        kind: SettingKind::Texts { expected: "an array of zstd, br and gzip" },
+        kind: SettingKind::Texts {
+            expected: "an array of zstd, br and gzip, such as [\"zstd\", \"br\"]",
+        },
         reloads: true,
         reason: "Compression takes processor time, once for each stored response, and origins \
             often compress themselves.",

@@ -117,6 +117,18 @@ impl Reader<'_> {
         cert_at: Option<ProblemSpan>,
         key_at: Option<ProblemSpan>,
     ) -> Option<Arc<CertificateSet>> {
+        let earlier = self.problem_count();
+        let set = self.certificate_set(settings, cert_at, key_at);
+        self.has_bad_certificate |= self.problem_count() > earlier;
+        set
+    }
+
+    fn certificate_set(
+        &mut self,
+        settings: &SiteSettings,
+        cert_at: Option<ProblemSpan>,
+        key_at: Option<ProblemSpan>,
+    ) -> Option<Arc<CertificateSet>> {
         let (certs, keys) = (&settings.tls_cert.0, &settings.tls_key.0);
         let (cert_at, key_at) = match (cert_at, key_at) {
             (None, None) => return None,
@@ -133,7 +145,8 @@ impl Reader<'_> {
             (Some(cert_at), Some(key_at)) => (cert_at, key_at),
         };
         if certs.len() != keys.len() {
-            let text = format!("{} certificates are named, but {} keys", certs.len(), keys.len());
+            let (certs, keys) = (certs.len(), keys.len());
+            let text = format!("`tls_cert` names {certs} files, but `tls_key` {keys}");
             let problem = ValueProblem::new(text).hint("name one key for each certificate");
             self.problem(key_at, problem);
             return None;
@@ -173,8 +186,11 @@ impl Reader<'_> {
         let addresses = &server.listen_tls.0;
         if let Some(both) = addresses.iter().find(|address| server.listen.contains(**address)) {
             let problem = ValueProblem::new(format!("{both} is in both `listen` and `listen_tls`"));
-            self.problem(at, problem);
+            let hint = "`listen` is for clients without TLS; use another port for it";
+            self.problem(at, problem.hint(hint));
         } else if !addresses.is_empty()
+            // A site whose certificate cannot be used seems to have none.
+            && !self.has_bad_certificate
             && let Some(site) = sites.iter().find(|site| site.certificates_id == 0)
         {
             let problem = ValueProblem::new(format!("the site {:?} has no certificate", site.name));
@@ -200,8 +216,14 @@ pub(super) fn read_chain(
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let chain = chain.map_err(|error| unusable(path, error))?;
     let Some(first) = chain.first() else {
-        return Err(unusable(path, "the file contains no certificate")
-            .hint("a PEM file has a line -----BEGIN CERTIFICATE-----"));
+        let hint = match contains(&text, b"PRIVATE KEY-----") {
+            true => {
+                "the file has a private key, which `tls_key` would name; name a file with a \
+                 certificate"
+            }
+            false => "a PEM file has a line -----BEGIN CERTIFICATE-----",
+        };
+        return Err(unusable(path, "the file contains no certificate").hint(hint));
     };
     let now = clock::unix_seconds();
     match validity(first) {
@@ -231,14 +253,18 @@ pub(super) fn read_key(
     }
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound => {
-            let encrypted = b"ENCRYPTED PRIVATE KEY";
-            let is_encrypted = text.windows(encrypted.len()).any(|part| part == encrypted);
-            match is_encrypted {
-                true => unusable(path, "the private key is encrypted")
-                    .hint("decrypt the key with `openssl pkey`"),
-                false => unusable(path, "the file contains no private key")
-                    .hint("a PEM file has a line -----BEGIN PRIVATE KEY-----"),
+            if contains(&text, b"ENCRYPTED PRIVATE KEY") {
+                return unusable(path, "the private key is encrypted")
+                    .hint("decrypt the key with `openssl pkey`");
             }
+            let hint = match contains(&text, b"BEGIN CERTIFICATE-----") {
+                true => {
+                    "the file has a certificate, which `tls_cert` would name; name a file with a \
+                     private key"
+                }
+                false => "a PEM file has a line -----BEGIN PRIVATE KEY-----",
+            };
+            unusable(path, "the file contains no private key").hint(hint)
         }
         error => unusable(path, error),
     });
@@ -257,6 +283,10 @@ pub(super) fn check_pair(
         TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable(
             key_path,
             format_args!("the key does not belong to the certificate in {}", cert_path.display()),
+        )
+        .hint(
+            "they belong together if `openssl x509 -noout -pubkey -in CERT` and `openssl pkey \
+             -pubout -in KEY` print the same",
         ),
         TlsError::InvalidCertificate(error) => {
             unusable(cert_path, format_args!("the certificate is malformed: {error:?}"))
@@ -269,9 +299,23 @@ pub(super) fn unusable(path: &Path, why: impl std::fmt::Display) -> ValueProblem
     ValueProblem::new(format!("cannot use {}: {why}", path.display()))
 }
 
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|found| found == part)
+}
+
 /// Returns the content of a file, and its metadata.
 fn read_pem(path: &Path) -> Result<(Vec<u8>, Metadata), ValueProblem> {
-    let failed = |error| ValueProblem::new(format!("cannot read {}: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        let problem = ValueProblem::new(format!("cannot read {}: {error}", path.display()));
+        match error.kind() {
+            std::io::ErrorKind::NotFound => problem
+                .hint("a path is relative to the directory of the configuration file that has it"),
+            std::io::ErrorKind::PermissionDenied => {
+                problem.hint("let the user of the server read the file")
+            }
+            _ => problem.hint("write the path of a file in PEM format"),
+        }
+    };
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let mut text = Vec::new();

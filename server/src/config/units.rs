@@ -30,6 +30,38 @@ pub(crate) fn parse_duration(text: &str, plain_unit: &str) -> Result<u64, UnitEr
     parse(text, TIME_UNITS, plain_unit)
 }
 
+/// Returns the number of bytes that a text with a decimal point or several units, such as `1.5GiB`,
+/// means.
+pub(crate) fn meant_bytes(text: &str) -> Option<u64> {
+    sum(text, SIZE_UNITS)
+}
+
+/// Returns the milliseconds that a text with a decimal point, several units, weeks or years, such
+/// as `1h30m`, means.
+pub(crate) fn meant_duration(text: &str) -> Option<u64> {
+    let mut units = TIME_UNITS.to_vec();
+    units.extend([("w", 7 * 86_400_000), ("y", 365 * 86_400_000)]);
+    sum(text, &units)
+}
+
+/// Returns the sum of quantities that follow one another.
+fn sum(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (mut rest, mut sum) = (text, 0_u64);
+    while !rest.is_empty() {
+        let number = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let (number, behind) = rest.split_at(number);
+        let unit = behind.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, behind) = behind.split_at(unit);
+        let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+        let scaled = format!("{whole}{fraction}").parse::<u64>().ok()?.checked_mul(*factor)?;
+        sum = sum.checked_add(scaled.is_multiple_of(scale).then_some(scaled / scale)?)?;
+        rest = behind.trim_start();
+    }
+    Some(sum)
+}
+
 /// Writes a number of bytes in the largest unit that gives a whole number.
 pub(crate) fn format_bytes(bytes: u64) -> String {
     format(bytes, SIZE_UNITS)
@@ -79,6 +111,21 @@ fn format(value: u64, units: &[(&str, u64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_meaning_of_other_spellings_is_found() {
+        let sizes = [("1.5GiB", Some(1536 << 20)), ("0.3KiB", None), ("1.5", None), ("GiB", None)];
+        for (text, expected) in sizes {
+            assert_eq!(meant_bytes(text), expected, "{text}");
+        }
+        let times = [("1h30m", Some(5_400_000)), ("1h 30m", Some(5_400_000)), ("1.5s", Some(1500))];
+        for (text, expected) in times.into_iter().chain([("2w", Some(1_209_600_000)), ("1q", None)])
+        {
+            assert_eq!(meant_duration(text), expected, "{text}");
+        }
+        assert_eq!(meant_duration("1.99999999999999999999999s"), None);
+        assert_eq!(meant_duration("99999999999999999999y"), None);
+    }
 
     #[test]
     fn quantities_are_read_with_and_without_unit() {

@@ -9,7 +9,7 @@ pub(crate) use answers::{ContentType, FixedAnswer, Redirect, Redirection};
 pub(crate) use signed_urls::{SignedUrls, UrlKeys};
 pub(crate) use users::{BasicAuth, PasswordHash, Realm, UserFile};
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use forebay_http::policy::cache_status::CacheName;
@@ -184,17 +184,45 @@ impl Readable for SocketAddr {
         let text = setting.text(raw)?;
         text.parse().map_err(|_| {
             let problem = setting.problem(format_args!("is not an address: {text:?}"));
-            match text.rsplit_once(':') {
-                Some(("" | "*", port)) => problem
-                    .hint(format!("for every address of this machine write \"0.0.0.0:{port}\"")),
-                Some(("localhost", port)) => problem.hint(format!("write \"127.0.0.1:{port}\"")),
-                None if text.parse::<u16>().is_ok() => {
-                    problem.hint(format!("write \"127.0.0.1:{text}\" or \"0.0.0.0:{text}\""))
-                }
-                None => problem.hint(format!("add the port, such as \"{text}:8080\"")),
-                _ => problem,
-            }
+            problem.hint(listen_hint(text))
         })
+    }
+}
+
+/// Returns the hint for a text that is not an IP address and a port.
+pub(super) fn listen_hint(text: &str) -> String {
+    let form = || "write an IP address and a port, such as \"127.0.0.1:8080\"".to_owned();
+    let without_scheme = text.split_once("://").map(|(_, rest)| rest.trim_end_matches('/'));
+    if let Some(rest) = without_scheme {
+        let is_right = rest.parse::<SocketAddr>().is_ok();
+        return if is_right { format!("write \"{rest}\"") } else { form() };
+    }
+    if text.parse::<u16>().is_ok() {
+        return format!("write \"127.0.0.1:{text}\" or \"0.0.0.0:{text}\"");
+    }
+    if text.parse::<Ipv4Addr>().is_ok() {
+        return format!("add the port, such as \"{text}:8080\"");
+    }
+    let Some((host, port)) = text.rsplit_once(':') else { return form() };
+    let has_port = port.parse::<u16>().is_ok();
+    match host {
+        "" | "*" if has_port => {
+            format!("for every address of this machine write \"0.0.0.0:{port}\"")
+        }
+        "localhost" if has_port => format!("write \"127.0.0.1:{port}\""),
+        host if has_port && host.parse::<Ipv6Addr>().is_ok() => {
+            format!("an IPv6 address is in brackets: \"[{host}]:{port}\"")
+        }
+        host if has_port
+            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)) =>
+        {
+            format!(
+                "write an IP address of this machine in place of {host:?}, or \"0.0.0.0:{port}\" \
+                 for all"
+            )
+        }
+        host if host.parse::<Ipv4Addr>().is_ok() => "a port is a number from 0 to 65535".to_owned(),
+        _ => form(),
     }
 }
 
@@ -211,9 +239,12 @@ impl Readable for AccessLog {
         match setting.text(raw)? {
             "off" => Ok(AccessLog::Off),
             "-" => Ok(AccessLog::Stdout),
-            text @ ("on" | "true" | "false" | "stdout" | "stderr") => Err(setting
-                .problem(format_args!("cannot be {text:?}"))
-                .hint("for a file of this name, write \"./\" in front")),
+            text @ ("on" | "true" | "false" | "stdout" | "stderr") => {
+                Err(setting.problem(format_args!("cannot be {text:?}")).hint(
+                    "for standard output, write \"-\"; for a file of this name, write \"./\" in \
+                     front",
+                ))
+            }
             path => Ok(AccessLog::File(path.into())),
         }
     }

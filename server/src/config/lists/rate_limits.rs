@@ -129,7 +129,14 @@ fn parse(text: &str) -> Result<RateLimit, String> {
 fn parse_rate(text: &str) -> Result<(u64, u64), String> {
     let form = || "write a number of requests and a time, such as \"100/1s\"".to_owned();
     let (count, period) = text.split_once('/').ok_or_else(form)?;
-    let count = parse_number(count).ok_or_else(form)?;
+    let count = match (parse_number(count), count.strip_suffix('r').and_then(parse_number)) {
+        (Some(count), _) => count,
+        // The form of nginx.
+        (None, Some(count)) if matches!(period, "s" | "m") => {
+            return Err(format!("write \"{count}/1{period}\""));
+        }
+        _ => return Err(form()),
+    };
     if count == 0 {
         return Err(
             "a limit permits at least one request; to permit none, use `deny_from`".to_owned()

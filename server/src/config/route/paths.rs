@@ -1,11 +1,13 @@
 //! The paths of a route: one path, the paths that a regular expression matches, or a prefix.
 
 use forebay_http::path::decode_prefix;
+use forebay_rules::limits::{REGEX_BYTES_MAX, REGEXES_BYTES_MAX};
 use forebay_rules::pattern::{PatternCompiler, PatternError, UnsupportedPart};
 use regex::bytes::Regex;
 
 use super::super::setting::{RawValue, Setting, ValueProblem};
 use super::super::table::{PATH, PATH_PREFIX, PATH_REGEX};
+use super::super::units::format_bytes;
 
 /// The paths of a route.
 #[derive(Clone, Debug)]
@@ -158,10 +160,17 @@ pub(in crate::config) fn read_prefix(
         return Err(refused.hint(format!("write \"/{text}\"")));
     }
     if text.contains(['*', '?', '#']) {
-        return Err(refused.hint(
-            "write the beginning of a path, without patterns or a query; for a regular expression \
-             use `path_regex`",
-        ));
+        let written =
+            if setting.name == PATH.name { "a whole path" } else { "the beginning of a path" };
+        return Err(match text.strip_suffix('*') {
+            Some(prefix) if setting.name == PATH_PREFIX.name && prefix.ends_with('/') => {
+                refused.hint(format!("write {prefix:?}; it stands for all paths below it"))
+            }
+            _ => refused.hint(format!(
+                "write {written}, without patterns or a query; for a regular expression use \
+                 `path_regex`"
+            )),
+        });
     }
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(refused.hint("write the path percent-encoded, as it appears in a request"));
@@ -183,8 +192,11 @@ pub(in crate::config) fn read_regex(
     compiler: &mut PatternCompiler,
 ) -> Result<Option<Regex>, ValueProblem> {
     let text = PATH_REGEX.text(raw)?;
-    let refused =
-        |why: &dyn std::fmt::Display| PATH_REGEX.problem(format_args!("cannot be {text:?}: {why}"));
+    // Without escapes, because backslashes would be doubled.
+    let shown = text.replace(char::is_control, " ");
+    let refused = |why: &dyn std::fmt::Display| {
+        PATH_REGEX.problem(format_args!("cannot be '{shown}': {why}"))
+    };
     if text.contains(char::is_whitespace) {
         let hint = match text.starts_with('~') {
             true => "leave out the ~ and the space; for letters in any case, begin with (?i)",
@@ -197,14 +209,21 @@ pub(in crate::config) fn read_regex(
             let part = text.get(part).unwrap_or_default();
             let ahead = "paths that must not match can have a route of their own, with `path` or \
                          with an earlier `path_regex`";
-            refused(&format_args!("at {part:?}, {message}")).hint(hint.unwrap_or(ahead))
+            let part = part.replace(char::is_control, " ");
+            refused(&format_args!("at '{part}', {message}")).hint(hint.unwrap_or(ahead))
         }
         PatternError::Malformed(why) => refused(&why),
-        PatternError::TooLarge => refused(&"it takes more than 1 MiB when compiled")
-            .hint("use smaller repetition counts in {}, or several routes"),
+        PatternError::TooLarge => {
+            let limit = format_bytes(REGEX_BYTES_MAX as u64);
+            refused(&format_args!("it takes more than {limit} when compiled"))
+                .hint("use smaller repetition counts in {}, or several routes")
+        }
         PatternError::TooMany => {
-            refused(&"with it, the regular expressions of all routes take more than 32 MiB")
-                .hint("use smaller repetition counts in {}, or fewer regular expressions")
+            let limit = format_bytes(REGEXES_BYTES_MAX as u64);
+            refused(&format_args!(
+                "with it, the regular expressions of all routes take more than {limit}"
+            ))
+            .hint("use smaller repetition counts in {}, or fewer regular expressions")
         }
     })
 }

@@ -10,7 +10,7 @@ use super::super::error::ProblemSpan;
 use super::super::read::{Reader, Value, raw};
 use super::super::setting::{Readable, Setting, ValueProblem};
 use super::super::table::{
-    BEFORE_REGEX, PATH_PREFIX, PATH_REGEX, ROUTE_PATHS, RouteSettings, Settings,
+    BEFORE_REGEX, ORIGIN, PATH_PREFIX, PATH_REGEX, ROUTE_PATHS, RouteSettings, Settings,
 };
 use super::paths::{read_prefix, read_regex};
 use super::{Route, RoutePaths};
@@ -81,9 +81,11 @@ impl Reader<'_> {
             self.problem(ProblemSpan::Span(value.span()), problem.hint(hint));
             return None;
         }
-        let (setting, value) = match given.first() {
-            Some(given) => *given,
-            None => (&PATH_PREFIX, self.needed(table, &PATH_PREFIX, header)?),
+        let Some((setting, value)) = given.first().copied() else {
+            let problem = ValueProblem::new("a route needs `path_prefix`, `path` or `path_regex`");
+            let hint = "for the paths below /api, write path_prefix = \"/api\"";
+            self.problem(ProblemSpan::Span(header.clone()), problem.hint(hint));
+            return None;
         };
         let paths = match setting.name {
             name if name == PATH_REGEX.name => self.path_regex(value, settings, seen)?,
@@ -142,16 +144,18 @@ impl Reader<'_> {
             if table.contains_key(BEFORE_REGEX.name) {
                 continue;
             }
-            let protects = |setting: &&Setting| PROTECTING.contains(&setting.name);
+            let protects = |name: &str| PROTECTING.contains(&name);
             let differing = |pattern: &Route| {
-                route.settings.differences(&pattern.settings).into_iter().find(protects)
+                let settings = route.settings.differences(&pattern.settings).into_iter();
+                let setting = settings.map(|setting| setting.name).find(|name| protects(name));
+                let has_other_origin = route.origins != pattern.origins;
+                setting.or(has_other_origin.then_some(ORIGIN.name))
             };
             let found = patterns.iter().find_map(|pattern| Some((pattern, differing(pattern)?)));
             let Some((pattern, setting)) = found else { continue };
             let message = format!(
-                "`path_regex` {:?} may match paths of this route, which has another `{}`",
-                pattern.paths.text(),
-                setting.name
+                "`path_regex` '{}' may match paths of this route, which has another `{setting}`",
+                pattern.paths.text().replace(char::is_control, " "),
             );
             let hint = "write `before_regex = true`, so that this prefix wins, or `before_regex = \
                         false`, so that the regular expression wins";

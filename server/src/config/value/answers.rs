@@ -133,9 +133,12 @@ impl Readable for Redirect {
             return Err(setting.problem(format_args!("is longer than {REDIRECT_BYTES_MAX} bytes")));
         }
         let refused = |hint: String| setting.problem(format_args!("cannot be {text:?}")).hint(hint);
-        let (status, url) = text
-            .split_once(' ')
-            .ok_or_else(|| refused("write a status and a URL, such as \"301 /new\"".to_owned()))?;
+        let (status, url) = text.split_once(' ').ok_or_else(|| {
+            refused(match text.contains('/') {
+                true => format!("write a status in front of the URL: \"301 {text}\""),
+                false => "write a status and a URL, such as \"301 /new\"".to_owned(),
+            })
+        })?;
         let status = status.parse().ok().filter(|status| REDIRECT_STATUSES.contains(status));
         let status =
             status.ok_or_else(|| refused("the status is 301, 302, 303, 307 or 308".to_owned()))?;
@@ -161,7 +164,7 @@ fn read_parts(url: &str) -> Result<Vec<TargetPart>, String> {
         let (name, text) = piece.split_at(end);
         let known = PLACEHOLDERS.iter().find(|(known, _)| *known == name);
         let Some((_, placeholder)) = known else {
-            let near = nearest(name, PLACEHOLDERS.map(|(known, _)| known));
+            let near = of_nginx(piece).or(nearest(name, PLACEHOLDERS.map(|(known, _)| known)));
             return Err(match near {
                 Some(near) => format!("did you mean ${near}?"),
                 None => "the placeholders are $path, $query, $uri and $host; write %24 for a \
@@ -176,6 +179,18 @@ fn read_parts(url: &str) -> Result<Vec<TargetPart>, String> {
         parts.push(TargetPart::Text(text.to_owned()));
     }
     Ok(parts)
+}
+
+/// Returns the placeholder with the meaning of the variable of nginx with which `piece` begins.
+fn of_nginx(piece: &str) -> Option<&'static str> {
+    let end = piece.find(|c: char| !c.is_ascii_lowercase() && c != '_');
+    match piece.get(..end.unwrap_or(piece.len()))? {
+        "request_uri" => Some("uri"),
+        "document_uri" => Some("path"),
+        "args" | "query_string" => Some("query"),
+        "http_host" | "server_name" => Some("host"),
+        _ => None,
+    }
 }
 
 /// Checks that only the operator, not the path of a request, can choose the host of the URL: a URL
