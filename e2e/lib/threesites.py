@@ -123,10 +123,10 @@ class Program(http.server.BaseHTTPRequestHandler):
 class Origins:
     """Programs that listen on ports of their own."""
 
-    def __init__(self, count):
+    def __init__(self, count, program=Program):
         self.servers = []
         for number in range(count):
-            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Program)
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), program)
             server.daemon_threads, server.open, server.lock = True, set(), threading.Lock()
             server.number, server.count = number, 0
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

@@ -47,6 +47,85 @@ fn check_accepts_every_translation() {
 }
 
 #[test]
+fn check_accepts_every_translation_of_traffic_server() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/golden/trafficserver");
+    let certificate = TestAuthority::new().issue(&["example.org"]);
+    let mut count = 0;
+    for entry in fs::read_dir(source).expect("the folder exists") {
+        let path = entry.expect("an entry").path();
+        if !path.is_dir() {
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        for file in fs::read_dir(&path).expect("the folder exists") {
+            let file = file.expect("an entry");
+            fs::copy(file.path(), folder.path().join(file.file_name())).expect("a copy");
+        }
+        fs::write(folder.path().join("site.pem"), &certificate.cert).expect("a file");
+        fs::write(folder.path().join("site.key"), &certificate.key).expect("a file");
+        for (turn, flag) in [None, Some("--drop-access-rules")].into_iter().enumerate() {
+            let output = folder.path().join(format!("{turn}.toml"));
+            let mut args = vec!["import", "trafficserver", text(folder.path())];
+            args.extend(["--output", text(&output)]);
+            args.extend(flag);
+            let import = run(&args);
+            assert!(import.status.code().is_some_and(|code| code < 2), "{}", stderr(&import));
+            let check = run(&["check", text(&output)]);
+            assert!(check.status.success(), "{}: {}", path.display(), stderr(&check));
+        }
+        count += 1;
+    }
+    assert!(count >= 5, "only {count} configurations were found");
+}
+
+#[test]
+fn a_translated_traffic_server_answers_as_the_source_says() {
+    let origin = Origin::start(|request| Script::answer("200 OK", &[], request.target.as_bytes()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("remap.config");
+    let address = origin.address();
+    let source = format!(
+        "map http://a.test/app/ http://{address}/v2/\n\
+         map http://a.test/read/ http://{address}/read/ @action=allow @method=get\n\
+         map http://a.test/none/ http://{address}/ @action=deny @src_ip=127.0.0.1\n\
+         map http://a.test/foo http://{address}/foo\n\
+         redirect http://a.test/old/ http://b.test/new/\n"
+    );
+    fs::write(&path, source).expect("a file");
+    let without = run(&["import", "trafficserver", text(&path)]);
+    assert_eq!(without.status.code(), Some(1), "header rules need --output");
+    let output = folder.path().join("forebay.toml");
+    let import = run(&["import", "trafficserver", text(&path), "--output", text(&output)]);
+    assert_eq!(import.status.code(), Some(0), "{}", stderr(&import));
+    let toml = fs::read_to_string(&output).expect("a configuration");
+    let toml = toml.replace("rules = [\"", &format!("rules = [\"{}/", folder.path().display()));
+    let lines = toml.lines().filter(|line| !line.starts_with("listen ="));
+    let toml: String = lines.map(|line| format!("{line}\n")).collect();
+    let server = ServerBuilder::new(PROGRAM).config(&toml).start();
+    for (method, host, target, status, body) in [
+        ("GET", "a.test", "/app/x?y=1", 200, "/v2/x?y=1"),
+        ("GET", "a.test", "/read/x", 200, "/read/x"),
+        ("DELETE", "a.test", "/read/x", 403, ""),
+        ("GET", "a.test", "/none/x", 403, ""),
+        ("GET", "a.test", "/foobar", 200, "/foobar"),
+        ("GET", "a.test", "/old/x?y=1", 301, ""),
+        ("GET", "a.test", "/else", 404, ""),
+        ("GET", "b.test", "/app/x", 404, ""),
+    ] {
+        let mut client = Client::connect(server.address());
+        client.send(format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let found = client.response(method).expect("an answer");
+        assert_eq!(found.status, status, "{method} {target}");
+        if !body.is_empty() {
+            assert_eq!(found.body, body.as_bytes(), "{method} {target}");
+        }
+        if status == 301 {
+            assert_eq!(found.field("location"), Some("http://b.test/new/x?y=1"));
+        }
+    }
+}
+
+#[test]
 fn exit_codes_and_reports_say_whether_all_was_carried_over() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {

@@ -10,11 +10,13 @@
 mod nginx;
 mod rule_files;
 mod toml;
+mod trafficserver;
 
 use std::fmt;
 use std::path::PathBuf;
 
 pub use nginx::nginx;
+pub use trafficserver::trafficserver;
 
 /// How to translate.
 #[derive(Clone, Debug, Default)]

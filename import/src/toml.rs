@@ -51,6 +51,21 @@ impl TomlTable {
         self.lines.sort_by_key(|(known, _)| known != name);
     }
 
+    /// The names and values, in their order.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.lines.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Adds the comments and settings of another section.
+    pub(crate) fn extend(&mut self, other: TomlTable) {
+        self.comments.extend(other.comments);
+        other.lines.into_iter().for_each(|(name, value)| self.raw(&name, value));
+    }
+
+    pub(crate) fn drop_comment(&mut self, text: &str) {
+        self.comments.retain(|comment| comment != text);
+    }
+
     pub(crate) fn remove(&mut self, name: &str) {
         self.lines.retain(|(known, _)| known != name);
     }

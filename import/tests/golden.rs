@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use forebay_import::{ImportError, ImportOptions, nginx};
+use forebay_import::{Import, ImportError, ImportOptions, nginx, trafficserver};
 
 /// The folder in stored texts.
 const FOLDER: &str = "@DIR@";
@@ -45,6 +45,38 @@ fn broken_files_are_refused_with_their_place() {
 }
 
 #[test]
+fn configurations_of_traffic_server_are_translated() {
+    let folder = folder("golden").join("trafficserver");
+    let mut count = 0;
+    for path in folders(&folder) {
+        let import = trafficserver(std::slice::from_ref(&path), &ImportOptions::default());
+        let import: Import = import.expect("valid syntax");
+        let notes: String = import.notes.iter().map(|note| format!("{note}\n")).collect();
+        compare(&folder, &path.with_extension("toml"), &import.toml);
+        compare(&folder, &path.with_extension("notes"), &notes);
+        let files = import.rule_files.iter().map(|file| format!("## {}\n{}", file.name, file.text));
+        compare(&folder, &path.with_extension("rules"), &files.collect::<String>());
+        count += 1;
+    }
+    assert!(count >= 5, "only {count} configurations were found");
+}
+
+#[test]
+fn broken_files_of_traffic_server_are_refused_with_their_place() {
+    let folder = folder("broken").join("trafficserver");
+    let mut count = 0;
+    for path in folders(&folder) {
+        let error = match trafficserver(std::slice::from_ref(&path), &ImportOptions::default()) {
+            Err(error) => error,
+            Ok(import) => panic!("{} is valid:\n{}", path.display(), import.toml),
+        };
+        compare(&folder, &path.with_extension("error"), &format!("{error}\n"));
+        count += 1;
+    }
+    assert!(count >= 10, "only {count} broken files were found");
+}
+
+#[test]
 fn requests_that_were_refused_are_served_only_on_request() {
     let path = folder("golden").join("access.conf");
     let options = ImportOptions { drop_access_rules: true, ..ImportOptions::default() };
@@ -62,6 +94,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder exists");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|end| end == "conf"));
+    paths.sort();
+    paths
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder exists");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.is_dir());
     paths.sort();
     paths
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use forebay_import::{Import, ImportOptions, ImportedRules, Note, nginx};
+use forebay_import::{
+    Import, ImportError, ImportOptions, ImportedRules, Note, nginx, trafficserver,
+};
 use serde_json::{Value, json};
 
 use super::is_set;
@@ -15,11 +17,16 @@ use crate::stdout::outln;
 /// Exit code of an error, since 1 says that something was left out.
 const ERROR: u8 = 2;
 
+/// The translation of one format.
+type Translate = fn(&[PathBuf], &ImportOptions) -> Result<Import, ImportError>;
+
 pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
-    let Some(("nginx", args)) = args.subcommand() else {
-        return Err("no such format; see `forebay import --help`".to_owned());
+    let (translate, args): (Translate, _) = match args.subcommand() {
+        Some(("nginx", args)) => (nginx, args),
+        Some(("trafficserver", args)) => (trafficserver, args),
+        _ => return Err("no such format; see `forebay import --help`".to_owned()),
     };
-    Ok(run_nginx(args).unwrap_or_else(|message| {
+    Ok(run_one(translate, args).unwrap_or_else(|message| {
         match is_set(args, "json") {
             true => outln!("{}", json!({ "error": message })),
             false => eprintln!("error: {message}"),
@@ -28,7 +35,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     }))
 }
 
-fn run_nginx(args: &ArgMatches) -> Result<ExitCode, String> {
+fn run_one(translate: Translate, args: &ArgMatches) -> Result<ExitCode, String> {
     let files: Vec<PathBuf> =
         args.get_many::<String>("files").into_iter().flatten().map(PathBuf::from).collect();
     let options = ImportOptions {
@@ -36,7 +43,7 @@ fn run_nginx(args: &ArgMatches) -> Result<ExitCode, String> {
         drop_access_rules: is_set(args, "open"),
         rules_stem: args.get_one::<String>("output").and_then(|path| stem_of(path)),
     };
-    let import = nginx(&files, &options).map_err(|error| error.to_string())?;
+    let import = translate(&files, &options).map_err(|error| error.to_string())?;
     finish(&import, args)
 }
 
