@@ -1,6 +1,7 @@
 //! `proxy_set_header` and `add_header`.
 
 use super::access::{self, AccessRefusal};
+use super::error_pages;
 use super::header_rules;
 use super::known::refusal;
 use super::origins::Pass;
@@ -215,6 +216,7 @@ pub(super) fn of_response(source: &NginxSource<'_>, scope: &BlockScope<'_>, tabl
     if let Some(hsts) = all.into_iter().rfind(|directive| is_hsts(directive)) {
         table.text("hsts", hsts.arg(1));
     }
+    error_pages::write(source, scope, table);
     header_rules::write(source, scope, table);
 }
 

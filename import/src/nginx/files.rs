@@ -203,7 +203,7 @@ pub(super) fn fallback<'s>(scope: &BlockScope<'s>) -> Option<&'s str> {
 }
 
 /// The path of a page, without a query.
-fn page_of(word: &str) -> Option<&str> {
+pub(super) fn page_of(word: &str) -> Option<&str> {
     let ends = ["$is_args$args", "?$args", "?$query_string"];
     let path = ends.iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
     let is_name = |name: &str| {

@@ -51,6 +51,8 @@ const CARRIED: &[&str] = &[
     "proxy_cache_key",
     "add_header",
     "expires",
+    "error_page",
+    "proxy_intercept_errors",
     "proxy_hide_header",
     "return",
     "rewrite",
@@ -296,7 +298,6 @@ const HARMLESS_LUA: &[&str] = &[
 
 /// Advice for directives that are left out.
 const ADVICE: &[(&str, &str)] = &[
-    ("error_page", "name the files in error_pages or origin_error_pages"),
     ("map", "variables have no counterpart; header rules can compare fields (docs/rules.md)"),
     ("geo", "use allow_from and deny_from"),
     ("limit_conn", "use connections_per_address_max, which holds for the whole server"),
@@ -304,7 +305,6 @@ const ADVICE: &[(&str, &str)] = &[
         "proxy_cache_path",
         "stored responses are in memory: set cache_size to the size that you want",
     ),
-    ("proxy_intercept_errors", "name the files in origin_error_pages"),
     ("proxy_send_timeout", "body_rate_min and body_grace_ms limit slow senders"),
     ("proxy_next_upstream", "docs/origins.md says which requests go on to another origin"),
     ("proxy_ignore_headers", "the origin's fields count; override_freshness_s replaces lifetimes"),

@@ -5,6 +5,7 @@ mod beyond;
 mod caching;
 mod condition;
 mod cover;
+mod error_pages;
 mod fields;
 mod files;
 mod header_rules;

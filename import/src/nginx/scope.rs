@@ -19,6 +19,11 @@ impl<'s> BlockScope<'s> {
         BlockScope { levels }
     }
 
+    /// The scope of the server, which is inside `http`.
+    pub(super) fn of_server(&self) -> Option<BlockScope<'s>> {
+        self.levels.get(..2).map(|levels| BlockScope { levels: levels.to_vec() })
+    }
+
     /// The directives of the innermost block.
     pub(super) fn own(&self) -> &'s [NginxDirective] {
         self.levels.last().copied().unwrap_or_default()

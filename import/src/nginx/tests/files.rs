@@ -2,6 +2,44 @@
 
 use super::{files_of, import};
 
+/// Each row has directives of a server, and whether its first route has the page.
+#[test]
+fn files_are_pages_of_errors() {
+    let exact = "location = /index.html { root @FILES@/html; }";
+    let proxied = "location / { proxy_pass http://a; }";
+    for (server, is_own, is_of_origin) in [
+        (format!("error_page 502 504 /index.html; {exact} {proxied}"), true, false),
+        (
+            format!("error_page 502 504 /index.html; proxy_intercept_errors on; {exact} {proxied}"),
+            true,
+            true,
+        ),
+        ("error_page 502 504 /index.html; root @FILES@/html;".to_owned(), true, true),
+        (
+            "error_page 502 504 /index.html; root @FILES@/html; location / { }".to_owned(),
+            true,
+            true,
+        ),
+        (format!("error_page 502 =200 /index.html; {exact} {proxied}"), false, false),
+        (format!("error_page 502 /missing.html; {exact} {proxied}"), false, false),
+        (format!("error_page 502 https://b.example/; {proxied}"), false, false),
+        (format!("error_page 502 /index.html; root @FILES@/html; {proxied}"), false, false),
+    ] {
+        let text = files_of(&format!("server {{ server_name a.example; {server} }}"));
+        let found = import(&text);
+        let route = found.toml.split("[[site.route]]").find(|one| one.contains("path_prefix"));
+        let pages = files_of(
+            "error_pages = [\"502=@FILES@/html/index.html\", \"504=@FILES@/html/index.html\"]",
+        );
+        let route = route.unwrap_or_default();
+        assert_eq!(route.contains(&format!("\n{pages}")), is_own, "{text}:\n{}", found.toml);
+        let is_written = route.contains(&format!("\norigin_{pages}"));
+        assert_eq!(is_written, is_of_origin, "{text}:\n{}", found.toml);
+        let is_noted = found.notes.iter().any(|note| note.directive == "error_page");
+        assert_eq!(is_noted, !is_own, "{text}: {:?}", found.notes);
+    }
+}
+
 /// Each row has directives of a server, and a line of the route of `/` or `/a/`, the last one.
 #[test]
 fn files_are_served_as_nginx_serves_them_or_not_at_all() {
