@@ -216,6 +216,8 @@ BALANCER = Typical("balancer", [*balancer()], notes_max=3, reasons=[
            whole(("503", "429")), "balancer")])
 SEVERAL_SITES = Typical("several-sites", [*several_sites()], notes_max=2, reasons=[
     Reason("an index has the fields of the route of its directory, as the list says",
-           lambda d: d.part == "cache-control" and d.path.endswith("/"), "several-sites")],
+           lambda d: d.part == "cache-control" and d.path.endswith("/"), "several-sites"),
+    Reason("pages of errors have no tag",
+           lambda d: d.part == "etag" and d.is_same_status(404, 404), "several-sites")],
                         fields=("referrer-policy", "content-security-policy",
                                 "access-control-allow-origin"))

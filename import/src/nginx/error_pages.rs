@@ -13,6 +13,9 @@ use crate::toml::TomlTable;
 const PAGES_MAX: usize = 40;
 const BYTES_MAX: u64 = 64 << 10;
 
+/// Directives of a location whose file is not its answer.
+const OTHERS: &[&str] = &["proxy_pass", "alias", "return", "rewrite", "if", "deny", "auth_basic"];
+
 /// Writes the pages of a route. nginx replaces its own errors, and those of origins if
 /// `proxy_intercept_errors` is on.
 pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mut TomlTable) {
@@ -21,7 +24,7 @@ pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mu
         let statuses = directive.args.split_last().map_or(&[][..], |(_, statuses)| statuses);
         let codes: Vec<_> = statuses.iter().map(|text| text.parse::<u16>().ok()).collect();
         let is_error = |code: &Option<u16>| code.is_some_and(|code| (400..600).contains(&code));
-        let found = page(source, scope, directive, table.has("files"));
+        let found = page(source, scope, directive);
         match found.filter(|_| codes.iter().all(is_error)) {
             None => source.note(
                 directive,
@@ -50,24 +53,24 @@ pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mu
     }
 }
 
-/// The file of a page: that of `location = /page`, or of the directory of the server.
+/// The file of a page: that of `location = /page`, or of `location /`.
 fn page(
     source: &NginxSource<'_>,
     scope: &BlockScope<'_>,
     directive: &NginxDirective,
-    has_files: bool,
 ) -> Option<String> {
     let url = files::page_of(directive.args.last()?)?;
     let server = scope.of_server()?;
-    let locations = server.own().iter().filter(|one| one.name == "location");
-    let location = locations.into_iter().find(|one| one.args == ["=", url]);
-    let found = location.map_or(scope.clone(), |one| server.inside(one.inner()));
-    let is_by_program = found.own().iter().any(|one| {
+    let locations = || server.own().iter().filter(|one| one.name == "location");
+    let exact = locations().find(|one| one.args == ["=", url]);
+    let location = exact.or_else(|| locations().find(|one| one.args == ["/"]));
+    let found = location.map_or(server.clone(), |one| server.inside(one.inner()));
+    // nginx might answer with another page than the file.
+    let is_other = found.own().iter().any(|one| {
         let name = one.name.as_str();
-        name == "proxy_pass" || name == "alias" || HANDLERS.contains(&name)
+        OTHERS.contains(&name) || HANDLERS.contains(&name)
     });
-    // Without a location of its own, the page may be that of a program.
-    if is_by_program || location.is_none() && !has_files {
+    if is_other {
         return None;
     }
     let root = found.one("root").filter(|root| !root.arg(0).contains('$'))?;

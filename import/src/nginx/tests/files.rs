@@ -22,6 +22,14 @@ fn files_are_pages_of_errors() {
         ),
         (format!("error_page 502 =200 /index.html; {exact} {proxied}"), false, false),
         (format!("error_page 502 /missing.html; {exact} {proxied}"), false, false),
+        (
+            format!(
+                "error_page 502 /index.html; location = /index.html {{ deny all; \
+                 root @FILES@/html; }} {proxied}"
+            ),
+            false,
+            false,
+        ),
         (format!("error_page 502 https://b.example/; {proxied}"), false, false),
         (format!("error_page 502 /index.html; root @FILES@/html; {proxied}"), false, false),
     ] {
