@@ -127,15 +127,25 @@ fn check() -> Command {
 
 fn diff() -> Command {
     Command::new("diff")
-        .about("Show the differences of two configuration files in words")
-        .arg(Arg::new("old").value_name("OLD").required(true).help("Configuration file (TOML)"))
-        .arg(Arg::new("new").value_name("NEW").required(true).help("Configuration file (TOML)"))
+        .about("Show the differences of two configurations in words")
+        .arg(
+            Arg::new("old")
+                .value_name("OLD")
+                .requires("new")
+                .conflicts_with("admin")
+                .help("Configuration file (TOML); without files, what a running server uses"),
+        )
+        .arg(Arg::new("new").value_name("NEW").help(
+            "Configuration file (TOML); without files, what a reload of the server would use",
+        ))
+        .arg(admin())
         .arg(json())
         .after_help(
             "The command compares values, not text, and says which changes need a restart. Values \
-             of environment variables and files are not shown. Exit code: 0 if the configurations \
-             are the same, 1 if they differ, 2 if one is invalid.\n\n\
-             Examples:\n  forebay diff /etc/forebay/forebay.toml new.toml\n  \
+             of environment variables and files are not shown. Without files, it compares the \
+             configuration that a running server uses with its files and flags. Exit code: 0 if \
+             the configurations are the same, 1 if they differ, 2 for an error.\n\n\
+             Examples:\n  forebay diff\n  forebay diff /etc/forebay/forebay.toml new.toml\n  \
              forebay diff --json old.toml new.toml",
         )
 }

@@ -144,6 +144,36 @@ A reload refuses these changes; `forebay serve ... --upgrade` applies them witho
 }
 
 #[test]
+fn a_running_server_says_what_a_reload_would_change() {
+    let origin = origin();
+    let text = site("a", &origin);
+    let server = ServerBuilder::new(BIN).config(&text).flag("--workers", "1").start();
+    let run = |flags: &[&str]| {
+        let output = server.command(&[&["diff"], flags].concat());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    assert_eq!(run(&[]), (Some(0), "no difference\n".to_owned()));
+    // The flag `--workers` stays in force, so the value in the file changes nothing.
+    server.write_config(&format!("workers = 3\n{text}cache = false\n"));
+    let expected = "cache: true (default) -> false (site \"a\", route /)\n\
+                    A reload applies these changes.\n";
+    assert_eq!(run(&[]), (Some(1), expected.to_owned()));
+    let (_, json) = run(&["--json"]);
+    assert!(json.contains("\"setting\":\"cache\""), "{json}");
+    server.write_config(&format!("variants_max = 3\n{text}"));
+    let (code, told) = run(&[]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("variants_max: 64 (default) -> 3; needs a restart"), "{told}");
+    assert!(told.contains("`forebay serve ... --upgrade` applies them without"), "{told}");
+    server.write_config("listn = 1");
+    let (code, told) = run(&[]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("a reload would be refused:") && told.contains("`listn`"), "{told}");
+    assert_eq!(status(&server, "a.test"), 200);
+}
+
+#[test]
 fn a_secret_in_a_variable_appears_nowhere() {
     let builder = ServerBuilder::bare(BIN, "check");
     let text =

@@ -63,6 +63,7 @@ events! {
     Stopped, info, "stopped", "stopped";
     DrainTimedOut, warn, "drain_timed_out", "cut requests in flight: shutdown_ms_max is over";
     Reloaded, info, "reloaded", "a new configuration is in use";
+    FilesChanged, info, "files_changed", "files of the configuration have changed; loading them";
     ReloadRefused, error, "reload_refused",
         "refused the new configuration; the old one stays in use";
     TrialBegun, info, "trial_begun", "the new configuration is on trial";

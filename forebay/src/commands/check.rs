@@ -15,8 +15,7 @@ use crate::stdout::outln;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     let file = args.get_one::<String>("file").map(String::as_str).unwrap_or_default();
-    let checked = config::read_file(Path::new(file))
-        .and_then(|text| Config::load_with(ConfigSource::Toml { text: &text, file }, &[], filters));
+    let checked = Config::load_with(ConfigSource::File(Path::new(file)), &[], filters);
     let json = is_set(args, "json");
     match checked {
         Ok(config) => {

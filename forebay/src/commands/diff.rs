@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::filter::Filters;
-use forebay_server::config::{self, Config, ConfigChange, ConfigErrors, ConfigSource};
+use forebay_server::config::{Config, ConfigChange, ConfigErrors, ConfigSource};
 use serde_json::{Value, json};
 
 use super::is_set;
+use crate::admin_client::{ask, find};
 use crate::stdout::outln;
 
 /// Exit codes; see the help of the command.
@@ -19,20 +20,19 @@ const EXIT_ERROR: u8 = 2;
 const SUBJECTS_SHOWN: usize = 5;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
-    let load = |name| {
-        let file = args.get_one::<String>(name).map(String::as_str).unwrap_or_default();
-        load(file, filters)
+    let found = match args.contains_id("old") {
+        true => of_files(args, filters),
+        false => of_server(args).map_err(|why| format!("forebay: {why}")),
     };
-    let (old, new) = match (load("old"), load("new")) {
-        (Ok(old), Ok(new)) => (old, new),
-        (old, new) => {
-            old.err().into_iter().chain(new.err()).for_each(|errors| eprintln!("{errors}"));
+    let changes = match found {
+        Ok(changes) => changes,
+        Err(text) => {
+            eprintln!("{text}");
             return ExitCode::from(EXIT_ERROR);
         }
     };
-    let changes = old.changes(&new);
     if is_set(args, "json") {
-        outln!("{}", json!({ "changes": changes.iter().map(to_json).collect::<Vec<_>>() }));
+        outln!("{}", json!({ "changes": changes }));
     } else {
         changes.iter().for_each(|change| outln!("{}", to_text(change)));
         outln!("{}", summary(&changes));
@@ -43,49 +43,76 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
     }
 }
 
+/// Returns the differences of two files, as JSON.
+///
+/// # Errors
+/// All errors of both files.
+fn of_files(args: &ArgMatches, filters: &Filters) -> Result<Vec<Value>, String> {
+    let load = |name| {
+        let file = args.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+        load(file, filters)
+    };
+    match (load("old"), load("new")) {
+        (Ok(old), Ok(new)) => Ok(old.changes(&new).iter().map(ConfigChange::to_json).collect()),
+        (old, new) => {
+            let errors = old.err().into_iter().chain(new.err());
+            Err(errors.map(|errors| errors.to_string()).collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
+/// Returns the differences between the configuration of a running server and its files, as JSON.
+///
+/// # Errors
+/// No server answers, or its files have errors.
+fn of_server(args: &ArgMatches) -> Result<Vec<Value>, String> {
+    let address = find(args.get_one("admin"))?;
+    let answer = ask(&address, "GET", "/changes", "")?;
+    let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    match (value["changes"].as_array(), value["error"].as_str()) {
+        (Some(changes), _) => Ok(changes.clone()),
+        (None, Some(error)) => Err(format!("a reload would be refused:\n{error}")),
+        (None, None) => Err("the server does not compare its configuration; it may be older than \
+                             this program"
+            .to_owned()),
+    }
+}
+
 fn load(file: &str, filters: &Filters) -> Result<Config, ConfigErrors> {
-    let text = config::read_file(Path::new(file))?;
-    Config::load_with(ConfigSource::Toml { text: &text, file }, &[], filters)
+    Config::load_with(ConfigSource::File(Path::new(file)), &[], filters)
 }
 
-fn to_json(change: &ConfigChange) -> Value {
-    json!({
-        "setting": change.setting,
-        "old": change.old,
-        "new": change.new,
-        "in": change.subjects,
-        "applies": if change.needs_restart { "restart" } else { "reload" },
-    })
-}
-
-fn to_text(change: &ConfigChange) -> String {
-    let shown: Vec<_> = change.subjects.iter().take(SUBJECTS_SHOWN).map(String::as_str).collect();
+fn to_text(change: &Value) -> String {
+    let all = change["in"].as_array().map_or(&[][..], Vec::as_slice);
+    let shown: Vec<_> = all.iter().filter_map(Value::as_str).take(SUBJECTS_SHOWN).collect();
     let mut subjects = shown.join("; ");
-    if let Some(more @ 1..) = change.subjects.len().checked_sub(SUBJECTS_SHOWN) {
+    if let Some(more @ 1..) = all.len().checked_sub(SUBJECTS_SHOWN) {
         subjects += &format!("; and {more} more");
     }
-    let Some(setting) = change.setting else {
-        let verb = if change.new.is_some() { "added" } else { "removed" };
+    let (old, new) = (change["old"].as_str(), change["new"].as_str());
+    let Some(setting) = change["setting"].as_str() else {
+        let verb = if new.is_some() { "added" } else { "removed" };
         return format!("{verb}: {subjects}");
     };
-    let values = match (&change.old, &change.new) {
+    let values = match (old, new) {
         (Some(old), Some(new)) if old == new => {
             format!("{new}, but its content has changed")
         }
-        (old, new) => {
-            let text = |value: &Option<String>| value.clone().unwrap_or_default();
-            format!("{} -> {}", text(old), text(new))
-        }
+        (old, new) => format!("{} -> {}", old.unwrap_or_default(), new.unwrap_or_default()),
     };
     let place = if subjects.is_empty() { String::new() } else { format!(" ({subjects})") };
-    let restart = if change.needs_restart { "; needs a restart" } else { "" };
+    let restart = if needs_restart(change) { "; needs a restart" } else { "" };
     format!("{setting}: {values}{place}{restart}")
 }
 
-fn summary(changes: &[ConfigChange]) -> &'static str {
+fn needs_restart(change: &Value) -> bool {
+    change["applies"] == "restart"
+}
+
+fn summary(changes: &[Value]) -> &'static str {
     match changes {
         [] => "no difference",
-        changes if changes.iter().any(|change| change.needs_restart) => {
+        changes if changes.iter().any(needs_restart) => {
             "A reload refuses these changes; `forebay serve ... --upgrade` applies them without a \
              failed request."
         }

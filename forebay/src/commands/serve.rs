@@ -82,10 +82,7 @@ impl ConfigInputs {
                 Config::load_with(ConfigSource::Origins(&urls), &flags, &self.filters)
             }
             SiteSource::File(path) => {
-                let text = config::read_file(path)?;
-                let file = path.display().to_string();
-                let source = ConfigSource::Toml { text: &text, file: &file };
-                Config::load_with(source, &flags, &self.filters)
+                Config::load_with(ConfigSource::File(path), &flags, &self.filters)
             }
         }
     }

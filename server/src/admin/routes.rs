@@ -19,6 +19,7 @@ use super::purge::purge;
 use super::query::{AdminQuery, QueryError};
 use super::trace::trace;
 use crate::clock;
+use crate::config::ConfigChange;
 use crate::counters::COUNTERS;
 use crate::engine::{Control, TrialReport, TrialTerms};
 use crate::rules::{RuleCount, RuleLine, RuleReport};
@@ -58,13 +59,14 @@ pub(super) async fn answer(
         (&Method::GET, "/locks") => locks::look(control),
         (&Method::POST, "/locks") => locks::switch(control, request.uri().query()),
         (&Method::POST, "/purge") => purge(control, request, active).await,
+        (&Method::GET, "/changes") => changes(control),
         (&Method::GET, "/reload") => json_answer(StatusCode::OK, &reload_state(control)),
         (&Method::POST, "/reload") => reload(control, request.uri().query()).await,
         (&Method::GET, "/") => plain(StatusCode::OK, INDEX),
         (
             _,
             "/healthz" | "/metrics" | "/stats" | "/sites" | "/rules" | "/explain" | "/trace"
-            | "/ls" | "/",
+            | "/ls" | "/changes" | "/",
         ) => not_allowed("GET"),
         (_, "/purge") => not_allowed("POST"),
         (_, "/locks" | "/reload") => not_allowed("GET, POST"),
@@ -90,6 +92,7 @@ GET  /ls       stored responses, a JSON object on each line
 GET  /locks    state of the lock profile
 POST /locks    switches the lock profile: ?on, ?off or ?reset; ?on&sample=100 records 1 in 100
 POST /purge    purges the URL in the body, or the responses selected by ?host=, ?prefix=, ?tag=
+GET  /changes  the differences between the configuration in use and its files, as JSON
 GET  /reload   workers without the newest configuration, and the last trial
 POST /reload   reads the configuration again; ?trial_ms=60000 tries it out
 ";
@@ -236,6 +239,19 @@ fn trial_terms(query: Option<&str>) -> Result<Option<TrialTerms>, QueryError> {
     }
     let requests_min = query.number("requests_min")?.unwrap_or(TRIAL_REQUESTS_MIN);
     Ok(Some(TrialTerms { duration_ms, errors_percent_max, requests_min }))
+}
+
+fn changes(control: &Control) -> AdminResponse {
+    match control.pending_changes() {
+        Ok(changes) => {
+            let changes: Vec<_> = changes.iter().map(ConfigChange::to_json).collect();
+            json_answer(StatusCode::OK, &json!({ "changes": changes }))
+        }
+        Err(errors) => {
+            let text = errors.to_string();
+            json_answer(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "error": text }))
+        }
+    }
 }
 
 async fn reload(control: &Control, query: Option<&str>) -> AdminResponse {

@@ -3,7 +3,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Config;
@@ -42,7 +42,7 @@ impl FileStamp {
         }
     }
 
-    fn now(path: &PathBuf) -> Option<FileStamp> {
+    pub(super) fn now(path: &Path) -> Option<FileStamp> {
         std::fs::metadata(path).ok().map(|metadata| FileStamp::of(&metadata))
     }
 }
@@ -76,7 +76,7 @@ impl CertificateSet {
     /// Returns the present states of the set's files; `None` for a file that cannot be found.
     pub(crate) fn stamps_now(&self) -> Vec<Option<FileStamp>> {
         let paths = self.files.iter().flat_map(|files| [&files.cert, &files.key]);
-        paths.map(FileStamp::now).collect()
+        paths.map(|path| FileStamp::now(path)).collect()
     }
 
     /// Returns the names of the certificates' files, for a message.

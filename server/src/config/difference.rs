@@ -1,5 +1,7 @@
 //! The differences of two configurations, for an operator.
 
+use serde_json::{Value, json};
+
 use super::route_origins::is_of_origins;
 use super::setting::Setting;
 use super::table::{BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_REGEX, RULES, Settings};
@@ -18,6 +20,19 @@ pub struct ConfigChange {
     pub subjects: Vec<String>,
     /// Whether a reload cannot apply the change, so that a restart or an upgrade is needed.
     pub needs_restart: bool,
+}
+
+impl ConfigChange {
+    /// Returns the change as JSON.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "setting": self.setting,
+            "old": self.old,
+            "new": self.new,
+            "in": self.subjects,
+            "applies": if self.needs_restart { "restart" } else { "reload" },
+        })
+    }
 }
 
 /// The changes that have been found. Equal changes of several sites and routes are one change.

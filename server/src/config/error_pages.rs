@@ -5,7 +5,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::certificate_files::FileStamp;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
+use super::watched::WatchedFile;
 use crate::limits::{ERROR_PAGE_BYTES_MAX, ERROR_PAGES_MAX};
 
 /// The error pages of a route, one for each status. They are read with the configuration.
@@ -16,6 +18,7 @@ pub struct ErrorPages(Vec<ErrorPage>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorPage {
     status: u16,
+    file: WatchedFile,
     /// The field lines of the response, each with its line end.
     pub(crate) lines: &'static [u8],
     pub(crate) body: Arc<[u8]>,
@@ -33,6 +36,13 @@ impl ErrorPages {
     /// Returns the page for a status.
     pub(crate) fn of(&self, status: u16) -> Option<&ErrorPage> {
         self.0.iter().find(|page| page.status == status)
+    }
+}
+
+impl ErrorPages {
+    /// Returns the files of the pages.
+    pub(super) fn files(&self) -> impl Iterator<Item = &WatchedFile> {
+        self.0.iter().map(|page| &page.file)
     }
 }
 
@@ -78,15 +88,17 @@ fn read_page(text: &str, setting: &Setting) -> Result<ErrorPage, ValueProblem> {
     };
     let failed = |error: io::Error| unusable(&format_args!("it cannot be read: {error}"));
     // Opening a pipe would block until the pipe has a writer.
-    if !path.metadata().map_err(failed)?.is_file() {
+    let metadata = path.metadata().map_err(failed)?;
+    if !metadata.is_file() {
         return Err(unusable(&"it is not a regular file"));
     }
+    let file = WatchedFile::new(path, FileStamp::of(&metadata));
     let mut body = Vec::new();
     let limit = ERROR_PAGE_BYTES_MAX as u64 + 1;
     let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut body));
     read.map_err(failed)?;
     match body.len() > ERROR_PAGE_BYTES_MAX {
         true => Err(unusable(&format_args!("it is larger than {ERROR_PAGE_BYTES_MAX} bytes"))),
-        false => Ok(ErrorPage { status, lines, body: body.into() }),
+        false => Ok(ErrorPage { status, file, lines, body: body.into() }),
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use forebay_rules::filter::Filters;
 
 use super::Config;
+use super::certificate_files::FileStamp;
 use super::error::{ConfigError, ConfigErrors, FileText, ProblemSpan, SourceSpan};
 use super::read::{self, ConfigSource, FlagValue};
 use super::setting::ValueProblem;
@@ -48,34 +49,52 @@ impl Config {
 /// # Errors
 /// The file cannot be read, is not UTF-8, or is larger than `CONFIG_BYTES_MAX`.
 pub fn read_file(path: &Path) -> Result<String, ConfigErrors> {
-    String::from_utf8(read_bytes(path)?).map_err(|error| {
+    read_text(path).map(|(text, _)| text)
+}
+
+/// Reads a configuration file. Returns its text, and its state before it was read.
+///
+/// # Errors
+/// See [`read_file`].
+pub(super) fn read_text(path: &Path) -> Result<(String, FileStamp), ConfigErrors> {
+    let (bytes, stamp) = read_bytes(path)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
         let bytes = error.as_bytes();
         let at = error.utf8_error().valid_up_to();
         if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
             let place = SourceSpan::File(path.display().to_string());
             let problem = ValueProblem::new("the file is UTF-16");
-            return ConfigError::new(place, problem.hint("save the file as UTF-8")).into();
+            return ConfigErrors::from(ConfigError::new(
+                place,
+                problem.hint("save the file as UTF-8"),
+            ));
         }
         let byte = bytes.get(at).copied().unwrap_or_default();
         let (name, text) = (path.display().to_string(), String::from_utf8_lossy(bytes));
         let place = FileText::new(&name, &text).place(ProblemSpan::Span(at..at + 1));
         let problem = ValueProblem::new(format!("the byte {byte:#04x} is not UTF-8"));
-        ConfigError::new(place, problem.hint("save the file as UTF-8")).into()
-    })
+        ConfigErrors::from(ConfigError::new(place, problem.hint("save the file as UTF-8")))
+    });
+    Ok((text?, stamp))
 }
 
-/// Reads a configuration file or a rule file.
+/// Reads a configuration file or a rule file. Returns its content, and its state before it was
+/// read.
 ///
 /// # Errors
 /// The file cannot be read, or is larger than `CONFIG_BYTES_MAX`.
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
+pub(super) fn read_bytes(path: &Path) -> Result<(Vec<u8>, FileStamp), ConfigErrors> {
     let failed = |message: String, hint: &str| {
         let place = SourceSpan::File(path.display().to_string());
         ConfigErrors::from(ConfigError::new(place, ValueProblem::new(message).hint(hint)))
     };
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
+    let stamp = File::open(path)
+        .and_then(|file| {
+            let stamp = FileStamp::of(&file.metadata()?);
+            file.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+            Ok(stamp)
+        })
         .map_err(|error| {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound => "correct the path, or create the file",
@@ -88,5 +107,5 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
         let large = format!("the file is larger than {CONFIG_BYTES_MAX} bytes");
         return Err(failed(large, "name a configuration, which is a short text"));
     }
-    Ok(bytes)
+    Ok((bytes, stamp))
 }

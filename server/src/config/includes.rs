@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, ConfigErrors, ProblemSpan, SourceSpan};
-use super::file::read_file;
+use super::file::read_text;
 use super::references::{ReferenceResolver, ResolvedReference};
 use super::setting::ValueProblem;
 use super::source::{SourceFiles, moved};
 use super::syntax;
 use super::table::INCLUDE;
+use super::watched::WatchedFile;
 use crate::limits::CONFIG_BYTES_MAX;
 
 /// Files that a configuration may include: a file for each site of a busy hosting machine.
@@ -38,6 +39,8 @@ pub(super) struct Documents<'a> {
     pub(super) problems: Vec<(ProblemSpan, ValueProblem)>,
     /// Errors in files that are no text.
     pub(super) elsewhere: Vec<ConfigError>,
+    /// The files and patterns that were read, except for the first file.
+    pub(super) watched: Vec<WatchedFile>,
     /// The identity of each file, and where it is included.
     opened: Vec<OpenedFile>,
 }
@@ -72,6 +75,7 @@ impl<'a> Documents<'a> {
             substitutions: Vec::new(),
             problems: Vec::new(),
             elsewhere: Vec::new(),
+            watched: Vec::new(),
             opened: Vec::new(),
         };
         let real_path = Path::new(name).canonicalize().ok();
@@ -113,8 +117,8 @@ impl<'a> Documents<'a> {
         let mut table = moved(document.into_inner(), first);
         let include = table.remove(INCLUDE.name);
         if !is_broken {
-            let Documents { sources, substitutions, problems, .. } = &mut *self;
-            ReferenceResolver { sources, substitutions, problems }.resolve(&mut table);
+            let Documents { sources, substitutions, problems, watched, .. } = &mut *self;
+            ReferenceResolver { sources, substitutions, problems, watched }.resolve(&mut table);
         }
         self.tables.push(table);
         // After a syntax error the parser guesses the rest of the file.
@@ -165,12 +169,15 @@ impl<'a> Documents<'a> {
             return self.problem(at, problem.hint(hint));
         }
         match matching_files(dir, &name) {
-            Ok(paths) => pending.extend(paths.into_iter().map(|path| IncludeRequest {
-                path,
-                by,
-                at: at.clone(),
-                is_from_pattern: true,
-            })),
+            Ok(paths) => {
+                self.watched.push(WatchedFile::of_pattern(dir, &name, &paths));
+                pending.extend(paths.into_iter().map(|path| IncludeRequest {
+                    path,
+                    by,
+                    at: at.clone(),
+                    is_from_pattern: true,
+                }));
+            }
             Err(error) => {
                 let shown = dir.display();
                 let problem =
@@ -245,8 +252,11 @@ impl<'a> Documents<'a> {
             self.problem(file.at.clone(), problem.hint(hint));
             return None;
         }
-        let text = match read_file(&file.path) {
-            Ok(text) => text,
+        let text = match read_text(&file.path) {
+            Ok((text, stamp)) => {
+                self.watched.push(WatchedFile::new(&file.path, stamp));
+                text
+            }
             Err(errors) => {
                 self.unreadable(file, &errors);
                 return None;
@@ -277,7 +287,7 @@ impl<'a> Documents<'a> {
 
 /// Returns the regular files of a directory whose names match a pattern, sorted by name. A pattern
 /// matches a name that begins with a dot only if it begins with a dot itself.
-fn matching_files(dir: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
+pub(super) fn matching_files(dir: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let listed = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     let mut names = Vec::new();
     for entry in listed.read_dir()? {

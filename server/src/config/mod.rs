@@ -37,6 +37,7 @@ mod table;
 mod tls;
 pub(crate) mod units;
 pub(crate) mod value;
+mod watched;
 mod written;
 
 pub(crate) use certificate_files::FileStamp;
@@ -63,6 +64,7 @@ pub use value::{
     AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir, LogLevel, OriginExcess,
     RuntimeDir, SetCookie,
 };
+pub(crate) use watched::{FileState, WatchedFiles};
 
 use std::sync::Arc;
 
@@ -78,6 +80,8 @@ pub struct Config {
     /// The certificates for sites that have none of their own, and for names that no site has.
     pub certificates: Option<Arc<CertificateSet>>,
     written: Arc<written::WrittenValues>,
+    /// The files from which the configuration was read.
+    pub(crate) watched: WatchedFiles,
     /// Sets of header rules: the server's own, then one for each distinct list of files of routes.
     rule_sets: Vec<RuleSet>,
     /// Counters of the header rules. Each worker counts in its own copy of the configuration.

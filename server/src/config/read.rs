@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use forebay_cache::ConfigError as CacheError;
@@ -14,6 +15,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::error::{ConfigErrors, ProblemSpan};
+use super::file::read_text;
 use super::includes::{Documents, IncludedTexts};
 use super::origin_tls::AuthorityCache;
 use super::origins::read_urls;
@@ -24,6 +26,7 @@ use super::site::Site;
 use super::source::SourceFiles;
 use super::suggest::{foreign_name, nearest};
 use super::table::{self, INCLUDE, RULES, RouteSettings, SERVER, Settings, SiteSettings};
+use super::watched::{WatchedFile, WatchedFiles};
 use super::written::WrittenValues;
 use super::{AdminAddress, Config, ServerSettings, SettingKind, SettingScope, Sites};
 use crate::engine::has_room_for_stacks;
@@ -41,6 +44,8 @@ pub enum ConfigSource<'a> {
         /// The file's name.
         file: &'a str,
     },
+    /// The path of a TOML file.
+    File(&'a Path),
     /// No file: one site that serves every host from the origin with this URL.
     Origin(&'a str),
     /// No file: one site that serves every host from the origins with these URLs; without URLs,
@@ -68,6 +73,16 @@ pub(crate) fn read(
             let texts = IncludedTexts::new();
             read_documents(Documents::open(file, text, &texts), flags, filters)
         }
+        ConfigSource::File(path) => {
+            let (text, stamp) = read_text(path)?;
+            let (file, texts) = (path.display().to_string(), IncludedTexts::new());
+            let mut documents = Documents::open(&file, &text, &texts);
+            // A pipe has no content to read again.
+            if path.is_file() {
+                documents.watched.push(WatchedFile::new(path, stamp));
+            }
+            read_documents(documents, flags, filters)
+        }
         ConfigSource::Origin(url) => read_origins(&[url], flags, filters),
         ConfigSource::Origins(urls) => read_origins(urls, flags, filters),
     }
@@ -78,12 +93,12 @@ fn read_documents(
     flags: &[FlagValue<'_>],
     filters: &Filters,
 ) -> Result<Config, ConfigErrors> {
-    let Documents { sources, tables, substitutions, problems, elsewhere, .. } = documents;
+    let Documents { sources, tables, substitutions, problems, elsewhere, watched, .. } = documents;
     // After a syntax error the parser guesses the rest of the file, and without a file other files
     // seem to be wrong, so further errors would mislead.
     ConfigErrors::check(&sources, problems, elsewhere)?;
     let written = WrittenValues::of(&sources, &tables);
-    let mut reader = Reader::new(sources, substitutions, filters);
+    let mut reader = Reader { watched, ..Reader::new(sources, substitutions, filters) };
     let mut top = TopLevel { written, ..TopLevel::default() };
     let values = tables.iter().flat_map(|table| table.iter());
     for (key, value) in values.filter(|(key, _)| key.get_ref() != "site") {
@@ -164,6 +179,8 @@ pub(crate) struct Reader<'a> {
     /// Whether a certificate or a key cannot be used.
     pub(super) has_bad_certificate: bool,
     pub(super) authorities: AuthorityCache,
+    /// The files that were read, except for those of error pages and users.
+    pub(super) watched: Vec<WatchedFile>,
 }
 
 impl<'a> Reader<'a> {
@@ -180,6 +197,7 @@ impl<'a> Reader<'a> {
             has_unknown_section: false,
             has_bad_certificate: false,
             authorities: AuthorityCache::default(),
+            watched: Vec::new(),
         }
     }
 }
@@ -243,9 +261,10 @@ impl Reader<'_> {
         let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
         let rule_counters = library.rule_counters();
         ConfigErrors::check(&self.sources, self.problems, library.into_errors())?;
+        let watched = WatchedFiles::collect(self.watched, &sites);
         let (server, sites) = (top.server, Sites::new(sites));
         let written = Arc::new(top.written);
-        Ok(Config { server, sites, certificates, written, rule_sets, rule_counters })
+        Ok(Config { server, sites, certificates, written, watched, rule_sets, rule_counters })
     }
 
     fn top_value(&mut self, top: &mut TopLevel, key: &Key<'_>, value: &Value<'_>) {

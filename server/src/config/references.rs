@@ -12,9 +12,11 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::certificate_files::FileStamp;
 use super::error::ProblemSpan;
 use super::setting::ValueProblem;
 use super::source::SourceFiles;
+use super::watched::WatchedFile;
 
 /// Largest value in a file: longer than any key or token, and short enough for an accident, such as
 /// the path of a log, to be noticed.
@@ -47,6 +49,7 @@ pub(super) struct ReferenceResolver<'a, 'b> {
     pub(super) sources: &'b SourceFiles<'a>,
     pub(super) substitutions: &'b mut Vec<ResolvedReference>,
     pub(super) problems: &'b mut Vec<(ProblemSpan, ValueProblem)>,
+    pub(super) watched: &'b mut Vec<WatchedFile>,
 }
 
 impl ReferenceResolver<'_, '_> {
@@ -82,7 +85,7 @@ impl ReferenceResolver<'_, '_> {
 
     /// Returns the text to which a reference leads.
     fn read(
-        &self,
+        &mut self,
         kind: ReferenceKind,
         target: &DeValue<'_>,
         span: &Range<usize>,
@@ -103,7 +106,8 @@ impl ReferenceResolver<'_, '_> {
             }
             ReferenceKind::File => {
                 let path = self.sources.dir(span.start).join(&**target);
-                let text = content(&path)?;
+                let (text, stamp) = content(&path)?;
+                self.watched.push(WatchedFile::new(&path, stamp));
                 let shown = path.display().to_string();
                 Ok((text, ResolvedReference { span: span.clone(), shown }))
             }
@@ -146,8 +150,9 @@ fn variable(name: &str) -> Result<String, ValueProblem> {
     }
 }
 
-/// Returns the content of a file, without the line end that editors put at the end.
-fn content(path: &Path) -> Result<String, ValueProblem> {
+/// Returns the content of a file, without the line end that editors put at the end, and the file's
+/// state before it was read.
+fn content(path: &Path) -> Result<(String, FileStamp), ValueProblem> {
     let shown = path.display();
     let failed = |error| {
         ValueProblem::new(format!("cannot read {shown}: {error}"))
@@ -161,6 +166,7 @@ fn content(path: &Path) -> Result<String, ValueProblem> {
     let mut bytes = Vec::new();
     let limit = VALUE_BYTES_MAX as u64 + 1;
     let file = File::open(path).map_err(failed)?;
+    let stamp = FileStamp::of(&file.metadata().map_err(failed)?);
     file.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > VALUE_BYTES_MAX {
         let text = format!("{shown} is larger than {VALUE_BYTES_MAX} bytes");
@@ -177,6 +183,6 @@ fn content(path: &Path) -> Result<String, ValueProblem> {
     match text.is_empty() {
         true => Err(ValueProblem::new(format!("{shown} is empty"))
             .hint("write the value into the file, on one line")),
-        false => Ok(text),
+        false => Ok((text, stamp)),
     }
 }

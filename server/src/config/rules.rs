@@ -17,6 +17,7 @@ use super::error::{ConfigError, ProblemSpan, SourceSpan};
 use super::file::read_bytes;
 use super::read::{Reader, Value, raw};
 use super::setting::{Setting, ValueProblem};
+use super::watched::WatchedFile;
 use super::{Config, Route, Site};
 use crate::limits::RULE_FILES_MAX;
 use crate::rules::RuleCounters;
@@ -155,7 +156,10 @@ impl RuleLibrary {
             return;
         }
         let read = match read_bytes(&file.path) {
-            Ok(bytes) => Some(bytes),
+            Ok((bytes, stamp)) => {
+                reader.watched.push(WatchedFile::new(&file.path, stamp));
+                Some(bytes)
+            }
             Err(errors) => {
                 let why = errors.iter().next().map(|error| error.message.clone());
                 let shown = file.path.display();

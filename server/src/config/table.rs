@@ -146,6 +146,17 @@ settings! {
         reason: "A certificate is renewed days before it expires. The check costs two system calls \
             for each certificate; times below a second are the same as a second.",
     }
+    config_watch_ms: u32 = "0" {
+        doc: "How often the files of the configuration are checked for changes: configuration \
+            files, rules, error pages, and files with users, keys of URLs or values. Changed files \
+            are loaded, as by a reload, once they have stayed the same for this time. 0: only a \
+            reload reads them. See [configuration.md](configuration.md#reload-after-a-change).",
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
+        reloads: true,
+        reason: "A file that is saved before it is complete must not be in use at once, so an \
+            operator has to choose this. The check costs one system call for each file; times \
+            below a second are the same as a second.",
+    }
     tls_handshake_ms_max: u32 = "10s" {
         doc: "Time for a client's TLS handshake, from the moment at which the connection is \
             accepted.",

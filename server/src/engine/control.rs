@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use super::certificates::CertificateWatch;
+use super::file_watch::FileWatch;
 use super::resources::ControlSockets;
 use super::runtime_paths::SocketName;
 use super::signals::Signals;
@@ -78,6 +79,7 @@ pub(crate) struct Control {
     /// The keys of session tickets, and the time at which they were created or taken over.
     pub(super) ticket_keys: Cell<(TicketKeys, u64)>,
     pub(super) certificate_watch: CertificateWatch,
+    pub(super) file_watch: FileWatch,
     pub(super) trials: Trials,
     /// The replies of workers that do not use the configuration of the last reload yet.
     pub(super) late_workers: RefCell<LateReplies<()>>,
@@ -126,6 +128,7 @@ impl Control {
             guard: parts.guard,
             ticket_keys: Cell::new((parts.ticket_keys, clock::monotonic_ms())),
             certificate_watch: CertificateWatch::default(),
+            file_watch: FileWatch::default(),
             trials: Trials::default(),
             late_workers: RefCell::default(),
             lock_profile_fault: OnceCell::new(),
@@ -355,8 +358,8 @@ impl Control {
         }
     }
 
-    /// Periodically counts lost log lines, watches the workers and the running trial, and replaces
-    /// old ticket keys and changed certificates.
+    /// Periodically counts lost log lines, watches the workers and the running trial, replaces old
+    /// ticket keys and changed certificates, and loads a changed configuration.
     async fn keep_house(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(HOUSEKEEPING_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -367,6 +370,7 @@ impl Control {
             self.rotate_ticket_keys();
             self.watch_certificates();
             self.watch_trial();
+            self.watch_files();
         }
     }
 

@@ -9,6 +9,7 @@ mod certificates;
 mod cgroup;
 mod control;
 mod cpus;
+mod file_watch;
 mod files;
 mod lock_profile;
 mod privileges;

@@ -16,7 +16,7 @@ use super::trial::TrialTerms;
 use super::worker_group::{Replies, StuckWorkers};
 use super::worker_thread::{NewSettings, WorkerCommand};
 use crate::clock;
-use crate::config::{Config, ConfigErrors};
+use crate::config::{Config, ConfigChange, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::TICKET_KEY_MS;
@@ -68,6 +68,11 @@ impl Control {
                 return Err(error);
             }
         };
+        Ok(self.finish_reload(replies).await)
+    }
+
+    /// Waits until the workers use the new configuration. Returns those that are stuck.
+    pub(super) async fn finish_reload(&self, replies: Replies<()>) -> StuckWorkers {
         let (_, late) = replies.wait_or_keep().await;
         self.late_workers.replace(late);
         let stuck = self.workers_behind();
@@ -80,7 +85,7 @@ impl Control {
                     .log(&format_args!("{stuck}; the other workers use the new configuration"));
             }
         }
-        Ok(stuck)
+        stuck
     }
 
     /// Returns the workers that do not use the configuration of the last reload yet.
@@ -91,7 +96,21 @@ impl Control {
         StuckWorkers(late.iter().map(|(number, _)| *number).collect())
     }
 
-    fn apply_reload(&self, terms: Option<TrialTerms>) -> Result<Replies<()>, ReloadError> {
+    /// Returns the changes that a reload would make now. Reads the configuration, and does not
+    /// apply it.
+    ///
+    /// # Errors
+    /// The configuration is invalid.
+    pub(crate) fn pending_changes(&self) -> Result<Vec<ConfigChange>, ConfigErrors> {
+        let config = (self.hooks.load)()?;
+        Ok(self.config.borrow().changes(&config))
+    }
+
+    /// Reads the configuration again and passes it to the workers. Returns their replies.
+    pub(super) fn apply_reload(
+        &self,
+        terms: Option<TrialTerms>,
+    ) -> Result<Replies<()>, ReloadError> {
         let config = (self.hooks.load)().map_err(ReloadError::Config)?;
         let conflicts = self.config.borrow().reload_conflicts(&config);
         if !conflicts.is_empty() {

@@ -136,6 +136,7 @@ impl Control {
         match self.apply(ended.fallback) {
             // A stuck worker takes the configuration once its event loop runs again.
             Ok(_) => {
+                self.with_config(|config| self.file_watch.note_failed_trial(&config.watched));
                 self.end_trial(TrialState::RolledBack, counts);
                 self.count(Counter::ReloadsRolledBack, 1);
                 Event::RolledBack.log(&format_args!("{share}; the file still has the new one"));

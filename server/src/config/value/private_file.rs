@@ -7,6 +7,9 @@ use std::path::Path;
 
 use aws_lc_rs::digest;
 
+use crate::config::FileStamp;
+use crate::config::watched::WatchedFile;
+
 /// The content of a file with secrets.
 pub(super) struct PrivateFile {
     /// The text, without a byte order mark.
@@ -15,6 +18,8 @@ pub(super) struct PrivateFile {
     pub(super) fingerprint: [u8; 32],
     /// A sentence about the permissions of the file, if they need attention.
     pub(super) warning: Option<String>,
+    /// The name and the state of the file.
+    pub(super) watched: WatchedFile,
 }
 
 impl PrivateFile {
@@ -43,6 +48,7 @@ impl PrivateFile {
         });
         // Some editors begin a file with a byte order mark.
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-        Ok(PrivateFile { text, fingerprint, warning })
+        let watched = WatchedFile::new(path, FileStamp::of(&metadata));
+        Ok(PrivateFile { text, fingerprint, warning, watched })
     }
 }

@@ -8,6 +8,7 @@ use aws_lc_rs::hmac;
 
 use super::private_file::PrivateFile;
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
+use crate::config::watched::WatchedFile;
 use crate::limits::{URL_KEY_BYTES_MIN, URL_KEY_FILE_BYTES_MAX, URL_KEYS_MAX};
 
 /// The keys that sign the URLs of a route; `None` if the route serves URLs without a signature.
@@ -17,6 +18,7 @@ pub struct SignedUrls(Option<Arc<UrlKeys>>);
 /// The content of a file with keys: one key in each line.
 pub(crate) struct UrlKeys {
     path: PathBuf,
+    file: WatchedFile,
     /// The keys, at least one.
     keys: Vec<hmac::Key>,
     /// A hash of the content.
@@ -60,8 +62,13 @@ impl UrlKeys {
             let many = format!(": the file has more than {URL_KEYS_MAX} keys");
             return Err((many, "delete the keys that sign no URLs any more".to_owned()));
         }
-        let PrivateFile { fingerprint, warning, .. } = file;
-        Ok(UrlKeys { path: path.to_owned(), keys, fingerprint, warning })
+        let PrivateFile { fingerprint, warning, watched, .. } = file;
+        Ok(UrlKeys { path: path.to_owned(), file: watched, keys, fingerprint, warning })
+    }
+
+    /// Returns the name and the state of the file.
+    pub(in crate::config) fn file(&self) -> &WatchedFile {
+        &self.file
     }
 
     /// Returns the keys. The first one signs; each of them verifies.

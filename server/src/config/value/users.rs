@@ -12,6 +12,7 @@ use sha_crypt::{PasswordHashRef, PasswordVerifier, ShaCrypt};
 use super::private_file::PrivateFile;
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::table::RouteSettings;
+use crate::config::watched::WatchedFile;
 use crate::limits::{
     BCRYPT_COST_MAX, REALM_BYTES_MAX, SHA_CRYPT_ROUNDS_MAX, USER_BYTES_MAX, USER_FILE_BYTES_MAX,
 };
@@ -23,6 +24,7 @@ pub struct BasicAuth(Option<Arc<UserFile>>);
 /// The content of a file with users.
 pub(crate) struct UserFile {
     path: PathBuf,
+    file: WatchedFile,
     users: HashMap<Box<str>, PasswordHash>,
     /// A hash of the content.
     fingerprint: [u8; 32],
@@ -65,6 +67,11 @@ impl UserFile {
     /// Returns a sentence about the permissions of the file, if they need attention.
     pub(super) fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
+    }
+
+    /// Returns the name and the state of the file.
+    pub(in crate::config) fn file(&self) -> &WatchedFile {
+        &self.file
     }
 
     /// Returns the hash with which a password has to be compared, and whether the user exists.
@@ -189,8 +196,8 @@ fn read_file(path: &Path) -> Result<UserFile, (String, String)> {
         (format!(": {error}"), hint)
     })?;
     let (users, stand_in) = read_users(&file.text, path)?;
-    let PrivateFile { fingerprint, warning, .. } = file;
-    Ok(UserFile { path: path.to_owned(), users, fingerprint, stand_in, warning })
+    let PrivateFile { fingerprint, warning, watched, .. } = file;
+    Ok(UserFile { path: path.to_owned(), file: watched, users, fingerprint, stand_in, warning })
 }
 
 /// The hashes of all users, and that of the first user.
