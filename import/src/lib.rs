@@ -11,12 +11,14 @@ mod nginx;
 mod rule_files;
 mod toml;
 mod trafficserver;
+mod varnish;
 
 use std::fmt;
 use std::path::PathBuf;
 
 pub use nginx::nginx;
 pub use trafficserver::trafficserver;
+pub use varnish::varnish;
 
 /// How to translate.
 #[derive(Clone, Debug, Default)]

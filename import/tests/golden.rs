@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use forebay_import::{Import, ImportError, ImportOptions, nginx, trafficserver};
+use forebay_import::{Import, ImportError, ImportOptions, nginx, trafficserver, varnish};
 
 /// The folder in stored texts.
 const FOLDER: &str = "@DIR@";
@@ -16,7 +16,7 @@ fn configurations_are_translated() {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
         let prefix = Some(folder.clone());
         let options = ImportOptions { prefix, rules_stem: stem, ..ImportOptions::default() };
-        let import = nginx(std::slice::from_ref(&path), &options).expect("valid syntax");
+        let import = translate(&path, &options).expect("valid syntax");
         let notes: String = import.notes.iter().map(|note| format!("{note}\n")).collect();
         compare(&folder, &path.with_extension("toml"), &import.toml);
         compare(&folder, &path.with_extension("notes"), &notes);
@@ -25,7 +25,7 @@ fn configurations_are_translated() {
         }
         count += 1;
     }
-    assert!(count >= 4, "only {count} configurations were found");
+    assert!(count >= 10, "only {count} configurations were found");
 }
 
 #[test]
@@ -33,15 +33,14 @@ fn broken_files_are_refused_with_their_place() {
     let folder = folder("broken");
     let mut count = 0;
     for path in files(&folder) {
-        let error: ImportError = match nginx(std::slice::from_ref(&path), &ImportOptions::default())
-        {
+        let error = match translate(&path, &ImportOptions::default()) {
             Err(error) => error,
             Ok(import) => panic!("{} is valid:\n{}", path.display(), import.toml),
         };
         compare(&folder, &path.with_extension("error"), &format!("{error}\n"));
         count += 1;
     }
-    assert!(count >= 10, "only {count} broken files were found");
+    assert!(count >= 20, "only {count} broken files were found");
 }
 
 #[test]
@@ -86,6 +85,14 @@ fn requests_that_were_refused_are_served_only_on_request() {
     assert_eq!(count, 1, "{}", import.toml);
 }
 
+fn translate(path: &Path, options: &ImportOptions) -> Result<Import, ImportError> {
+    let paths = [path.to_owned()];
+    match path.extension().is_some_and(|end| end == "vcl") {
+        true => varnish(&paths, options),
+        false => nginx(&paths, options),
+    }
+}
+
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
 }
@@ -93,7 +100,7 @@ fn folder(name: &str) -> PathBuf {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder exists");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|end| end == "conf"));
+    paths.retain(|path| path.extension().is_some_and(|end| end == "conf" || end == "vcl"));
     paths.sort();
     paths
 }

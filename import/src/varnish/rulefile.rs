@@ -1,0 +1,115 @@
+//! Files of header rules (`docs/rules.md`).
+
+use super::outcome::{Cond, FieldChange, RequestRule, RuleAction, SynthAnswer};
+use super::regex;
+
+/// Fields that rules must not change.
+const FIXED: &[&str] = &[
+    "content-length",
+    "transfer-encoding",
+    "trailer",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "upgrade",
+    "host",
+];
+
+/// Whether rules may change the field.
+pub(super) fn is_free(field: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    !field.is_empty() && field.chars().all(is_name) && !FIXED.contains(&field)
+}
+
+/// A line with a condition.
+pub(super) fn cond_line(cond: &Cond, positive: bool) -> Option<String> {
+    let (name, operand) = match cond {
+        Cond::Field(name) => (format!("CLIENT-HEADER:{name}"), "/./".to_owned()),
+        Cond::FieldIs(name, value) => {
+            let whole = format!("^{}$", regex::literal(value));
+            (format!("CLIENT-HEADER:{name}"), regex::in_rules(&whole))
+        }
+        Cond::FieldMatches(name, pattern) => {
+            (format!("CLIENT-HEADER:{name}"), regex::in_rules(pattern))
+        }
+        Cond::HasQuery => ("CLIENT-URL:QUERY".to_owned(), "/./".to_owned()),
+        Cond::Query(pattern) => ("CLIENT-URL:QUERY".to_owned(), regex::in_rules(pattern)),
+        Cond::Path(pattern) => ("CLIENT-URL:PATH".to_owned(), regex::in_rules(pattern)),
+        Cond::Method(list) => ("METHOD".to_owned(), format!("({})", list.join(","))),
+        Cond::Client(list) => ("IP:CLIENT".to_owned(), format!("{{{}}}", list.join(","))),
+        Cond::Other(..) => return None,
+    };
+    let not = if positive { "" } else { " [NOT]" };
+    Some(format!("cond %{{{name}}} {operand}{not}\n"))
+}
+
+/// A rule for requests.
+pub(super) fn request_rule(rule: &RequestRule, has_purge: bool) -> Option<String> {
+    let mut out = "cond %{REMAP_PSEUDO_HOOK}\n".to_owned();
+    for (cond, positive) in &rule.conds {
+        out.push_str(&cond_line(cond, *positive)?);
+    }
+    match &rule.action {
+        RuleAction::Bypass | RuleAction::Pipe => {
+            out.push_str("set-http-cntl REQ_CACHEABLE off\nset-http-cntl SERVER_NO_STORE on\n");
+        }
+        RuleAction::Answer(answer) => {
+            let names_method = rule
+                .conds
+                .iter()
+                .any(|(cond, positive)| matches!(cond, Cond::Method(_)) && *positive);
+            if has_purge && !names_method {
+                out.push_str("cond %{METHOD} (PURGE,BAN) [NOT]\n");
+            }
+            out.push_str(&answer_lines(answer));
+        }
+    }
+    out.push('\n');
+    Some(out)
+}
+
+fn answer_lines(answer: &SynthAnswer) -> String {
+    let Some(location) = &answer.location else {
+        let body = match is_plain(&answer.body) && !answer.body.is_empty() {
+            true => format!("set-body \"{}\"\n", answer.body),
+            false => String::new(),
+        };
+        return format!("set-status {} [L]\n{body}", answer.status);
+    };
+    let (flags, path) = match location.contains("$uri") {
+        true => ("[QSA,L]", location.replace("$uri", "/%{CLIENT-URL:PATH}")),
+        false => ("[L]", location.clone()),
+    };
+    let url = path.replace("$host", "%{CLIENT-URL:HOST}");
+    format!("set-redirect {} \"{url}\" {flags}\n", answer.status)
+}
+
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| (c.is_ascii_graphic() || c == ' ') && !"\"%\\".contains(c))
+}
+
+/// Lines that change a field.
+pub(super) fn change_lines(change: &FieldChange) -> String {
+    let FieldChange { name, value } = change;
+    match value {
+        // A variable that is empty would leave a field of the client as it is.
+        Some(value) if !value.contains('%') => format!("set-header {name} \"{value}\"\n"),
+        Some(value) => format!("rm-header {name}\nset-header {name} \"{value}\"\n"),
+        None => format!("rm-header {name}\n"),
+    }
+}
+
+/// Changes of requests on their way to the origin.
+pub(super) fn request_changes(changes: &[FieldChange]) -> String {
+    let mut out = String::new();
+    for change in changes.iter().filter(|change| is_free(&change.name)) {
+        // Forebay writes these fields itself, just before it sends the request.
+        let hook = match change.name.starts_with("x-forwarded-") {
+            true => "SEND_REQUEST_HDR_HOOK",
+            false => "REMAP_PSEUDO_HOOK",
+        };
+        out.push_str(&format!("cond %{{{hook}}}\n{}\n", change_lines(change)));
+    }
+    out
+}

@@ -1,0 +1,4 @@
+vcl 4.1;
+backend default {
+    host = "192.0.2.1";
+}

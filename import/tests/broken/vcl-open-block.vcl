@@ -1,0 +1,5 @@
+vcl 4.1;
+sub vcl_recv {
+    if (req.url ~ "^/a") {
+        return (pass);
+}
