@@ -11,9 +11,11 @@ pub(super) fn import() -> Command {
         .arg_required_else_help(true)
         .subcommand(nginx())
         .subcommand(trafficserver())
+        .subcommand(varnish())
         .after_help(
             "Examples:\n  forebay import nginx /etc/nginx/nginx.conf > forebay.toml\n  \
-             forebay import trafficserver /etc/trafficserver --output forebay.toml",
+             forebay import trafficserver /etc/trafficserver --output forebay.toml\n  \
+             forebay import varnish /etc/varnish/default.vcl --output forebay.toml",
         )
 }
 
@@ -51,6 +53,24 @@ fn trafficserver() -> Command {
              --output they are comments at its end.\n\n{EXIT_CODES}\n\n\
              Examples:\n  forebay import trafficserver /etc/trafficserver --output forebay.toml\n  \
              forebay import trafficserver remap.config records.config --output forebay.toml",
+        ))
+}
+
+fn varnish() -> Command {
+    Command::new("varnish")
+        .about("Translate a VCL of Varnish, and list the differences by file and line")
+        .arg(files("FILE", "VCL 4.0 or 4.1; several files are read as if one included the others"))
+        .arg(output())
+        .arg(prefix(
+            "Directory of files that are included; by default that of the file, /etc/varnish and \
+             /usr/share/varnish/vcl",
+        ))
+        .arg(open())
+        .arg(json())
+        .after_help(format!(
+            "Conditions on fields become files of header rules beside the configuration; without \
+             --output they are comments at its end.\n\n{EXIT_CODES}\n\n\
+             Examples:\n  forebay import varnish /etc/varnish/default.vcl --output forebay.toml",
         ))
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_import::{
-    Import, ImportError, ImportOptions, ImportedRules, Note, nginx, trafficserver,
+    Import, ImportError, ImportOptions, ImportedRules, Note, nginx, trafficserver, varnish,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +24,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
     let (translate, args): (Translate, _) = match args.subcommand() {
         Some(("nginx", args)) => (nginx, args),
         Some(("trafficserver", args)) => (trafficserver, args),
+        Some(("varnish", args)) => (varnish, args),
         _ => return Err("no such format; see `forebay import --help`".to_owned()),
     };
     Ok(run_one(translate, args).unwrap_or_else(|message| {

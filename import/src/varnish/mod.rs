@@ -70,8 +70,7 @@ fn translate(paths: &[PathBuf], options: &ImportOptions) -> Result<Import, Impor
     let vcl = files.vcl;
     let source = VclSource::new(&vcl, options.drop_access_rules);
     note_unknown(&source, &vcl);
-    let stem = options.rules_stem.as_deref().unwrap_or("forebay");
-    let written = write::write_all(&source, &builtin()?, stem);
+    let written = write::write_all(&source, &builtin()?, options.rules_stem.as_deref());
     let mut notes = source.notes.into_inner();
     notes.sort();
     Ok(Import { toml: written.toml, rule_files: written.rules, notes })

@@ -10,6 +10,7 @@ use super::rulefile;
 use super::source::{HostName, VclSource};
 use super::syntax::Statement;
 use crate::ImportedRules;
+use crate::rule_files::RuleFiles;
 use crate::toml::{TomlTable, list};
 
 /// Varnish's `default_grace` and `default_ttl`, in seconds.
@@ -30,8 +31,7 @@ struct VclWriter<'w> {
     origins: VclOrigins<'w>,
     /// Fields in the key; `None` if the key cannot be carried over.
     key_fields: Option<Vec<String>>,
-    stem: &'w str,
-    rules: Vec<ImportedRules>,
+    rules: RuleFiles,
 }
 
 /// Translates the VCL.
@@ -42,7 +42,7 @@ pub(super) fn write_all(
 ) -> TranslatedVcl {
     let origins = VclOrigins::new(source);
     let key_fields = key_fields(source).ok();
-    let mut writer = VclWriter { origins, key_fields, stem, rules: Vec::new() };
+    let mut writer = VclWriter { origins, key_fields, rules: RuleFiles::new(stem) };
     let mut sites: Vec<VclSite> = Vec::new();
     for host in &source.hosts {
         let site = routes::site(source, host, builtin);
@@ -74,7 +74,7 @@ pub(super) fn write_all(
     for site in &sites {
         writer.site(site, &mut out);
     }
-    TranslatedVcl { toml: out, rules: writer.rules }
+    TranslatedVcl { toml: out, rules: writer.rules.into_files() }
 }
 
 fn statuses(ttl: u64) -> Vec<String> {
@@ -160,7 +160,12 @@ impl VclWriter<'_> {
             rules.push_str(field_rules);
         }
         if !rules.is_empty() {
-            table.texts("rules", &[self.rules_file(rules)]);
+            let text = format!("# Translated from a VCL by `forebay import varnish`.\n{rules}");
+            match self.rules.name_of(format!("{}\n", text.trim_end())) {
+                Some(name) => table.texts("rules", &[name]),
+                // Without its rules, the route might serve more than it should.
+                None => table.text("respond", "403"),
+            }
         }
     }
 
@@ -229,18 +234,6 @@ impl VclWriter<'_> {
                 table.texts("compress_types", &plan.types);
             }
         }
-    }
-
-    /// The name of the file with these rules.
-    fn rules_file(&mut self, text: String) -> String {
-        let text = format!("# Translated from a VCL by `forebay import varnish`.\n{text}");
-        let text = format!("{}\n", text.trim_end());
-        if let Some(known) = self.rules.iter().find(|file| file.text == text) {
-            return known.name.clone();
-        }
-        let name = format!("{}-{}.rules", self.stem, self.rules.len() + 1);
-        self.rules.push(ImportedRules { name: name.clone(), text });
-        name
     }
 }
 
