@@ -58,7 +58,7 @@ class Program(http.server.BaseHTTPRequestHandler):
         if path.startswith("/live/"):
             return self.web_socket()
         with self.server.lock:
-            self.server.count += 1
+            self.server.count += path != "/health"
         data = self.body()
         if path == "/admin" or path.startswith("/status/"):
             status = int(path[8:] or 0) if path.startswith("/status/") else 404
