@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -126,16 +128,47 @@ async fn open_socket(
     }
 }
 
-/// Tries the origin's addresses one after the other, with TLS if the origin's URL asks for it, and
-/// records which addresses fail. Each address gets a share of the remaining time, so that an
-/// address that does not answer leaves time for the next address.
+/// Tries the origin's addresses, with TLS if the origin's URL asks for it. If all of them fail, the
+/// origin may have moved: tries the addresses that a new resolution of its name finds, once.
 async fn open(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     terms: ConnectTerms<'_>,
 ) -> Result<OriginConnection, ConnectFailure> {
     let deadline_ms = clock::monotonic_ms() + u64::from(terms.timeout_ms);
-    let addresses = hosts::addresses(worker, origin, terms.settings, deadline_ms).await?;
+    let tried = hosts::addresses(worker, origin, terms.settings, deadline_ms).await?;
+    let mut opening = pin!(open_one(worker, origin, &tried, deadline_ms));
+    // If the only address does not answer for half of the time, the other half is for new ones.
+    let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
+    let wait_ms = if tried.len() == 1 { left_ms / 2 } else { left_ms };
+    let failure = match timeout(Duration::from_millis(wait_ms), opening.as_mut()).await {
+        Ok(Ok(connection)) => return Ok(connection),
+        Ok(Err(failure)) => Some(failure),
+        Err(_) => None,
+    };
+    hosts::note_all_failed(worker, origin, &tried);
+    let new = hosts::new_addresses(worker, origin, terms.settings, deadline_ms, &tried).await;
+    match failure {
+        Some(failure) if new.is_empty() => return Err(failure),
+        None if new.is_empty() => return opening.await,
+        _ => {}
+    }
+    let opened = open_one(worker, origin, &new, deadline_ms).await;
+    if opened.is_err() {
+        hosts::note_all_failed(worker, origin, &new);
+    }
+    opened
+}
+
+/// Tries the addresses one after the other, and records which of them fail. Each address gets a
+/// share of the remaining time, so that an address that does not answer leaves time for the next
+/// address.
+async fn open_one(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    addresses: &[SocketAddr],
+    deadline_ms: u64,
+) -> Result<OriginConnection, ConnectFailure> {
     let mut failure = ConnectFailure::from(Fault::OriginName);
     for (index, address) in addresses.iter().enumerate() {
         let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
@@ -163,7 +196,6 @@ async fn open(
         }
         hosts::note_failed(worker, origin, *address);
     }
-    hosts::note_all_failed(worker, origin, &addresses);
     Err(failure)
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Host {
     failed_ms: Option<u64>,
     /// The time at which the last resolution began.
     began_ms: u64,
+    /// The time at which the last resolution began that was due to failures of all addresses.
+    doubted_ms: Option<u64>,
     /// The end of the resolution in progress.
     in_progress: Option<Done>,
     /// How often the addresses have been rotated, so that successive connections start with
@@ -88,7 +90,7 @@ impl Host {
     pub(super) fn step(&self, terms: Terms, now_ms: u64) -> Step {
         let age_ms = now_ms.saturating_sub(self.resolved_ms);
         let is_known = !self.addresses.is_empty();
-        if is_known && (age_ms < self.fresh_ms(terms) || self.resolved_ms >= terms.since_ms) {
+        if is_known && self.is_fresh(terms, now_ms) {
             return self.go(false, now_ms);
         }
         let has_stale = is_known && age_ms < terms.fresh_ms + terms.stale_ms;
@@ -106,10 +108,16 @@ impl Host {
         Step::Wait { done: done.clone(), until_ms: has_stale.then_some(until_ms) }
     }
 
-    /// Returns the age up to which addresses are fresh. It is shorter if all addresses have failed,
-    /// because they may be out of date.
-    fn fresh_ms(&self, terms: Terms) -> u64 {
-        if self.has_only_failed { terms.fresh_ms.min(HOST_RETRY_MS) } else { terms.fresh_ms }
+    /// Whether the addresses are used without a new resolution. Addresses that have all failed may
+    /// be out of date, so they are not, except for a while after a resolution found them again.
+    fn is_fresh(&self, terms: Terms, now_ms: u64) -> bool {
+        let age_ms = now_ms.saturating_sub(self.resolved_ms);
+        let is_new = age_ms < terms.fresh_ms || self.resolved_ms >= terms.since_ms;
+        let is_confirmed = || {
+            let has_ended = self.in_progress.is_none() && self.failed_ms.is_none();
+            has_ended && self.doubted_ms.is_some_and(|ms| now_ms < ms + HOST_RETRY_MS)
+        };
+        is_new && (!self.has_only_failed || is_confirmed())
     }
 
     /// Returns the time until which a connection that has stale addresses waits for new ones. The
@@ -165,6 +173,9 @@ impl Host {
     pub(super) fn begin(&mut self, done: Done, now_ms: u64) {
         self.in_progress = Some(done);
         self.began_ms = now_ms;
+        if self.has_only_failed {
+            self.doubted_ms = Some(now_ms);
+        }
     }
 
     /// Whether the name is being resolved.
@@ -204,8 +215,8 @@ impl Host {
         !self.has_only_failed && self.addresses.iter().all(|one| tried.contains(&one.address))
     }
 
-    /// Records that all addresses in `tried` failed. If the name has no other address, it is
-    /// resolved again soon.
+    /// Records that all addresses in `tried` failed. If the name has no other address, the next
+    /// connection resolves it again, at most once in [`HOST_RETRY_MS`].
     pub(super) fn give_up(&mut self, tried: &[SocketAddr]) {
         self.has_only_failed |= self.can_give_up(tried);
     }

@@ -20,5 +20,5 @@ mod table;
 mod tests;
 
 pub use resolve::Resolver;
-pub(super) use resolve::{addresses, note_all_failed, note_failed, note_worked};
+pub(super) use resolve::{addresses, new_addresses, note_all_failed, note_failed, note_worked};
 pub(crate) use table::Hosts;

@@ -185,12 +185,31 @@ pub(in crate::fetch) fn note_worked(worker: &Worker, origin: &OriginAddress, add
     worker.hosts.put_back(&origin.authority, address);
 }
 
-/// Records that all addresses in `tried` failed. If the origin has no other addresses, its name is
-/// resolved again soon.
+/// Records that all addresses in `tried` failed. If the origin has no other addresses, the next
+/// call of [`addresses`] resolves its name again.
 pub(in crate::fetch) fn note_all_failed(
     worker: &Worker,
     origin: &OriginAddress,
     tried: &[SocketAddr],
 ) {
     worker.hosts.give_up(&origin.authority, tried);
+}
+
+/// Returns the addresses of an origin that are not in `tried`, all of which have failed: if the
+/// origin has moved, a new resolution of its name finds some. Such resolutions happen at most once
+/// a second.
+pub(in crate::fetch) async fn new_addresses(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    settings: &ServerSettings,
+    deadline_ms: u64,
+    tried: &[SocketAddr],
+) -> Vec<SocketAddr> {
+    let is_name = origin.host.parse::<IpAddr>().is_err();
+    // Without a table, the name has just been resolved for this connection.
+    if !is_name || settings.origin_address_ms_max == 0 {
+        return Vec::new();
+    }
+    let found = addresses(worker, origin, settings, deadline_ms).await;
+    found.unwrap_or_default().into_iter().filter(|one| !tried.contains(one)).collect()
 }

@@ -109,8 +109,8 @@ impl Hosts {
         self.change(authority, |_| true, |host| host.take_due(address, now_ms))
     }
 
-    /// Records that all addresses in `tried` failed. If the name has no other address, it is
-    /// resolved again soon.
+    /// Records that all addresses in `tried` failed. If the name has no other address, the next
+    /// connection resolves it again.
     pub(super) fn give_up(&self, authority: &str, tried: &[SocketAddr]) {
         let can = |host: &Host| host.can_give_up(tried);
         self.change(authority, can, |host| {

@@ -182,9 +182,9 @@ fn a_name_whose_addresses_all_failed_is_resolved_again() {
         (&[], HOST_RETRY_MS, "fresh [1, 2]"),
         (&[1], HOST_RETRY_MS, "fresh [1, 2]"),
         (&[1, 3], HOST_RETRY_MS, "fresh [1, 2]"),
-        (&[1, 2], HOST_RETRY_MS - 1, "fresh [1, 2]"),
+        (&[1, 2], 0, "resolve"),
         (&[1, 2], HOST_RETRY_MS, "resolve"),
-        (&[2, 3, 1], HOST_RETRY_MS, "resolve"),
+        (&[2, 3, 1], 1, "resolve"),
     ];
     let terms = Terms { fresh_ms: 10_000, ..TERMS };
     for (tried, later_ms, wanted) in cases {
@@ -204,6 +204,10 @@ fn a_name_whose_addresses_all_failed_is_resolved_again() {
             resolve(&hosts, &[1, 2], now_ms + HOST_RETRY_MS);
             let later = hosts.step("a", terms, now_ms + 2 * HOST_RETRY_MS);
             assert_eq!(show(&later), "fresh [2, 1]", "{tried:?}");
+            hosts.give_up("a", &addresses(tried));
+            let later = |ms| show(&hosts.step("a", terms, now_ms + HOST_RETRY_MS + ms));
+            assert_eq!(later(HOST_RETRY_MS - 1), "fresh [1, 2]", "{tried:?}, found again");
+            assert_eq!(later(HOST_RETRY_MS), "resolve", "{tried:?}");
         }
     }
 }
