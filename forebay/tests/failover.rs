@@ -94,9 +94,11 @@ fn an_origin_that_refuses_connections_costs_no_request() {
     assert_eq!(posted.expect("whole").status, 200);
     assert!(server.stat("origin_failovers_total") >= 1.0);
     assert!(server.stat("origin_ejections_total") >= 1.0);
-    let down =
-        format!("{address}: no address of the origin accepted a connection; the origin gets no");
-    eventually("the event names origin and reason", || server.errors().contains(&down));
+    let down = format!(
+        "site \"a\", origin {address}: no address of the origin accepted a connection; the origin \
+         gets no"
+    );
+    eventually("the event names site, origin and reason", || server.errors().contains(&down));
     let cause = format!("({address}: Connection refused (os error 111))");
     assert!(server.errors().contains(&cause), "{}", server.errors());
     let back = Origin::start_at(address, |_| Script::answer("200 OK", &[], b""));
@@ -104,7 +106,9 @@ fn an_origin_that_refuses_connections_costs_no_request() {
         assert_eq!(errors_of(&server, 5), 0);
         back.request_count() > 0
     });
-    assert!(server.errors().contains("origin_back"), "{}", server.errors());
+    let back = server.errors();
+    let is_told = |line: &str| line.contains("origin_back") && line.contains("site \"a\", origin");
+    assert!(back.lines().any(is_told), "{back}");
 }
 
 #[test]
@@ -152,6 +156,48 @@ fn retries_have_a_budget() {
     assert!(errors_of(&server, 10) > 0);
     assert!(server.stat("origin_retries_refused_total") >= 1.0);
     assert_eq!(server.stat("origin_failovers_total"), 0.0);
+}
+
+/// An origin on whose connections every second request goes wrong: `bad` is its script.
+fn failing_in_turn(bad: Script) -> Origin {
+    let count = AtomicUsize::new(0);
+    Origin::start(move |_| match count.fetch_add(1, Relaxed) % 2 {
+        0 => Script::answer("200 OK", &["Cache-Control: no-store"], b"x"),
+        _ => bad.clone(),
+    })
+}
+
+#[test]
+fn requests_on_pooled_connections_that_are_reset_have_the_budget_of_all_retries() {
+    let origins = [(); 3].map(|()| failing_in_turn(Script::new().reset()));
+    let server = serve(&urls(&origins.each_ref()), "", "");
+    let started_ms = server.stat("uptime_ms");
+    let failed = errors_of(&server, 400);
+    let seconds = (server.stat("uptime_ms") - started_ms) / 1000.0;
+    let asked: usize = origins.iter().map(Origin::request_count).sum();
+    let allowed = 400.0 * 1.1 + 20.0 + seconds + 1.0;
+    assert!(asked as f64 <= allowed, "{asked} requests to origins, {allowed} allowed");
+    assert!(failed > 0 && server.stat("origin_retries_refused_total") > 0.0, "{failed}");
+}
+
+#[test]
+fn no_request_fails_because_an_origin_closes_pooled_connections() {
+    // The origin closes each connection at its second request, which it does not answer.
+    let last = AtomicUsize::new(usize::MAX);
+    let origin = Origin::start(move |request| {
+        match last.swap(request.connection, Relaxed) == request.connection {
+            false => Script::answer("200 OK", &["Cache-Control: no-store"], b"x"),
+            true => Script::new().close(),
+        }
+    });
+    let server = serve(&urls(&[&origin]), "origin_retry_percent = 0", "");
+    let started_ms = server.stat("uptime_ms");
+    assert_eq!(errors_of(&server, 400), 0);
+    let seconds = (server.stat("uptime_ms") - started_ms) / 1000.0;
+    let again = server.stat("origin_retries_total");
+    let allowed = 400.0 * 0.05 + 20.0 + seconds + 1.0;
+    assert!((20.0..=allowed).contains(&again), "{again} requests were sent twice, not {allowed}");
+    assert_eq!(origin.request_count() as f64, 400.0 + again);
 }
 
 /// An origin that resets the connection of every second request.

@@ -64,8 +64,28 @@ fn the_requests_of_a_route_go_to_its_origins() {
     assert_eq!(ask(&server, "/api/3").body, b"spare");
     assert_eq!((ask(&server, "/api/4").body, main.request_count()), (b"spare".into(), 1));
     assert!(server.stat("origin_failovers_total") >= 1.0);
-    let down = format!("{api_authority}: no address of the origin accepted a connection");
-    eventually("the event names the origin", || server.errors().contains(&down));
+    let down = format!("site \"a\", route /api, origin {api_authority}: no address of the origin");
+    eventually("the event names site, route and origin", || server.errors().contains(&down));
+}
+
+#[test]
+fn the_groups_of_a_site_share_its_retries() {
+    let bad: Vec<_> = (0..4).map(|_| Origin::start(|_| Script::new().reset())).collect();
+    let origins = |of: &[Origin]| format!("{:?}", of.iter().map(url).collect::<Vec<_>>());
+    let routes = |group: &[Origin]| {
+        let route = |path: &str| route(path, &format!("origin = {}", origins(group)));
+        [route("/1"), route("/2"), route("/3"), route("/4")].concat()
+    };
+    let head =
+        format!("[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = {}\n", origins(&bad[..2]));
+    let server = serve(&format!("cache = false\n{head}{}", routes(&bad[2..])));
+    let started_ms = server.stat("uptime_ms");
+    for number in 0..200 {
+        assert_eq!(ask(&server, &format!("/{}/x", number % 5)).status, 502);
+    }
+    let seconds = (server.stat("uptime_ms") - started_ms) / 1000.0;
+    let (again, allowed) = (server.stat("origin_failovers_total"), 20.0 + 20.0 + seconds + 1.0);
+    assert!((20.0..=allowed).contains(&again), "{again} requests went on, {allowed} may");
 }
 
 #[test]

@@ -310,9 +310,9 @@ counters! {
     OriginReused, Counter, "origin_reused_total",
         "Requests sent to an origin on a pooled connection.";
     OriginRetries, Counter, "origin_retries_total",
-        "Requests sent again to the same origin because their connection was dead.";
+        "Requests sent again to the same origin because their connection was closed or reset.";
     OriginFailovers, Counter, "origin_failovers_total",
-        "Requests sent to another origin of their site because an origin failed.";
+        "Requests sent to another origin of their site or route because an origin failed.";
     OriginRetriesRefused, Counter, "origin_retries_refused_total",
         "Requests not sent again because of `origin_retry_percent`.";
     OriginEjections, Counter, "origin_ejections_total",

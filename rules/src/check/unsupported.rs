@@ -77,7 +77,7 @@ pub(crate) fn operator(name: &str) -> Option<UnsupportedReason> {
         ),
         "set-next-hop-strategy" => (
             "sites have no strategies; the setting `balance` chooses among their origins",
-            "configure a `[[site]]` for each origin",
+            "configure a `[[site.route]]` with an `origin` of its own for such requests",
         ),
         "set-effective-address" => (
             "rules cannot choose the client's address; the setting trusted_proxies does",

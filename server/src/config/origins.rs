@@ -91,6 +91,23 @@ impl OriginGroup {
         OriginGroup { key, ..self }
     }
 
+    /// Returns the name of the site, and the path of the route, to which a group with this key
+    /// belongs. The group of a site has no path.
+    pub(crate) fn place(key: &str) -> (&str, Option<&str>) {
+        key.split_once('\0').map_or((key, None), |(site, path)| (site, Some(path)))
+    }
+
+    /// Returns the name under which an event reports an origin of the group: its site, its route
+    /// and its authority.
+    pub(crate) fn name_of<'a>(&'a self, origin: &'a OriginAddress) -> impl fmt::Display + 'a {
+        let (site, path) = OriginGroup::place(&self.key);
+        fmt::from_fn(move |f| {
+            write!(f, "site {site:?}, ")?;
+            path.map_or(Ok(()), |path| write!(f, "route {path}, "))?;
+            write!(f, "origin {}", origin.authority)
+        })
+    }
+
     /// Returns the addresses of the origins.
     pub fn addresses(&self) -> impl Iterator<Item = &OriginAddress> {
         self.members.iter().map(|member| &member.address)

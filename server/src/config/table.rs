@@ -409,11 +409,12 @@ settings! {
         reason: "More requests at the same time do not help an origin that is slow already.",
     }
     origin_retry_percent: u8 = "10" {
-        doc: "Largest share of requests that are sent once more: to another origin of their site, \
-            after the first one reset the connection or did not answer in time; or to the only \
-            origin, after it reset a new connection. Only requests that may be repeated (GET, \
-            HEAD, PUT, DELETE and OPTIONS without content) are sent again. One retry a second is \
-            always allowed, unless the setting is 0.",
+        doc: "Largest share of requests that are sent once more: to another origin of their site \
+            or route, after the first one reset the connection or did not answer in time; or to \
+            the only origin, after it reset the connection. All origins of a site and its routes \
+            share the limit. Only requests that may be repeated (GET, HEAD, PUT, DELETE and \
+            OPTIONS without content) are sent again. One retry a second is always allowed, unless \
+            the setting is 0.",
         kind: SettingKind::Count { min: 0, max: 100, unit: "percent" },
         reloads: true,
         reason: "Without a limit, retries double the load when the origins are already in trouble.",
@@ -831,14 +832,14 @@ settings! {
             repaired.",
     }
     origin_tries_max: u8 = "16" {
-        doc: "Largest number of times that a request is sent: to one origin of its site after the \
-            other or, if the site has one origin, to that origin again. 1: after a failure, the \
-            client gets the error. A request that an idle connection did not take, because the \
-            origin had closed it, is sent on a new connection nevertheless.",
+        doc: "Largest number of times that a request is sent: to one origin of its site or route \
+            after the other or, if there is only one, to that origin again. 1: after a failure, \
+            the client gets the error. A request that an idle connection did not take, because \
+            the origin had closed it, is sent on a new connection nevertheless.",
         kind: SettingKind::Count { min: 1, max: 16, unit: "times" },
         reloads: true,
-        reason: "A site has at most 16 origins, and `origin_retry_percent` limits the share of \
-            requests that are repeated. Fewer tries bound the time that a client waits.",
+        reason: "A site or route has at most 16 origins, and `origin_retry_percent` limits the \
+            share of requests that are repeated. Fewer tries bound the time that a client waits.",
     }
     fill_rate_min: u64 = "1024" {
         doc: "Lowest rate at which a body must arrive from the origin to be stored. Once a body is \

@@ -136,7 +136,7 @@ impl CheckRun {
         let member = self.worker.origins.group(&self.group).member(origin);
         let was_out = member.ejection.note_check_passed(clock::monotonic_ms());
         if health.note_reached() || was_out {
-            self.worker.event(Event::OriginBack, &origin.authority);
+            self.worker.event(Event::OriginBack, &self.group.name_of(origin));
         }
     }
 
@@ -159,10 +159,9 @@ impl CheckRun {
         if is_new {
             self.worker.count(Counter::OriginEjections);
             member.counts.note_ejected();
-            let detail = format_args!(
-                "{}: {failure}; the origin gets no requests until a check passes",
-                origin.authority
-            );
+            let name = self.group.name_of(origin);
+            let detail =
+                format_args!("{name}: {failure}; the origin gets no requests until a check passes");
             self.worker.event(Event::OriginDown, &detail);
         }
     }

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
@@ -93,10 +94,11 @@ impl<'a> Exchange<'a> {
 
 /// Sends the request and waits for the head of the final response.
 ///
-/// If a pooled connection turns out to be dead, the request is sent once more on a new connection,
+/// If a pooled connection turns out to be closed, the request is sent again on a new connection,
 /// provided that none of it was sent before, or that it may be repeated (RFC 9112 §9.3.1). Under
-/// the same conditions, the request goes to the next origin of the route if an origin fails. If the
-/// route has only one origin, a request that may be repeated is sent to that origin once more.
+/// the same conditions, the request goes to the next origin of the route if an origin fails, which
+/// includes the reset of a pooled connection. If the route has only one origin, a request that may
+/// be repeated is sent to that origin once more.
 ///
 /// # Errors
 /// - A [`Fault`] whose side is the origin.
@@ -150,7 +152,10 @@ impl Exchange<'_> {
                     Err(ExchangeError::Unsent(upload, _)) => {
                         self.send_again(choice, upload, progress).await
                     }
-                    Err(ExchangeError::Dead(_)) if self.outbound.message.is_repeatable() => {
+                    Err(ExchangeError::Dead { is_reset: false, .. })
+                        if self.outbound.message.is_repeatable() =>
+                    {
+                        pool.note_closed_reuse();
                         self.send_again(choice, OutboundBody::None, None).await
                     }
                     answered => answered,
@@ -175,7 +180,7 @@ impl Exchange<'_> {
     /// that the origin cannot be reached.
     fn note_reached(&self, choice: &OriginChoice<'_>, is_back: bool) {
         if choice.pool.health.note_reached() || is_back {
-            self.worker().event(Event::OriginBack, &choice.address.authority);
+            self.worker().event(Event::OriginBack, &choice.group.name_of(choice.address));
         }
     }
 
@@ -307,7 +312,8 @@ fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
     let broken = source.and_then(|source| source.downcast_ref::<std::io::Error>());
     let is_cut = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
     if is_cut || broken.is_some() {
-        return ExchangeError::Dead(broken.map(std::io::Error::to_string));
+        let is_reset = broken.is_some_and(|error| error.kind() == ErrorKind::ConnectionReset);
+        return ExchangeError::Dead { cause: broken.map(std::io::Error::to_string), is_reset };
     }
     if error.is_user() || error.is_body_write_aborted() {
         return ExchangeError::Fault(Fault::RequestBody);

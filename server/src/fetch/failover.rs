@@ -17,9 +17,15 @@ pub(super) enum ExchangeError {
     /// No byte of the request was sent: no connection could be opened, or the connection was
     /// closed.
     Unsent(OutboundBody, ConnectFailure),
-    /// The connection was closed before the head of a response was complete. Contains the system's
-    /// error, if there was one.
-    Dead(Option<String>),
+    /// The connection ended before the head of a response was complete.
+    Dead {
+        /// The system's error, if there was one.
+        cause: Option<String>,
+        /// Whether the origin reset the connection. An origin that closes an idle connection does
+        /// not reset it: even if the next request crosses the end of the connection, that end is
+        /// read before the reset that answers the request.
+        is_reset: bool,
+    },
     Fault(Fault),
 }
 
@@ -28,16 +34,15 @@ impl ExchangeError {
         match self {
             ExchangeError::Unsent(_, failure) => failure.fault,
             ExchangeError::Fault(fault) => *fault,
-            ExchangeError::Dead(_) => Fault::OriginBroke,
+            ExchangeError::Dead { .. } => Fault::OriginBroke,
         }
     }
 
     /// Returns the details that the fault does not contain: the address and the system's error.
     fn cause(&self) -> Option<&str> {
         match self {
-            ExchangeError::Unsent(_, ConnectFailure { cause, .. }) | ExchangeError::Dead(cause) => {
-                cause.as_deref()
-            }
+            ExchangeError::Unsent(_, ConnectFailure { cause, .. })
+            | ExchangeError::Dead { cause, .. } => cause.as_deref(),
             ExchangeError::Fault(_) => None,
         }
     }
@@ -106,7 +111,7 @@ impl<'a> Exchange<'a> {
     /// connection before it answered, and the request was not repeated before (RFC 9110 §9.2.2). If
     /// so, marks the request as repeated.
     fn may_repeat(&self, error: &ExchangeError) -> bool {
-        let is_dead = matches!(error, ExchangeError::Dead(_));
+        let is_dead = matches!(error, ExchangeError::Dead { .. });
         is_dead && !self.has_others() && !self.is_repeated.replace(true)
     }
 
@@ -133,7 +138,7 @@ impl<'a> Exchange<'a> {
         }
         match error {
             ExchangeError::Unsent(_, failure) => failure.fault.side() == Side::Origin,
-            ExchangeError::Dead(_) | ExchangeError::Fault(Fault::OriginFirstByteTimeout) => {
+            ExchangeError::Dead { .. } | ExchangeError::Fault(Fault::OriginFirstByteTimeout) => {
                 self.outbound.message.is_repeatable()
             }
             ExchangeError::Fault(_) => false,
@@ -157,10 +162,9 @@ impl<'a> Exchange<'a> {
         if let Some(for_ms) = ejected {
             self.worker().count(Counter::OriginEjections);
             choice.member.counts.note_ejected();
-            let detail = format_args!(
-                "{authority}: {}; the origin gets no requests for {for_ms} ms",
-                fault.reason()
-            );
+            let (name, reason) = (choice.group.name_of(choice.address), fault.reason());
+            let detail =
+                format_args!("{name}: {reason}; the origin gets no requests for {for_ms} ms");
             self.worker().event(Event::OriginDown, &detail);
         }
     }

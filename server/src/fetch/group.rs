@@ -18,7 +18,8 @@ pub(super) struct GroupState {
     turn: Cell<u64>,
     /// The time of the next health checks, in monotonic milliseconds.
     pub(super) check_due_ms: Cell<u64>,
-    pub(super) retries: RetryBudget,
+    /// The retry budget of the site to which the group belongs.
+    pub(super) retries: Rc<RetryBudget>,
     /// The states of the origins, by their authorities.
     members: RefCell<ConfiguredMap<Rc<MemberState>>>,
 }
@@ -34,6 +35,7 @@ pub(super) struct MemberState {
 
 /// The origin that was chosen for a request.
 pub(super) struct OriginChoice<'a> {
+    pub(super) group: &'a OriginGroup,
     pub(super) address: &'a OriginAddress,
     pub(super) pool: Rc<OriginPool>,
     pub(super) member: Rc<MemberState>,
@@ -44,11 +46,11 @@ pub(super) struct OriginChoice<'a> {
 pub(super) struct TriedOrigins(u32);
 
 impl GroupState {
-    pub(super) fn new() -> GroupState {
+    pub(super) fn new(retries: Rc<RetryBudget>) -> GroupState {
         GroupState {
             turn: Cell::new(0),
             check_due_ms: Cell::new(0),
-            retries: RetryBudget::new(clock::monotonic_ms()),
+            retries,
             members: RefCell::default(),
         }
     }
@@ -99,7 +101,7 @@ impl Origins {
         tried.0 |= 1 << index;
         let address = &group.members()[index].address;
         let (pool, member) = (self.pool(address, settings), state.member(address));
-        Some(OriginChoice { address, pool, member })
+        Some(OriginChoice { group, address, pool, member })
     }
 
     /// Returns the pool of an origin of a route that can take a request, or that of the directory

@@ -14,6 +14,7 @@ use super::group::GroupState;
 use super::health::OriginHealth;
 use super::permits::{ExchangePermit, Permits};
 use super::preempt::{Preempted, SlowWatch, StalledExchanges};
+use super::retry_budget::RetryBudget;
 use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{Config, OriginAddress, OriginGroup, ServerSettings, Site};
@@ -54,10 +55,17 @@ pub(crate) struct OriginPool {
     tries_alone: RefCell<Vec<ClientNetwork>>,
     /// The threads that read files, if the pool is that of a directory.
     pub(super) readers: FileReaders,
+    /// Limits the requests that are sent on pooled connections which turn out to be closed.
+    closed_reuses: RetryBudget,
     exchanges_max: u32,
     idle_count_max: usize,
     idle_ms_max: u64,
 }
+
+/// The largest share of requests, in percent, that are sent on a pooled connection which the origin
+/// has already closed. An origin that closes connections after its answers without saying so would
+/// otherwise get many requests twice.
+const CLOSED_REUSE_PERCENT: u8 = 5;
 
 struct IdleConnection {
     connection: Connection,
@@ -120,7 +128,14 @@ impl Origins {
         if let Some(state) = groups.get(&group.key) {
             return Rc::clone(state);
         }
-        let state = Rc::new(GroupState::new());
+        // The groups of a site share its retry budget.
+        let (site, _) = OriginGroup::place(&group.key);
+        let of_site = groups.iter().find(|(key, _)| OriginGroup::place(key).0 == site);
+        let retries = match of_site {
+            Some((_, other)) => Rc::clone(&other.retries),
+            None => Rc::new(RetryBudget::new(clock::monotonic_ms())),
+        };
+        let state = Rc::new(GroupState::new(retries));
         groups.insert(group.key.clone(), Rc::clone(&state));
         state
     }
@@ -218,6 +233,7 @@ impl OriginPool {
             health: Rc::default(),
             tries_alone: RefCell::default(),
             readers: FileReaders::default(),
+            closed_reuses: RetryBudget::new(clock::monotonic_ms()),
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,
             idle_ms_max: u64::from(settings.origin_pool_idle_ms_max),
@@ -271,8 +287,14 @@ impl OriginPool {
     }
 
     /// Takes the idle connection that was used most recently, of those that can take a request.
+    /// Returns `None` while too many of the connections that were taken turned out to be closed.
     pub(super) fn take(&self) -> Option<Connection> {
-        let oldest_ms = clock::monotonic_ms().saturating_sub(self.idle_ms_max);
+        let now_ms = clock::monotonic_ms();
+        self.closed_reuses.note_request(CLOSED_REUSE_PERCENT);
+        if !self.closed_reuses.is_left(now_ms) {
+            return None;
+        }
+        let oldest_ms = now_ms.saturating_sub(self.idle_ms_max);
         let mut idle = self.idle.borrow_mut();
         while let Some(last) = idle.pop() {
             let usable = last.connection.sender.is_ready() && !last.connection.link.unasked();
@@ -281,6 +303,11 @@ impl OriginPool {
             }
         }
         None
+    }
+
+    /// Records that a connection from the pool turned out to be closed.
+    pub(super) fn note_closed_reuse(&self) {
+        self.closed_reuses.take(CLOSED_REUSE_PERCENT, clock::monotonic_ms());
     }
 
     /// Takes back a connection whose exchange is complete.

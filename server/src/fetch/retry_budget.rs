@@ -1,13 +1,14 @@
 //! The retry budget: it limits retries to a share of the requests, so that failing origins do not
-//! get much additional load.
+//! get much additional load. The same budget, with a share of its own, limits requests on pooled
+//! connections that turn out to be closed.
 
 use std::cell::Cell;
 
-/// The most retries that one worker may send in quick succession for a site: enough to repeat the
-/// requests that are in progress when an origin fails.
+/// The most retries that one worker may send in quick succession for all origins of a site and its
+/// routes: enough to repeat the requests that are in progress when an origin fails.
 const RETRY_BURST: u64 = 20;
 
-/// The retries that a worker may still send for a site, counted in hundredths of a retry.
+/// The retries that a worker may still send, counted in hundredths of a retry.
 #[derive(Debug)]
 pub(super) struct RetryBudget {
     left: Cell<u64>,
@@ -31,14 +32,19 @@ impl RetryBudget {
     /// Takes one retry; returns false if none is left. The budget also grows by one retry per
     /// second. If `percent` is 0, there are no retries at all.
     pub(super) fn take(&self, percent: u8, now_ms: u64) -> bool {
-        if percent == 0 {
+        if percent == 0 || !self.is_left(now_ms) {
             return false;
         }
+        self.left.set(self.left.get() - ONE);
+        true
+    }
+
+    /// Whether at least one retry is left.
+    pub(super) fn is_left(&self, now_ms: u64) -> bool {
         let seconds = now_ms.saturating_sub(self.refilled_ms.get()) / 1000;
         self.refilled_ms.set(self.refilled_ms.get() + seconds * 1000);
         self.add(seconds.saturating_mul(ONE));
-        let left = self.left.get().checked_sub(ONE);
-        left.inspect(|left| self.left.set(*left)).is_some()
+        self.left.get() >= ONE
     }
 
     fn add(&self, hundredths: u64) {
