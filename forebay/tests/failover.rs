@@ -242,6 +242,73 @@ fn the_only_origin_gets_a_request_at_most_twice() {
     assert!(server.stat("origin_retries_refused_total") >= 20.0);
 }
 
+/// An origin that answers every request with this status.
+fn answering(status: &'static str) -> Origin {
+    Origin::start(move |_| Script::answer(status, &["Cache-Control: no-store"], b"e"))
+}
+
+#[test]
+fn an_origin_that_answers_with_error_statuses_is_left_out() {
+    for status in ["502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"] {
+        let (bad, good) = (answering(status), Origin::echo());
+        let server = serve(&urls(&[&bad, &good]), "", "");
+        assert_eq!(errors_of(&server, 40), 0, "{status}");
+        assert_eq!(server.stat("origin_ejections_total"), 1.0, "{status}");
+        assert!((5..=10).contains(&bad.request_count()), "{status}: {}", bad.request_count());
+        let down = format!("site \"a\", origin {}: several answers in a row", bad.address());
+        eventually("the event has the reason", || server.errors().contains(&down));
+    }
+}
+
+#[test]
+fn error_statuses_cost_no_more_than_their_setting_allows() {
+    let (bad, good) = (answering("503 Service Unavailable"), Origin::echo());
+    let both = urls(&[&bad, &good]);
+    for (settings, site) in [
+        ("", "origin_error_statuses = []"),
+        ("", "origin_error_statuses = [502, \"504\"]"),
+        ("origin_retry_percent = 0", ""),
+        ("", "origin_tries_max = 1"),
+    ] {
+        let server = serve(&both, settings, site);
+        let before = bad.request_count() + good.request_count();
+        assert!(errors_of(&server, 8) >= 3, "{settings} {site}");
+        assert_eq!(bad.request_count() + good.request_count() - before, 8, "{settings} {site}");
+    }
+    // A request that must not be repeated keeps its answer.
+    let server = serve(&both, "", "");
+    let posted: Vec<_> = (0..4).map(|_| ask(&server, "POST", "/post").status).collect();
+    assert!(posted.contains(&503) && posted.contains(&200), "{posted:?}");
+    let before = bad.request_count();
+    let server = serve(&urls(&[&bad]), "", "");
+    assert_eq!((errors_of(&server, 8), bad.request_count() - before), (8, 8), "the only origin");
+}
+
+#[test]
+fn one_of_two_origins_with_error_statuses_is_always_asked() {
+    let (one, other) = (answering("503 Service Unavailable"), answering("503 Service Unavailable"));
+    let server = serve(&urls(&[&one, &other]), "", "");
+    let mut client = Client::connect(server.address());
+    for number in 0..60 {
+        let answer = client.ask("GET", &format!("/{number}"), &[]).expect("whole");
+        assert_eq!((answer.status, answer.text()), (503, "e".into()), "the origin's answer");
+    }
+    assert_eq!(server.stat("origin_ejections_total"), 1.0);
+    let asked = one.request_count() + other.request_count();
+    assert!(asked <= 60 + 6 + 20 + 10, "{asked} requests to origins");
+}
+
+#[test]
+fn an_origin_whose_bodies_break_off_is_left_out() {
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 10\r\n\r\nabc";
+    let (bad, good) = (Origin::start(move |_| Script::new().send(head).close()), Origin::echo());
+    let server = serve(&urls(&[&bad, &good]), "", "");
+    let broken =
+        (0..40).filter(|_| Client::connect(server.address()).ask("GET", "/", &[]).is_err());
+    assert_eq!(broken.count(), 3);
+    assert_eq!((bad.request_count(), server.stat("origin_ejections_total")), (3, 1.0));
+}
+
 #[test]
 fn a_request_goes_on_from_an_origin_that_hangs() {
     let (bad, good) = (Origin::start(|_| Script::new().stall()), Origin::echo());

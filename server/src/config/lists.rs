@@ -1,6 +1,7 @@
 //! Types of settings that are a list: addresses, and names of fields.
 
 mod compression;
+mod error_statuses;
 mod forwarded_fields;
 mod key_parts;
 mod normal_forms;
@@ -20,6 +21,7 @@ use http::HeaderName;
 
 pub(crate) use self::compression::ContentCoding;
 pub(super) use self::compression::{CompressCodings, MediaTypes};
+pub(super) use self::error_statuses::ErrorStatuses;
 pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields, REAL_IP};
 pub(super) use self::key_parts::{KeyCookies, KeyFields};
 pub(super) use self::normal_forms::{LanguageList, ParameterNames};

@@ -97,17 +97,6 @@ impl OriginGroup {
         key.split_once('\0').map_or((key, None), |(site, path)| (site, Some(path)))
     }
 
-    /// Returns the name under which an event reports an origin of the group: its site, its route
-    /// and its authority.
-    pub(crate) fn name_of<'a>(&'a self, origin: &'a OriginAddress) -> impl fmt::Display + 'a {
-        let (site, path) = OriginGroup::place(&self.key);
-        fmt::from_fn(move |f| {
-            write!(f, "site {site:?}, ")?;
-            path.map_or(Ok(()), |path| write!(f, "route {path}, "))?;
-            write!(f, "origin {}", origin.authority)
-        })
-    }
-
     /// Returns the addresses of the origins.
     pub fn addresses(&self) -> impl Iterator<Item = &OriginAddress> {
         self.members.iter().map(|member| &member.address)

@@ -11,8 +11,8 @@ use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::listen::{ListenAddresses, TlsAddresses};
 use super::lists::{
-    AddressList, CompressCodings, FieldNameList, ForwardedFields, KeyCookies, KeyFields,
-    LanguageList, MediaTypes, NamePatterns, ParameterNames, RateLimits, TagFields,
+    AddressList, CompressCodings, ErrorStatuses, FieldNameList, ForwardedFields, KeyCookies,
+    KeyFields, LanguageList, MediaTypes, NamePatterns, ParameterNames, RateLimits, TagFields,
     UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
@@ -840,6 +840,19 @@ settings! {
         reloads: true,
         reason: "A site or route has at most 16 origins, and `origin_retry_percent` limits the \
             share of requests that are repeated. Fewer tries bound the time that a client waits.",
+    }
+    origin_error_statuses: ErrorStatuses = "502,503,504" {
+        doc: "Statuses of answers that count as failures of an origin, if its site or route has \
+            several: 500 to 599, or none. After such an answer, a request that may be repeated \
+            goes on to another origin within `origin_retry_percent`; after five in a row, the \
+            origin gets no requests for a while, as long as another one does. See \
+            [origins.md](origins.md#when-an-origin-fails).",
+        kind: SettingKind::Texts { expected: "an array of statuses, such as [502, 503]" },
+        reloads: true,
+        reason: "With these statuses, a server says that it, or the application behind it, is \
+            down or overloaded. Such answers are fast, so without the setting a broken origin \
+            gets its share of the requests, or with `least` more than that. A 500 is more often \
+            due to the request, and would be an error at each origin.",
     }
     fill_rate_min: u64 = "1024" {
         doc: "Lowest rate at which a body must arrive from the origin to be stored. Once a body is \

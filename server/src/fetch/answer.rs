@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::connect::Connection;
 use super::files::FileBody;
+use super::group::GroupMember;
 use super::origins::OriginPool;
 use super::permits::ExchangePermit;
 use super::preempt::{Preempted, SlowWatch};
@@ -65,6 +66,9 @@ pub(crate) struct OriginBody {
     pub(super) worker: Rc<Worker>,
     /// The origin's authority, for the log.
     pub(super) origin: Rc<str>,
+    /// The origin in its group, which learns whether the body is whole; `None` if no origin sends
+    /// the body.
+    pub(super) in_group: Option<GroupMember>,
     pub(super) source: BodySource,
     /// The connection and its permit, which return to the pool at the end of the body.
     pub(super) permit: Option<ConnectionPermit>,
@@ -187,6 +191,9 @@ impl OriginBody {
                 _ => None,
             };
             self.worker.origin_fault(fault, &self.origin, cause.as_deref());
+            if let Some(member) = &self.in_group {
+                member.note_broken_body(&self.worker, &self.origin, fault);
+            }
         }
         part
     }
@@ -251,6 +258,7 @@ impl OriginBody {
             }
             drop(permit.exchange);
         }
+        self.in_group.as_ref().inspect(|member| member.state.ejection.note_whole_body());
         Ok(OriginPart::End(trailers))
     }
 }

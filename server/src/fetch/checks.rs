@@ -136,7 +136,8 @@ impl CheckRun {
         let member = self.worker.origins.group(&self.group).member(origin);
         let was_out = member.ejection.note_check_passed(clock::monotonic_ms());
         if health.note_reached() || was_out {
-            self.worker.event(Event::OriginBack, &self.group.name_of(origin));
+            let group = self.worker.origins.group(&self.group);
+            self.worker.event(Event::OriginBack, &group.name_of(&origin.authority));
         }
     }
 
@@ -159,7 +160,8 @@ impl CheckRun {
         if is_new {
             self.worker.count(Counter::OriginEjections);
             member.counts.note_ejected();
-            let name = self.group.name_of(origin);
+            let group = self.worker.origins.group(&self.group);
+            let name = group.name_of(&origin.authority);
             let detail =
                 format_args!("{name}: {failure}; the origin gets no requests until a check passes");
             self.worker.event(Event::OriginDown, &detail);

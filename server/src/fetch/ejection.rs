@@ -7,6 +7,10 @@ use std::cell::Cell;
 /// fault of the request.
 const EJECT_FAILURES: u32 = 3;
 
+/// The number of answers with an error status in a row after which an origin is ejected. It is
+/// larger than [`EJECT_FAILURES`], because the reason may be the requests for one URL.
+const EJECT_STATUSES: u32 = 5;
+
 /// The length of the first ejection of an origin; it doubles with each further ejection.
 const EJECT_MS: u64 = 1_000;
 
@@ -22,6 +26,8 @@ const SLOW_START_MS: u64 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Ejection {
     failures: Cell<u32>,
+    /// The number of bodies that broke off since the last whole one.
+    broken_bodies: Cell<u32>,
     /// The number of ejections since the origin last stayed available for [`SLOW_START_MS`].
     count: Cell<u32>,
     until_ms: Cell<u64>,
@@ -42,16 +48,42 @@ impl Ejection {
     /// Records a failure; `is_unreachable` says that no connection could be opened. Returns the
     /// length of the ejection in milliseconds if the failure causes one.
     pub(super) fn note_failed(&self, now_ms: u64, is_unreachable: bool) -> Option<u64> {
-        let failures = self.failures.get() + 1;
+        let failures = self.failures.get().saturating_add(1);
         self.failures.set(failures);
-        let is_ejected = self.until_ms.get() > now_ms;
-        if is_ejected || (!is_unreachable && failures < EJECT_FAILURES) {
+        self.eject(now_ms, is_unreachable || failures >= EJECT_FAILURES)
+    }
+
+    /// Records an answer with an error status. Returns the length of the ejection in milliseconds
+    /// if the answer causes one; `has_other` says whether another origin gets requests.
+    pub(super) fn note_error_status(&self, now_ms: u64, has_other: bool) -> Option<u64> {
+        let failures = self.failures.get().saturating_add(1);
+        self.failures.set(failures);
+        self.eject(now_ms, has_other && failures >= EJECT_STATUSES)
+    }
+
+    /// Records a body that broke off. Returns the length of the ejection as
+    /// [`Ejection::note_error_status`] does.
+    pub(super) fn note_broken_body(&self, now_ms: u64, has_other: bool) -> Option<u64> {
+        let broken = self.broken_bodies.get().saturating_add(1);
+        self.broken_bodies.set(broken);
+        self.eject(now_ms, has_other && broken >= EJECT_FAILURES)
+    }
+
+    /// Records a body that arrived whole.
+    pub(super) fn note_whole_body(&self) {
+        self.broken_bodies.set(0);
+    }
+
+    /// Ejects the origin if it `is_due` and not ejected yet. Returns the length of the ejection.
+    fn eject(&self, now_ms: u64, is_due: bool) -> Option<u64> {
+        if !is_due || self.until_ms.get() > now_ms {
             return None;
         }
         let for_ms = (EJECT_MS << self.count.get().min(16)).min(EJECT_MS_MAX);
         self.count.set(self.count.get() + 1);
         self.until_ms.set(now_ms + for_ms);
         self.failures.set(0);
+        self.broken_bodies.set(0);
         self.is_back.set(false);
         Some(for_ms)
     }
@@ -187,6 +219,25 @@ mod tests {
         assert!(!ejection.note_answered(EJECT_MS), "failed checks keep it out");
         assert_eq!(ejection.until_ms(EJECT_MS), 60_100);
         assert!(ejection.note_check_passed(5_000));
+    }
+
+    #[test]
+    fn error_statuses_and_broken_bodies_eject_an_origin_beside_another_one() {
+        let ejection = Ejection::default();
+        let errors = |ms, has_other| ejection.note_error_status(ms, has_other);
+        assert!((1..EJECT_STATUSES).all(|number| errors(number.into(), true).is_none()));
+        assert!(!ejection.note_answered(4));
+        assert!((1..EJECT_STATUSES).all(|number| errors(number.into(), true).is_none()));
+        assert_eq!(errors(5, false), None, "no other origin gets requests");
+        assert_eq!(errors(6, true), Some(EJECT_MS));
+
+        let ejection = Ejection::default();
+        let broken = |ms, has_other| ejection.note_broken_body(ms, has_other);
+        assert_eq!((broken(0, true), broken(1, true)), (None, None));
+        ejection.note_whole_body();
+        assert_eq!((broken(2, true), broken(3, true)), (None, None));
+        assert!(!ejection.note_answered(4), "a head says nothing about bodies");
+        assert_eq!((broken(4, false), broken(5, true)), (None, Some(EJECT_MS)));
     }
 
     #[test]

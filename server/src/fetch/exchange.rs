@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::answer::OriginAnswer;
 use super::connect::{ConnectFailure, ConnectTerms, Connection, connect};
-use super::failover::ExchangeError;
+use super::failover::{Attempts, ExchangeError};
 use super::group::OriginChoice;
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
@@ -126,10 +126,11 @@ impl Exchange<'_> {
         self.outbound.hook.route.and_then(|route| route.route.settings.files.get())
     }
 
-    /// Sends the request to one origin.
+    /// Sends the request to the chosen origin, after the earlier `attempts`.
     pub(super) async fn attempt(
         &self,
         choice: &OriginChoice<'_>,
+        attempts: &Attempts,
         upload: OutboundBody,
         progress: Option<&UploadProgress>,
     ) -> Result<OriginAnswer, ExchangeError> {
@@ -138,7 +139,7 @@ impl Exchange<'_> {
         if let Some(progress) = progress {
             progress.begin(pool);
         }
-        choice.member.counts.note_request();
+        choice.in_group.state.counts.note_request();
         // A tunnel gets a connection of its own. So does a repeated request: on a pooled connection
         // that turns out dead, it would have to be repeated once more.
         let needs_new = self.outbound.upgrade.is_some() || self.is_repeated.get();
@@ -164,15 +165,22 @@ impl Exchange<'_> {
         };
         let answered = answered?;
         let status = answered.response.status().as_u16();
-        choice.member.counts.note_answer(status, answered.took_us);
-        self.note_answered(choice);
+        choice.in_group.state.counts.note_answer(status, answered.took_us);
         self.trace.note_answer(&pool.authority, answered.took_us);
+        if self.is_error(status) {
+            choice.in_group.note_error_status(self.worker(), &pool.authority, status);
+            if self.leaves(attempts) {
+                return Err(ExchangeError::ErrorStatus);
+            }
+        } else {
+            self.note_answered(choice);
+        }
         self.check(answered, choice, permit).map_err(ExchangeError::Fault)
     }
 
     /// Records that the origin has answered.
     fn note_answered(&self, choice: &OriginChoice<'_>) {
-        let is_back = choice.member.ejection.note_answered(clock::monotonic_ms());
+        let is_back = choice.in_group.state.ejection.note_answered(clock::monotonic_ms());
         self.note_reached(choice, is_back);
     }
 
@@ -180,7 +188,8 @@ impl Exchange<'_> {
     /// that the origin cannot be reached.
     fn note_reached(&self, choice: &OriginChoice<'_>, is_back: bool) {
         if choice.pool.health.note_reached() || is_back {
-            self.worker().event(Event::OriginBack, &choice.group.name_of(choice.address));
+            let name = choice.in_group.name(&choice.address.authority);
+            self.worker().event(Event::OriginBack, &name);
         }
     }
 

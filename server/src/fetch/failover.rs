@@ -8,7 +8,6 @@ use super::group::{OriginChoice, TriedOrigins};
 use super::upload::{OutboundBody, UploadProgress};
 use crate::clock;
 use crate::counters::Counter;
-use crate::events::Event;
 use crate::fault::{Fault, Side};
 use crate::trace::RequestStep;
 
@@ -26,7 +25,18 @@ pub(super) enum ExchangeError {
         /// read before the reset that answers the request.
         is_reset: bool,
     },
+    /// The answer had an error status, and the request goes on to another origin.
+    ErrorStatus,
     Fault(Fault),
+}
+
+/// The attempts to send one request.
+pub(super) struct Attempts {
+    tried: TriedOrigins,
+    /// How often the request may still be sent, including the current attempt.
+    left: u8,
+    /// The time of the first attempt.
+    began_ms: u64,
 }
 
 impl ExchangeError {
@@ -35,6 +45,9 @@ impl ExchangeError {
             ExchangeError::Unsent(_, failure) => failure.fault,
             ExchangeError::Fault(fault) => *fault,
             ExchangeError::Dead { .. } => Fault::OriginBroke,
+            ExchangeError::ErrorStatus => {
+                Fault::OriginAnswer("the origin answered with an error status")
+            }
         }
     }
 
@@ -43,7 +56,7 @@ impl ExchangeError {
         match self {
             ExchangeError::Unsent(_, ConnectFailure { cause, .. })
             | ExchangeError::Dead { cause, .. } => cause.as_deref(),
-            ExchangeError::Fault(_) => None,
+            ExchangeError::ErrorStatus | ExchangeError::Fault(_) => None,
         }
     }
 }
@@ -57,28 +70,33 @@ impl<'a> Exchange<'a> {
     ) -> Result<OriginAnswer, Fault> {
         let (mut upload, progress) =
             upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
-        let (mut tried, began_ms) = (TriedOrigins::default(), clock::monotonic_ms());
-        let mut choice = self.next_origin(&mut tried).ok_or(Fault::Internal)?;
-        let mut tries_left = self.route_settings().origin_tries_max;
+        let mut attempts = Attempts {
+            tried: TriedOrigins::default(),
+            left: self.route_settings().origin_tries_max,
+            began_ms: clock::monotonic_ms(),
+        };
+        let mut choice = self.next_origin(&mut attempts.tried).ok_or(Fault::Internal)?;
         self.note_request();
         loop {
-            let error = match self.attempt(&choice, upload, progress.as_ref()).await {
+            let error = match self.attempt(&choice, &attempts, upload, progress.as_ref()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             let fault = error.fault();
             self.note_failed(&choice, &error);
-            tries_left = tries_left.saturating_sub(1);
-            if tries_left == 0 || !self.may_go_on(&error, began_ms) {
+            if !self.may_go_on(&error, &attempts) {
                 return Err(fault);
             }
-            let next = self.next_origin(&mut tried);
+            let next = self.next_origin(&mut attempts.tried);
             if next.is_none() && !self.may_repeat(&error) {
                 return Err(fault);
             }
-            if !matches!(error, ExchangeError::Unsent(..)) && !self.takes_retry() {
+            // An error status has taken its retry before the answer was given up.
+            let is_free = matches!(error, ExchangeError::Unsent(..) | ExchangeError::ErrorStatus);
+            if !is_free && !self.takes_retry() {
                 return Err(fault);
             }
+            attempts.left -= 1;
             self.worker().count(match next {
                 Some(_) => Counter::OriginFailovers,
                 None => Counter::OriginRetries,
@@ -127,18 +145,37 @@ impl<'a> Exchange<'a> {
         is_taken
     }
 
+    /// Whether an answer with this status counts as a failure of the origin.
+    pub(super) fn is_error(&self, status: u16) -> bool {
+        self.has_others() && self.route_settings().origin_error_statuses.has(status)
+    }
+
+    /// Whether the request goes on to another origin after an error status. If so, takes a retry
+    /// from the budget.
+    pub(super) fn leaves(&self, attempts: &Attempts) -> bool {
+        let has_next = || {
+            let (origins, settings) = (&self.worker().origins, self.settings());
+            origins.has_untried(&self.route.origins, settings, attempts.tried)
+        };
+        self.may_go_on(&ExchangeError::ErrorStatus, attempts) && has_next() && self.takes_retry()
+    }
+
     /// Whether the error permits sending the request again, to another origin or to the same one:
-    /// its time limit has not passed, and either none of it was sent, or it may be repeated.
-    fn may_go_on(&self, error: &ExchangeError, began_ms: u64) -> bool {
+    /// its limits of time and of tries are not reached, and either none of it was sent, or it may
+    /// be repeated.
+    fn may_go_on(&self, error: &ExchangeError, attempts: &Attempts) -> bool {
         let settings = self.route_settings();
         let limit_ms = u64::from(settings.origin_connect_ms_max)
             + u64::from(settings.origin_first_byte_ms_max);
-        if clock::monotonic_ms().saturating_sub(began_ms) >= limit_ms {
+        let is_late = clock::monotonic_ms().saturating_sub(attempts.began_ms) >= limit_ms;
+        if is_late || attempts.left <= 1 {
             return false;
         }
         match error {
             ExchangeError::Unsent(_, failure) => failure.fault.side() == Side::Origin,
-            ExchangeError::Dead { .. } | ExchangeError::Fault(Fault::OriginFirstByteTimeout) => {
+            ExchangeError::Dead { .. }
+            | ExchangeError::ErrorStatus
+            | ExchangeError::Fault(Fault::OriginFirstByteTimeout) => {
                 self.outbound.message.is_repeatable()
             }
             ExchangeError::Fault(_) => false,
@@ -149,23 +186,19 @@ impl<'a> Exchange<'a> {
     /// repeatedly is ejected for a while.
     fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
         let (fault, authority) = (error.fault(), &choice.address.authority);
-        if fault.side() != Side::Origin {
+        if fault.side() != Side::Origin || matches!(error, ExchangeError::ErrorStatus) {
             return;
         }
         self.worker().origin_fault(fault, authority, error.cause());
-        choice.member.counts.note_failed(fault);
+        choice.in_group.state.counts.note_failed(fault);
         if !self.has_others() || matches!(fault, Fault::OriginAnswer(_)) {
             return;
         }
         let (now_ms, is_unreachable) = (clock::monotonic_ms(), fault.is_unreachable());
-        let ejected = choice.member.ejection.note_failed(now_ms, is_unreachable);
+        let ejected = choice.in_group.state.ejection.note_failed(now_ms, is_unreachable);
         if let Some(for_ms) = ejected {
-            self.worker().count(Counter::OriginEjections);
-            choice.member.counts.note_ejected();
-            let (name, reason) = (choice.group.name_of(choice.address), fault.reason());
-            let detail =
-                format_args!("{name}: {reason}; the origin gets no requests for {for_ms} ms");
-            self.worker().event(Event::OriginDown, &detail);
+            let worker = self.worker();
+            choice.in_group.report_ejection(worker, authority, &fault.reason(), for_ms);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! retry budget.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 
 use super::choose::{Candidate, Chooser, hash_of};
@@ -11,10 +12,16 @@ use super::origins::{ConfiguredMap, OriginPool, Origins};
 use super::retry_budget::RetryBudget;
 use crate::clock;
 use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings};
+use crate::counters::Counter;
+use crate::events::Event;
+use crate::fault::Fault;
 use crate::key::RouteMatch;
+use crate::worker::Worker;
 
 /// The state of a group of origins.
 pub(super) struct GroupState {
+    /// The key of the group, which has the names of its site and route.
+    key: Box<str>,
     turn: Cell<u64>,
     /// The time of the next health checks, in monotonic milliseconds.
     pub(super) check_due_ms: Cell<u64>,
@@ -35,10 +42,16 @@ pub(super) struct MemberState {
 
 /// The origin that was chosen for a request.
 pub(super) struct OriginChoice<'a> {
-    pub(super) group: &'a OriginGroup,
     pub(super) address: &'a OriginAddress,
     pub(super) pool: Rc<OriginPool>,
-    pub(super) member: Rc<MemberState>,
+    pub(super) in_group: GroupMember,
+}
+
+/// An origin in its group.
+#[derive(Clone)]
+pub(super) struct GroupMember {
+    group: Rc<GroupState>,
+    pub(super) state: Rc<MemberState>,
 }
 
 /// The origins to which a request has been sent.
@@ -46,8 +59,9 @@ pub(super) struct OriginChoice<'a> {
 pub(super) struct TriedOrigins(u32);
 
 impl GroupState {
-    pub(super) fn new(retries: Rc<RetryBudget>) -> GroupState {
+    pub(super) fn new(key: &str, retries: Rc<RetryBudget>) -> GroupState {
         GroupState {
+            key: key.into(),
             turn: Cell::new(0),
             check_due_ms: Cell::new(0),
             retries,
@@ -66,6 +80,24 @@ impl GroupState {
         new
     }
 
+    /// Whether an origin of the group other than `member` is not ejected.
+    fn has_other(&self, member: &Rc<MemberState>, now_ms: u64) -> bool {
+        let is_other =
+            |one: &Rc<MemberState>| !Rc::ptr_eq(one, member) && one.ejection.until_ms(now_ms) == 0;
+        self.members.borrow().values().any(is_other)
+    }
+
+    /// Returns the name under which an event reports an origin of the group: its site, its route
+    /// and its authority.
+    pub(super) fn name_of(&self, authority: &str) -> impl fmt::Display {
+        let (site, path) = OriginGroup::place(&self.key);
+        fmt::from_fn(move |f| {
+            write!(f, "site {site:?}, ")?;
+            path.map_or(Ok(()), |path| write!(f, "route {path}, "))?;
+            write!(f, "origin {authority}")
+        })
+    }
+
     /// Forgets origins that do not belong to the group. If the group has no health checks, also
     /// forgets the failed checks of its origins.
     pub(super) fn retain(&self, group: &OriginGroup) {
@@ -75,6 +107,53 @@ impl GroupState {
         if group.health.is_none() {
             members.values().for_each(|member| member.ejection.end_checks());
         }
+    }
+}
+
+impl GroupMember {
+    /// Returns the name under which events report the origin.
+    pub(super) fn name<'a>(&'a self, authority: &'a str) -> impl fmt::Display + 'a {
+        self.group.name_of(authority)
+    }
+
+    /// Records an answer with an error status. The origin is ejected after several in a row.
+    pub(super) fn note_error_status(&self, worker: &Worker, authority: &str, status: u16) {
+        let now_ms = clock::monotonic_ms();
+        let has_other = self.group.has_other(&self.state, now_ms);
+        if let Some(for_ms) = self.state.ejection.note_error_status(now_ms, has_other) {
+            let reason = format_args!("several answers in a row had an error status, now {status}");
+            self.report_ejection(worker, authority, &reason, for_ms);
+        }
+    }
+
+    /// Records a body that broke off because of `fault`. The origin is ejected after several in a
+    /// row.
+    pub(super) fn note_broken_body(&self, worker: &Worker, authority: &str, fault: Fault) {
+        self.state.counts.note_failed(fault);
+        // The reason for a malformed answer is more often the resource than the origin.
+        if matches!(fault, Fault::OriginAnswer(_)) {
+            return;
+        }
+        let now_ms = clock::monotonic_ms();
+        let has_other = self.group.has_other(&self.state, now_ms);
+        if let Some(for_ms) = self.state.ejection.note_broken_body(now_ms, has_other) {
+            self.report_ejection(worker, authority, &fault.reason(), for_ms);
+        }
+    }
+
+    /// Counts and reports an ejection of the origin.
+    pub(super) fn report_ejection(
+        &self,
+        worker: &Worker,
+        authority: &str,
+        reason: &dyn fmt::Display,
+        for_ms: u64,
+    ) {
+        worker.count(Counter::OriginEjections);
+        self.state.counts.note_ejected();
+        let name = self.name(authority);
+        let detail = format_args!("{name}: {reason}; the origin gets no requests for {for_ms} ms");
+        worker.event(Event::OriginDown, &detail);
     }
 }
 
@@ -101,7 +180,18 @@ impl Origins {
         tried.0 |= 1 << index;
         let address = &group.members()[index].address;
         let (pool, member) = (self.pool(address, settings), state.member(address));
-        Some(OriginChoice { group, address, pool, member })
+        Some(OriginChoice { address, pool, in_group: GroupMember { group: state, state: member } })
+    }
+
+    /// Whether an origin that gets requests is not in `tried`.
+    pub(super) fn has_untried(
+        &self,
+        group: &OriginGroup,
+        settings: &ServerSettings,
+        tried: TriedOrigins,
+    ) -> bool {
+        let candidates = self.candidates(group, &self.group(group), settings, tried);
+        candidates.iter().any(|one| !one.is_tried && one.ejected_until_ms == 0)
     }
 
     /// Returns the pool of an origin of a route that can take a request, or that of the directory

@@ -135,7 +135,7 @@ impl Origins {
             Some((_, other)) => Rc::clone(&other.retries),
             None => Rc::new(RetryBudget::new(clock::monotonic_ms())),
         };
-        let state = Rc::new(GroupState::new(retries));
+        let state = Rc::new(GroupState::new(&group.key, retries));
         groups.insert(group.key.clone(), Rc::clone(&state));
         state
     }

@@ -88,6 +88,7 @@ impl Exchange<'_> {
             body: OriginBody {
                 worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
+                in_group: Some(choice.in_group.clone()),
                 source: BodySource::Connection(response.into_body()),
                 permit: Some(ConnectionPermit {
                     connection: Some(connection),
@@ -140,6 +141,7 @@ impl Exchange<'_> {
             body: OriginBody {
                 worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
+                in_group: None,
                 source: BodySource::Connection(response.into_body()),
                 permit: None,
                 idle_ms_max: 0,

@@ -86,6 +86,7 @@ fn documented_limits() -> RouteSettings {
         origin_idle_ms_max: 30_000,
         origin_excess: OriginExcess::Close,
         origin_tries_max: 16,
+        origin_error_statuses: RouteSettings::default().origin_error_statuses,
         ..RouteSettings::default()
     }
 }

@@ -62,6 +62,7 @@ impl Exchange<'_> {
             body: OriginBody {
                 worker: Rc::clone(self.worker()),
                 origin: answer.shown,
+                in_group: None,
                 source: answer.source,
                 permit: Some(ConnectionPermit {
                     connection: None,
