@@ -172,6 +172,9 @@ counters! {
         "HTTP/2 connections ended because the client broke a rule or caused too many glitches.";
     SlowClients, Counter, "slow_clients_total",
         "Connections closed because a body moved slower than `body_rate_min`.";
+    ClientsLeft, Counter, "clients_left_total",
+        "Responses given up because the client had closed its connection while the origin sent \
+         nothing; only responses that are not stored.";
     UploadsUnbuffered, Counter, "uploads_unbuffered_total",
         "Request bodies that were buffered only in part, because the buffers for their client's \
          network were full.";

@@ -1,21 +1,34 @@
 //! Sends an origin's response that is not stored to the client as it arrives.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::time::Duration;
 
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::framing::BodyFraming;
 use forebay_http::write;
+use tokio::time::timeout;
 
 use super::chunks::{append_piece, end_chunks};
 use super::head::{Head, HeadContext, WrittenHead, can_chunk};
 use super::{DeliverError, Delivered, assert_whole};
 use crate::accept::Client;
+use crate::counters::Counter;
+use crate::fault::Fault;
 use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
 use crate::poll_once::poll_once;
 use crate::response::StreamedResponse;
 use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
+use crate::transport::ClientEnd;
+
+/// The interval at which a worker checks whether a client that waits for more of a response has
+/// left.
+const CLIENT_CHECK_MS: u64 = 1_000;
+
+/// The time after which a client that sends nothing more counts as one that has left. A client that
+/// has only ended its sending side has this time to get more of its response.
+const CLIENT_LEFT_MS: u64 = 5_000;
 
 /// Sends the response to its end, and at the same time the rest of the request's body to the
 /// origin.
@@ -140,5 +153,32 @@ pub(super) async fn next_or_flush(
     }
     *begun = true;
     permitted_by.sending(client, client.flush(queue)).await.map_err(DeliverError::Midway)?;
-    next.await.map_err(DeliverError::Before)
+    next_beside_client(client, next).await
+}
+
+/// Waits for the origin's next piece, and checks from time to time whether the client has left: a
+/// stream of events may be quiet for long.
+///
+/// # Errors
+/// The origin's response is incomplete, or the client has left.
+async fn next_beside_client(
+    client: &Client,
+    mut next: Pin<&mut impl Future<Output = Result<OriginPart, Fault>>>,
+) -> Result<OriginPart, DeliverError> {
+    let mut half_ms = 0;
+    loop {
+        let turn = timeout(Duration::from_millis(CLIENT_CHECK_MS), next.as_mut());
+        if let Ok(part) = turn.await {
+            return part.map_err(DeliverError::Before);
+        }
+        half_ms = match client.transport.client_end() {
+            ClientEnd::Open => 0,
+            ClientEnd::Half => half_ms + CLIENT_CHECK_MS,
+            ClientEnd::Both => CLIENT_LEFT_MS,
+        };
+        if half_ms >= CLIENT_LEFT_MS {
+            client.worker.count(Counter::ClientsLeft);
+            return Err(DeliverError::Midway(Fault::ClientGone));
+        }
+    }
 }

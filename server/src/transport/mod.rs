@@ -52,6 +52,11 @@ pub(crate) trait Transport {
     /// Shuts down the sending side once the bytes that were written have been sent.
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// Returns whether the client has ended the connection, without reading from it.
+    fn client_end(&self) -> ClientEnd {
+        ClientEnd::Open
+    }
+
     /// Returns the client's address and port.
     fn peer(&self) -> SocketAddr;
 
@@ -88,6 +93,17 @@ pub(crate) trait Transport {
     fn is_http2_stream(&self) -> bool {
         false
     }
+}
+
+/// Whether a client has ended its connection, as far as the system knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientEnd {
+    Open,
+    /// The client sends nothing more. Most such clients have closed the connection, but some still
+    /// wait for their response.
+    Half,
+    /// The connection was reset, or both sides have ended it.
+    Both,
 }
 
 /// A queue of connections that clients have opened.

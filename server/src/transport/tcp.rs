@@ -9,10 +9,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
+use super::{ClientEnd, Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
 /// A client's TCP connection.
 struct TcpTransport {
@@ -50,6 +51,18 @@ impl Transport for TcpTransport {
 
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx)
+    }
+
+    fn client_end(&self) -> ClientEnd {
+        let stream = self.stream.borrow();
+        let mut ends = [PollFd::new(&*stream, PollFlags::RDHUP)];
+        // An error of the call says nothing about the client.
+        let _ = poll(&mut ends, Some(&Timespec::default()));
+        match ends[0].revents() {
+            found if found.intersects(PollFlags::HUP | PollFlags::ERR) => ClientEnd::Both,
+            found if found.contains(PollFlags::RDHUP) => ClientEnd::Half,
+            _ => ClientEnd::Open,
+        }
     }
 
     fn peer(&self) -> SocketAddr {

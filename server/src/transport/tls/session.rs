@@ -14,7 +14,7 @@ use crate::clock;
 use crate::limits::{
     OUT_SLICES_MAX, TLS_COLD_BYTES, TLS_COLD_MS, TLS_COLD_RECORD_BYTES, TLS_WRITE_BYTES_MAX,
 };
-use crate::transport::Transport;
+use crate::transport::{ClientEnd, Transport};
 
 /// The name of HTTP/2 in ALPN (RFC 9113 §3.1).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
@@ -140,6 +140,10 @@ impl Transport for TlsTransport {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(std::mem::take(&mut session.accepted))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
         }
+    }
+
+    fn client_end(&self) -> ClientEnd {
+        self.inner.client_end()
     }
 
     fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
