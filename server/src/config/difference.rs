@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::route_origins::is_of_origins;
 use super::setting::Setting;
-use super::table::{BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_REGEX, RULES, Settings};
+use super::table::{
+    BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_PREFIX, PATH_REGEX, RULES, Settings,
+};
 use super::{Config, Route, Site};
 
 /// A difference of two configurations.
@@ -54,7 +56,7 @@ impl Config {
 
     /// Returns the changes from this configuration to `new`: of the server first, then of sites in
     /// their order. Sites are the same if they have the same name, and routes if they have the same
-    /// path.
+    /// paths and conditions.
     pub fn changes(&self, new: &Config) -> Vec<ConfigChange> {
         let mut list = ChangeList::default();
         for setting in self.server.differences(&new.server) {
@@ -111,6 +113,11 @@ impl ComparedSection<'_> {
     }
 }
 
+/// Whether routes of two configurations are the same: they have the same paths and conditions.
+fn is_same(one: &Route, other: &Route) -> bool {
+    one.shown_path() == other.shown_path()
+}
+
 /// Returns the settings in which the origins of two routes differ, if one of the routes has origins
 /// of its own. Each route is given with its site.
 fn origin_differences(
@@ -158,7 +165,6 @@ impl ChangeList {
         for setting in differ {
             self.add_setting(setting, (old, new), Some((&subject, &subject)));
         }
-        let is_same = |one: &Route, other: &Route| one.shown_path() == other.shown_path();
         for route in site.routes() {
             let subject = ComparedSection { route: Some(route), ..subject };
             match other.routes().iter().find(|other| is_same(route, other)) {
@@ -188,16 +194,33 @@ impl ChangeList {
                 self.add(None, (None, Some("route")), subject.shown());
             }
         }
-        // The first regular expression that matches has a path, so their order matters.
-        let patterns = |site: &Site, other: &Site| {
-            let routes = site.routes().iter().filter(|route| route.paths.are_matching());
-            let kept = routes.filter(|route| other.routes().iter().any(|one| is_same(one, route)));
-            kept.map(|route| route.paths.text()).collect::<Vec<_>>().join(", ")
+        let patterns = |route: &Route| {
+            let is_pattern = route.paths.are_matching() && route.conditions.is_none();
+            is_pattern.then(|| route.paths.text().to_owned())
         };
-        let (before, after) = (patterns(site, other), patterns(other, site));
+        let conditions = |route: &Route| route.conditions.as_ref().map(|_| route.shown_path());
+        self.compare_order((site, other), &PATH_REGEX, ", ", patterns);
+        self.compare_order((site, other), &PATH_PREFIX, "; ", conditions);
+    }
+
+    /// Adds a change in the order of those routes that `shown` selects and both sites have. The
+    /// first of these routes that fits a request counts.
+    fn compare_order(
+        &mut self,
+        (site, other): (&Site, &Site),
+        setting: &'static Setting,
+        separator: &str,
+        shown: impl Fn(&Route) -> Option<String>,
+    ) {
+        let order = |site: &Site, other: &Site| {
+            let routes = site.routes().iter();
+            let kept = routes.filter(|route| other.routes().iter().any(|one| is_same(one, route)));
+            kept.filter_map(&shown).collect::<Vec<_>>().join(separator)
+        };
+        let (before, after) = (order(site, other), order(other, site));
         if before != after {
             let subject = format!("site {:?}, order of the routes", site.name);
-            self.add(Some(&PATH_REGEX), (Some(&before), Some(&after)), subject);
+            self.add(Some(setting), (Some(&before), Some(&after)), subject);
         }
     }
 

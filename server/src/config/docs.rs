@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use super::setting::{Setting, SettingKind};
-use super::table::{self, INCLUDE, PER_SITE, ROUTE, RULES, SERVER, SITE};
+use super::table::{
+    self, INCLUDE, METHODS, PER_SITE, ROUTE, RULES, SERVER, SITE, WITH_COOKIES, WITH_FIELDS,
+    WITH_QUERY,
+};
 
 /// A flag of `serve`, in the form that a command-line parser needs.
 #[derive(Clone, Debug)]
@@ -62,6 +65,11 @@ pub fn defaults_toml() -> String {
         "\n# Another route of the site above, for the paths of a pattern.\n[[site.route]]\n",
     );
     write_setting(&mut out, &table::PATH_REGEX, example(&table::PATH_REGEX).to_owned());
+    out.push_str("\n# Another route of the site above, for some requests of its paths.\n");
+    out.push_str("[[site.route]]\npath_prefix = \"/api/\"\n");
+    for setting in [METHODS, WITH_FIELDS, WITH_QUERY, WITH_COOKIES] {
+        write_setting(&mut out, &setting, example(&setting).to_owned());
+    }
     out
 }
 
@@ -90,6 +98,10 @@ fn example(setting: &Setting) -> &'static str {
         "origin" => "\"http://127.0.0.1:3000\"",
         "balance" => "\"round-robin\"",
         "path" => "\"/robots.txt\"",
+        "methods" => "[\"POST\"]",
+        "with_fields" => "[\"X-Api=2\"]",
+        "with_query" => "[\"preview\"]",
+        "with_cookies" => "[\"beta=1\"]",
         "path_regex" => "'\\.(jpg|png)$'",
         _ => "\"/static/\"",
     }

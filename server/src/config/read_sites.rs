@@ -260,6 +260,7 @@ impl Reader<'_> {
         });
         let routes: Vec<_> = routes.collect();
         self.check_overlaps(&tables, &routes);
+        self.check_conditions(&tables, &routes);
         routes
     }
 
@@ -292,11 +293,14 @@ impl Reader<'_> {
         if origins.is_some() {
             self.settle_origin(table, &mut settings);
         }
-        let paths = self.route_paths(&header, table, &settings, seen)?;
+        let conditions = self.conditions(table, &mut settings);
+        let of_paths = (&settings, conditions.as_deref());
+        let paths = self.route_paths(&header, table, of_paths, seen)?;
         let has_own_limits = table.contains_key("rate_limit");
-        let route = Route::new(paths, settings, rules)
+        let mut route = Route::new(paths, settings, rules)
             .with_own_limits(has_own_limits)
             .with_origins(origins);
+        route.conditions = conditions;
         Some(self.before_regex(table, route))
     }
 }

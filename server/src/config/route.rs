@@ -1,11 +1,15 @@
 //! A route of a site: the paths that it has, with their settings and rules.
 
+mod conditions;
 mod paths;
 mod read;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use forebay_http::request::Method;
+
+pub(crate) use self::conditions::{NamedValue, RouteConditions};
 pub(crate) use self::paths::RoutePaths;
 pub(super) use self::paths::read_prefix;
 pub(super) use self::read::RoutesSoFar;
@@ -21,6 +25,8 @@ use super::value::AmbiguousPath;
 pub struct Route {
     /// The paths.
     pub(crate) paths: RoutePaths,
+    /// The properties that a request must have beside one of the paths; `None` if there are none.
+    pub(crate) conditions: Option<Box<RouteConditions>>,
     /// Whether the route wins over regular expressions that match the same path.
     pub(super) is_before_regex: bool,
     /// The index of the route's section among those of its site in the file; `None` for the route
@@ -53,7 +59,8 @@ pub struct Route {
 
 impl PartialEq for Route {
     fn eq(&self, other: &Route) -> bool {
-        (&self.paths, self.is_before_regex) == (&other.paths, other.is_before_regex)
+        (&self.paths, &self.conditions) == (&other.paths, &other.conditions)
+            && self.is_before_regex == other.is_before_regex
             && self.settings == other.settings
             && self.rule_set == other.rule_set
             && self.own_origins == other.own_origins
@@ -82,6 +89,7 @@ impl Route {
         Route {
             is_before_regex: matches!(paths, RoutePaths::Exact(_)),
             paths,
+            conditions: None,
             section: None,
             origins: Arc::default(),
             own_origins: None,
@@ -176,12 +184,31 @@ impl Route {
 
     /// Whether every path of the site that has no other route belongs to this route.
     pub(super) fn has_all_paths(&self) -> bool {
-        self.paths.are_all()
+        self.paths.are_all() && self.conditions.is_none()
     }
 
-    /// Returns the paths of the route, for people.
+    /// Whether requests with the method GET can belong to this route.
+    pub(super) fn has_get(&self) -> bool {
+        self.conditions.as_deref().is_none_or(|conditions| conditions.have_method(Method::Get))
+    }
+
+    /// Whether a request needs parameters in its query to belong to this route.
+    pub(super) fn depends_on_query(&self) -> bool {
+        self.conditions.as_deref().is_some_and(|conditions| !conditions.query.is_empty())
+    }
+
+    /// Whether the stored responses for the URLs of its paths may belong to this route: every GET
+    /// request that is no request of an earlier route belongs to it, whatever its fields.
+    pub(crate) fn may_store(&self) -> bool {
+        self.conditions.as_deref().is_none_or(RouteConditions::permit_storing)
+    }
+
+    /// Returns the paths and conditions of the route, for people.
     pub fn shown_path(&self) -> String {
-        self.paths.to_string()
+        match &self.conditions {
+            Some(conditions) => format!("{}{conditions}", self.paths),
+            None => self.paths.to_string(),
+        }
     }
 
     /// Whether the route refuses a path that may belong to it or to another route.

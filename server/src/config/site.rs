@@ -30,10 +30,16 @@ pub struct Site {
     /// The identity of the certificates that serve the site's names; 0 if there are none.
     pub(crate) certificates_id: u64,
     /// The site's routes: first those with a regular expression, in the order of the file, then
-    /// paths and prefixes, the longest first. The last route has the prefix `/`.
+    /// paths and prefixes, the longest first. Routes of the same paths are neighbours: those with
+    /// conditions, in the order of the file, then the one without. The last route has the prefix
+    /// `/` and no conditions.
     routes: Vec<Route>,
     /// The number of routes with a regular expression.
     regex_count: usize,
+    /// Whether a route has conditions beside its paths.
+    has_conditions: bool,
+    /// Whether a route has conditions on the query.
+    has_query_conditions: bool,
 }
 
 /// A pattern that matches one host or many, in lower case.
@@ -75,7 +81,7 @@ impl Site {
         if !routes.iter().any(Route::has_all_paths) {
             routes.push(fallback);
         }
-        routes.sort_by_key(|route| route.paths.rank());
+        let mut routes = sorted(routes);
         let origins = Arc::new(origins.keyed(&name, None));
         for route in &mut routes {
             route.settle_origins(&name, &origins);
@@ -90,6 +96,8 @@ impl Site {
             certificates: None,
             certificates_id: 0,
             regex_count: routes.iter().filter(|route| route.paths.are_matching()).count(),
+            has_conditions: routes.iter().any(|route| route.conditions.is_some()),
+            has_query_conditions: routes.iter().any(Route::depends_on_query),
             routes,
         }
     }
@@ -111,17 +119,25 @@ impl Site {
     /// path, else the first regular expression that matches, else the longest prefix. If the
     /// longest prefix has `before_regex`, no regular expression is tried. A target that is no path,
     /// such as the `*` of OPTIONS, belongs to the route of `/`.
+    ///
+    /// If the requests for the path can have several routes, this is the one whose responses may be
+    /// stored.
     pub fn route(&self, path: &[u8]) -> &Route {
-        self.route_of_reading(PathReading { path, is_decoded: false })
+        self.route_of_reading(PathReading { path, is_decoded: false }, Route::may_store)
     }
 
     /// Returns the route for one reading of a path, that is, for one way in which an origin may
-    /// interpret the path.
-    pub(crate) fn route_of_reading(&self, reading: PathReading<'_>) -> &Route {
+    /// interpret the path. `meets` tells whether the request meets the conditions of a route.
+    #[inline]
+    pub(crate) fn route_of_reading(
+        &self,
+        reading: PathReading<'_>,
+        meets: impl Fn(&Route) -> bool,
+    ) -> &Route {
         let PathReading { path, is_decoded } = reading;
         let (fallback, others) = self.routes.split_last().expect("every site has a route for /");
         let (patterns, plain) = others.split_at(self.regex_count);
-        let matches = |route: &&Route| route.paths.have(path, is_decoded);
+        let matches = |route: &&Route| route.paths.have(path, is_decoded) && meets(route);
         let found = plain.iter().find(matches).unwrap_or(fallback);
         match patterns.is_empty() || found.is_before_regex {
             true => found,
@@ -129,8 +145,41 @@ impl Site {
         }
     }
 
-    /// Returns why a path has this route, if the site has regular expressions.
-    pub(crate) fn reason_for(&self, route: &Route) -> Option<&'static str> {
+    /// Whether a route of the site has conditions beside its paths, so that requests for one URL
+    /// can have several routes.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.has_conditions
+    }
+
+    /// Whether the route of a request can depend on its query.
+    pub(crate) fn has_query_conditions(&self) -> bool {
+        self.has_query_conditions
+    }
+
+    /// Returns the reasons why a request for a path has this route, unless the paths of the route
+    /// say so.
+    pub(crate) fn reasons_for(&self, route: &Route, path: &[u8]) -> Vec<String> {
+        let of_paths = self.reason_of_paths(route).map(str::to_owned);
+        let of_conditions = match route.conditions {
+            Some(_) => Some("the request meets the conditions of this route".to_owned()),
+            None => self.unmet(route, path).map(|other| {
+                format!("the request does not meet the conditions of {}", other.shown_path())
+            }),
+        };
+        of_paths.into_iter().chain(of_conditions).collect()
+    }
+
+    /// Returns the first route of a path that comes before `route`, and whose conditions the
+    /// requests of `route` do not meet.
+    fn unmet(&self, route: &Route, path: &[u8]) -> Option<&Route> {
+        let earlier = self.routes.get(..route.number.route as usize)?.iter();
+        let mut earlier =
+            earlier.filter(|one| !(route.is_before_regex && one.paths.are_matching()));
+        earlier.find(|one| one.paths.have(path, false))
+    }
+
+    /// Returns the reason that follows from the path alone, if the site has regular expressions.
+    fn reason_of_paths(&self, route: &Route) -> Option<&'static str> {
         let has_patterns = self.regex_count > 0;
         has_patterns.then_some(match route.paths {
             RoutePaths::Exact(_) => "a single path wins over regular expressions",
@@ -165,6 +214,21 @@ impl Site {
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
+}
+
+/// Returns routes in the order of [`Site::routes`].
+fn sorted(routes: Vec<Route>) -> Vec<Route> {
+    // Regular expressions keep the order of the file, in which the first of several routes of the
+    // same expression counts.
+    let position = |route: &Route| match route.paths.are_matching() {
+        true => routes.iter().position(|other| other.paths == route.paths),
+        false => None,
+    };
+    let rank = |route: &Route| (route.paths.rank(), position(route), route.conditions.is_none());
+    let ranks: Vec<_> = routes.iter().map(rank).collect();
+    let mut ranked: Vec<_> = ranks.into_iter().zip(routes).collect();
+    ranked.sort_by(|(rank, _), (other, _)| rank.cmp(other));
+    ranked.into_iter().map(|(_, route)| route).collect()
 }
 
 impl HostPattern {

@@ -1504,11 +1504,60 @@ pub(crate) const BEFORE_REGEX: Setting = Setting {
         `path_regex` for images, whatever the route of `/account` protects.",
 };
 
+/// The setting `methods` of a route.
+pub(crate) const METHODS: Setting = Setting {
+    name: "methods",
+    kind: SettingKind::Texts {
+        expected: "an array of up to 16 methods, such as [\"POST\", \"PUT\"]",
+    },
+    default: Some(""),
+    scope: SettingScope::OneRoute,
+    reloads: true,
+    doc: "Methods of the route: a request with another method has the route that it would have \
+        without this one. `GET` includes HEAD; PURGE and BAN have the route of GET. Without GET, \
+        the route stores no responses. See [sites.md](sites.md#conditions).",
+    reason: "A response to GET also answers HEAD, so both have one route.",
+};
+
+/// The setting `with_fields` of a route.
+pub(crate) const WITH_FIELDS: Setting = Setting {
+    name: "with_fields",
+    kind: SettingKind::Texts {
+        expected: "an array of up to 16 names, with or without a value, such as [\"X-Api=2\"]",
+    },
+    default: Some(""),
+    scope: SettingScope::OneRoute,
+    reloads: true,
+    doc: "Fields that a request of the route must have: all of them, each with its value if one is \
+        given. The route stores no responses. See [sites.md](sites.md#conditions).",
+    reason: "The key of a stored response is its URL, which does not tell the routes of such \
+        requests apart.",
+};
+
+/// The setting `with_query` of a route.
+pub(crate) const WITH_QUERY: Setting = Setting {
+    name: "with_query",
+    doc: "Parameters of the query that a request of the route must have, compared byte by byte. \
+        Otherwise like `with_fields`.",
+    reason: "`drop_query` and `keep_query` may remove the parameter from the key.",
+    ..WITH_FIELDS
+};
+
+/// The setting `with_cookies` of a route.
+pub(crate) const WITH_COOKIES: Setting = Setting {
+    name: "with_cookies",
+    doc: "Cookies that a request of the route must have, with names as in `bypass_cookies`. \
+        Otherwise like `with_fields`.",
+    reason: "For example, testers with a cookie get another origin or other settings.",
+    ..WITH_FIELDS
+};
+
 /// The settings of which each route has one.
 pub(crate) const ROUTE_PATHS: &[Setting] = &[PATH, PATH_REGEX, PATH_PREFIX];
 
 /// The settings that only routes have.
-pub(crate) const ROUTE_ONLY: &[Setting] = &[PATH_PREFIX, PATH, PATH_REGEX, BEFORE_REGEX];
+pub(crate) const ROUTE_ONLY: &[Setting] =
+    &[PATH_PREFIX, PATH, PATH_REGEX, BEFORE_REGEX, METHODS, WITH_FIELDS, WITH_QUERY, WITH_COOKIES];
 
 /// Returns every setting, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static Setting> + Clone {

@@ -28,7 +28,7 @@ use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path, sent_path};
 use crate::key::{
     KeyText, LocalRequest, NormalText, RouteMatch, check_content, has_other_source, is_loop,
-    local_request, match_route, write_key,
+    local_request, match_route, reasons_for_route, write_key,
 };
 use crate::limits::JOINS_MAX;
 use crate::login::without_credentials;
@@ -361,7 +361,7 @@ fn site_facts(
         file: directory.map(|directory| shown_file(directory, route, request)),
         sent: None,
         path_prefix: route.route.shown_path(),
-        route_reason: route.site.reason_for(route.route),
+        route_reasons: reasons_for_route(route, request),
         client_checks: client_checks(&route.route.settings),
         origin_is_down: context.is_some_and(JoinContext::origin_is_down),
         origin_failure: context.and_then(JoinContext::origin_failure).map(Fault::reason),

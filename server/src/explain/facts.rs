@@ -62,8 +62,8 @@ pub(crate) struct SiteFacts {
     pub(crate) sent: Option<String>,
     /// The paths of the route.
     pub(crate) path_prefix: String,
-    /// Why the request has this route, unless the paths of the route say so.
-    pub(crate) route_reason: Option<&'static str>,
+    /// The reasons why the request has this route, unless the paths of the route say so.
+    pub(crate) route_reasons: Vec<String>,
     /// The checks of the client that the route makes. The explanation is for a client that passes.
     pub(crate) client_checks: Vec<&'static str>,
     /// Whether this worker considers the origin down: its last attempt to connect failed a short

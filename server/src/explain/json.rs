@@ -22,7 +22,7 @@ impl Explanation {
                 "origin_is_down": site.origin_is_down,
                 "origin_failure": site.origin_failure,
                 "path_prefix": site.path_prefix,
-                "route_reason": site.route_reason,
+                "route_reasons": site.route_reasons,
                 "client_checks": site.client_checks,
             })),
             "other_sites": steps.other_sites,

@@ -62,7 +62,7 @@ impl Explanation {
                 lines.add("", format_args!("{text}: {reason}"));
             }
             lines.add("route", &site.path_prefix);
-            site.route_reason.iter().for_each(|reason| lines.add("", reason));
+            site.route_reasons.iter().for_each(|reason| lines.add("", reason));
             for (index, check) in site.client_checks.iter().enumerate() {
                 lines.add(if index == 0 { "clients" } else { "" }, check);
             }

@@ -5,6 +5,7 @@
 //! /a?b`. The request to the origin has the same normalised host, unchanged path and normalised
 //! query as the key: no response is stored under the key of a URL that the origin did not receive.
 
+mod conditions;
 mod normal;
 mod route;
 mod select;
@@ -14,7 +15,7 @@ mod url;
 pub(crate) use normal::NormalText;
 pub(crate) use route::{
     LocalRequest, RouteMatch, check_content, has_other_source, is_loop, local_request, match_route,
-    route_of_url,
+    reasons_for_route, route_of_url,
 };
 pub(crate) use select::{
     host_prefixes, path_prefix, site_prefix, site_prefixes, url_keys, url_prefixes,

@@ -2,10 +2,11 @@
 //! answers itself.
 
 use forebay_http::fields::FieldId;
-use forebay_http::path::{every_reading, is_plain, normal_form};
+use forebay_http::path::{PathReading, every_reading, is_plain, normal_form};
 use forebay_http::request::Method;
 use forebay_http::target::Scheme;
 
+use super::conditions::meets;
 use crate::config::{Config, Route, Site};
 use crate::fault::Fault;
 use crate::limits::PATH_READINGS_BYTES_MAX;
@@ -47,61 +48,80 @@ pub(crate) fn match_route<'a>(
     let site = config.sites.lookup(host).ok_or(Fault::NoSite)?;
     let route = match site.routes() {
         [only] => only,
-        _ => route_of_path(site, path_of(request.target.path_query), buffer)?,
+        _ => {
+            let path = path_of(request.target.path_query);
+            route_of_path(site, path, buffer, |route| meets(route, request))?
+        }
     };
     Ok(RouteMatch { site, route, scheme: request.scheme })
 }
 
+/// Returns the route of a path for the requests whose conditions `meets` tells.
+#[inline]
 fn route_of_path<'a>(
     site: &'a Site,
     path: &[u8],
     buffer: &mut Vec<u8>,
+    meets: impl Fn(&Route) -> bool,
 ) -> Result<&'a Route, Fault> {
     match is_plain(path) {
-        true => Ok(site.route(path)),
-        false => route_of_readings(site, path, buffer),
+        true => Ok(site.route_of_reading(PathReading { path, is_decoded: false }, meets)),
+        false => route_of_readings(site, path, buffer, &meets),
     }
 }
 
 /// Returns the route of the normal form of a path. An origin may read the path in several ways. If
 /// one of these readings has another route than the path as it was sent, and one of the two routes
-/// refuses ambiguous paths, the request is refused.
+/// refuses ambiguous paths, the request is refused. It is also refused if an origin may read an
+/// encoded `?` as the beginning of a query, and routes have conditions on the query.
 #[cold]
 fn route_of_readings<'a>(
     site: &'a Site,
     path: &[u8],
     buffer: &mut Vec<u8>,
+    meets: &dyn Fn(&Route) -> bool,
 ) -> Result<&'a Route, Fault> {
-    let literal = site.route(path);
+    let literal = site.route_of_reading(PathReading { path, is_decoded: false }, meets);
     if site.routes().iter().any(Route::refuses_ambiguous) {
         let is_safe = |route: &Route| {
             let is_relaxed = !route.refuses_ambiguous() && !literal.refuses_ambiguous();
             is_relaxed || route.number == literal.number
         };
+        let hides_query =
+            |reading: PathReading<'_>| site.has_query_conditions() && reading.path.contains(&b'?');
         if !every_reading(path, buffer, PATH_READINGS_BYTES_MAX, |reading| {
-            is_safe(site.route_of_reading(reading))
+            !hides_query(reading) && is_safe(site.route_of_reading(reading, meets))
         }) {
             return Err(Fault::AmbiguousPath);
         }
     }
     normal_form(path, buffer);
-    Ok(site.route(buffer))
+    Ok(site.route_of_reading(PathReading { path: buffer, is_decoded: false }, meets))
 }
 
-/// Whether the responses for the URL of a request come from other origins or files than those of
-/// `route`. This is possible after rules have changed the URL of a request that had a route: the
-/// key then belongs to the new URL, but the request is still sent to the origins of its route.
+/// Whether the stored responses for the URL of a request come from other origins or files than
+/// those of `route`. This is possible after rules have changed the URL of a request that had a
+/// route: the key then belongs to the new URL, but the request is still sent to the origins of its
+/// route. A route with conditions may have other origins, but stores nothing.
 #[cold]
 pub(crate) fn has_other_source(route: RouteMatch<'_>, request: &Request<'_>) -> bool {
     let path = path_of(request.target.path_query);
     let of_path = match route.site.routes() {
         [_] => return false,
-        _ => route_of_path(route.site, path, &mut Vec::new()),
+        _ if !route.route.may_store() || !is_get(request) => return false,
+        _ => route_of_path(route.site, path, &mut Vec::new(), Route::may_store),
     };
     !of_path.is_ok_and(|of_path| of_path.has_source_of(route.route))
 }
 
-/// Returns the route of a URL of a site.
+/// Returns the reasons why a request has its route, unless the paths of the route say so.
+pub(crate) fn reasons_for_route(route: RouteMatch<'_>, request: &Request<'_>) -> Vec<String> {
+    let mut path = Vec::new();
+    normal_form(path_of(request.target.path_query), &mut path);
+    route.site.reasons_for(route.route, &path)
+}
+
+/// Returns the route of a URL of a site: the one whose responses to GET may be stored for the URL.
 pub(crate) fn route_of_url<'a>(
     site: &'a Site,
     scheme: Scheme,
@@ -140,11 +160,14 @@ pub(crate) fn is_loop(request: &Request<'_>, via: &str) -> bool {
 /// # Errors
 /// [`Fault::GetContent`]: the request has content.
 pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Result<(), Fault> {
-    let is_get = matches!(request.head.method(), Method::Get | Method::Head);
-    match request.has_body() && is_get && !route.route.settings.content_of_get {
+    match request.has_body() && is_get(request) && !route.route.settings.content_of_get {
         true => Err(Fault::GetContent),
         false => Ok(()),
     }
+}
+
+fn is_get(request: &Request<'_>) -> bool {
+    matches!(request.head.method(), Method::Get | Method::Head)
 }
 
 /// Returns the kind of a request that this server answers itself; `None` for other requests. If no

@@ -3,6 +3,9 @@
 /// Routes of one site. Every request is compared with the routes until one matches.
 pub(crate) const ROUTES_PER_SITE_MAX: usize = 256;
 
+/// Elements of each condition of a route. A request for one of its paths is compared with all.
+pub(crate) const ROUTE_CONDITIONS_MAX: usize = 16;
+
 /// Bytes of `origin_add_prefix`. With it, the longest target that is accepted by default
 /// stays far below the 64 KiB that the HTTP library can send.
 pub(crate) const ADDED_PREFIX_BYTES_MAX: usize = 1024;

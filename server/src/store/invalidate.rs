@@ -105,6 +105,14 @@ impl UnsafeTarget {
     fn keys(&self, route: RouteMatch<'_>, fields: Fields<'_>) -> Vec<Vec<u8>> {
         let authority = self.host.as_deref().and_then(Authority::parse);
         let mut keys = resource_keys(route, authority, &self.path_query);
+        if route.site.has_conditions() {
+            // The stored responses may belong to another route of the URL, whose settings give the
+            // query another normal form.
+            let of_stored = route_of_url(route.site, route.scheme, &self.path_query);
+            keys.extend(resource_keys(of_stored, authority, &self.path_query));
+            keys.sort_unstable();
+            keys.dedup();
+        }
         if let Some(authority) = authority {
             let path_query = &self.path_query;
             let target = TargetUri { scheme: route.scheme, authority, path_query };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use forebay_http::request::Method;
 use forebay_rules::pattern::PatternCompiler;
 use toml::de::DeTable;
 
@@ -10,10 +11,12 @@ use super::super::error::ProblemSpan;
 use super::super::read::{Reader, Value, raw};
 use super::super::setting::{Readable, Setting, ValueProblem};
 use super::super::table::{
-    BEFORE_REGEX, ORIGIN, PATH_PREFIX, PATH_REGEX, ROUTE_PATHS, RouteSettings, Settings,
+    BEFORE_REGEX, METHODS, ORIGIN, PATH_PREFIX, PATH_REGEX, ROUTE_PATHS, RouteSettings, Settings,
+    WITH_COOKIES, WITH_FIELDS, WITH_QUERY,
 };
+use super::conditions::{read_methods, read_named};
 use super::paths::{read_prefix, read_regex};
-use super::{Route, RoutePaths};
+use super::{Route, RouteConditions, RoutePaths};
 use crate::limits::{PATH_REGEX_CACHE_BYTES_MAX, PATH_REGEXES_MAX, PATH_REGEXES_PER_SITE_MAX};
 
 /// Settings that protect a route, or keep its responses out of the cache. A path must not lose them
@@ -31,9 +34,13 @@ const PROTECTING: &[&str] = &[
     "key_fields",
 ];
 
+/// Settings that restrict the clients of a route.
+const RESTRICTING: &[&str] = &["allow_from", "deny_from", "basic_auth", "rate_limit"];
+
 /// The paths of the routes that have been read.
 pub(in crate::config) struct RoutesSoFar {
-    /// For each path of the current site, with its setting, the offset at which it is first used.
+    /// For each path of the current site with its conditions, and its setting, the offset at which
+    /// it is first used.
     paths: HashMap<(&'static str, String), usize>,
     /// The number of regular expressions of the current site.
     site_regex_count: usize,
@@ -67,7 +74,7 @@ impl Reader<'_> {
         &mut self,
         header: &Range<usize>,
         table: &DeTable<'_>,
-        settings: &RouteSettings,
+        (settings, conditions): (&RouteSettings, Option<&RouteConditions>),
         seen: &mut RoutesSoFar,
     ) -> Option<RoutePaths> {
         let given = |setting: &'static Setting| Some((setting, table.get(setting.name)?));
@@ -99,13 +106,88 @@ impl Reader<'_> {
                 }
             }
         };
-        let place = (setting.name, paths.text().to_owned());
+        let conditions = conditions.map_or(String::new(), RouteConditions::to_string);
+        let place = (setting.name, format!("{:?}{conditions}", paths.text()));
         if let Some(first) = seen.paths.get(&place) {
-            self.clash(value, *first, format!("the site has two routes for {:?}", place.1));
+            self.clash(value, *first, format!("the site has two routes for {}", place.1));
             return None;
         }
         seen.paths.insert(place, value.span().start);
         Some(paths)
+    }
+
+    /// Reads the conditions of a route. If requests for one URL can differ in whether they meet the
+    /// conditions, the route does not store responses.
+    pub(in crate::config) fn conditions(
+        &mut self,
+        table: &DeTable<'_>,
+        settings: &mut RouteSettings,
+    ) -> Option<Box<RouteConditions>> {
+        let mut conditions = RouteConditions::default();
+        if let Some(value) = table.get(METHODS.name) {
+            let read = read_methods(raw(value.get_ref()));
+            conditions.methods = self.keep_at(value.span(), read).unwrap_or_default();
+        }
+        for (setting, list) in [
+            (&WITH_FIELDS, &mut conditions.fields),
+            (&WITH_QUERY, &mut conditions.query),
+            (&WITH_COOKIES, &mut conditions.cookies),
+        ] {
+            if let Some(value) = table.get(setting.name) {
+                let read = read_named(raw(value.get_ref()), setting);
+                *list = self.keep_at(value.span(), read).unwrap_or_default();
+            }
+        }
+        if conditions.permit_storing() {
+            return (!conditions.are_empty()).then(|| Box::new(conditions));
+        }
+        if let Some(value) = table.get("cache").filter(|_| settings.cache) {
+            let (problem, hint) = match conditions.have_method(Method::Get) {
+                true => (
+                    "a route with `with_fields`, `with_query` or `with_cookies` cannot store \
+                     responses",
+                    "leave `cache` out: all requests for a URL must find the same stored response",
+                ),
+                false => (
+                    "a route whose `methods` do not have GET cannot store responses",
+                    "leave `cache` out, or write \"GET\" in `methods`",
+                ),
+            };
+            let at = ProblemSpan::Span(value.span());
+            self.problem(at, ValueProblem::new(problem).hint(hint));
+        }
+        settings.cache = false;
+        Some(Box::new(conditions))
+    }
+
+    /// Checks that no route with conditions lacks a restriction of the route of the same paths: a
+    /// client could evade the restriction by a field or a parameter that it adds.
+    pub(in crate::config) fn check_conditions(
+        &mut self,
+        sections: &[(Range<usize>, &DeTable<'_>)],
+        routes: &[Route],
+    ) {
+        for route in routes.iter().filter(|route| route.conditions.is_some()) {
+            let section = route.section.and_then(|index| sections.get(index));
+            let Some((_, table)) = section else { continue };
+            let Some(paths) = table.get(route.paths.setting().name) else { continue };
+            let is_whole = |one: &&Route| one.conditions.is_none() && one.paths == route.paths;
+            let Some(whole) = routes.iter().find(is_whole) else { continue };
+            let is_lost = |setting: &&Setting| {
+                RESTRICTING.contains(&setting.name) && !table.contains_key(setting.name)
+            };
+            let differing = route.settings.differences(&whole.settings);
+            let Some(setting) = differing.into_iter().find(is_lost) else { continue };
+            let name = setting.name;
+            let message = format!(
+                "the route of the same paths without conditions has another `{name}` than this one"
+            );
+            let hint = format!(
+                "write `{name}` here, too: a request that meets the conditions has only the \
+                 settings of this route"
+            );
+            self.problem(ProblemSpan::Span(paths.span()), ValueProblem::new(message).hint(hint));
+        }
     }
 
     /// Reads `before_regex` of a route.
@@ -137,15 +219,17 @@ impl Reader<'_> {
     ) {
         let patterns: Vec<_> = routes.iter().filter(|route| route.paths.are_matching()).collect();
         let prefixes = routes.iter().filter(|route| matches!(route.paths, RoutePaths::Below(_)));
-        for route in prefixes.filter(|route| !route.has_all_paths()) {
+        for route in prefixes.filter(|route| !route.paths.are_all()) {
             let section = route.section.and_then(|index| sections.get(index));
             let Some((_, table)) = section else { continue };
             let Some(path) = table.get(PATH_PREFIX.name) else { continue };
             if table.contains_key(BEFORE_REGEX.name) {
                 continue;
             }
-            let protects = |name: &str| PROTECTING.contains(&name);
             let differing = |pattern: &Route| {
+                let answer_get = route.has_get() && pattern.has_get();
+                let protects =
+                    |name: &str| PROTECTING.contains(&name) && (answer_get || name != "cache");
                 let settings = route.settings.differences(&pattern.settings).into_iter();
                 let setting = settings.map(|setting| setting.name).find(|name| protects(name));
                 let has_other_origin = route.origins != pattern.origins;

@@ -98,6 +98,20 @@ fn a_change_of_regular_expressions_or_of_their_order_is_a_difference() {
             ],
         ),
         (
+            site(&format!("{route}methods = ['POST']\nrespond = '200'")),
+            site(&format!("{route}methods = ['POST']\n{route}with_fields = ['A=1', 'B']")),
+            &[
+                "respond: '200' > \"off\" [site \"a\", route /x, method POST]",
+                "-: - > route [site \"a\", route /x, field A=1, field B]",
+            ],
+        ),
+        (
+            site(&format!("{route}methods = ['POST']\n{route}with_query = ['b']")),
+            site(&format!("{route}with_query = ['b']\n{route}methods = ['POST']")),
+            &["path_prefix: /x, method POST; /x, parameter b > \
+               /x, parameter b; /x, method POST [site \"a\", order of the routes]"],
+        ),
+        (
             site(&format!("{route}before_regex = false")),
             site(&format!("{route}before_regex = true")),
             &["before_regex: false > true [site \"a\", route /x]"],

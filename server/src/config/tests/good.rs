@@ -346,8 +346,11 @@ fn the_printed_defaults_are_a_configuration_with_every_setting() {
     let config = read(&text);
     assert_eq!(config.server, ServerSettings::default());
     let site = config.sites.lookup(b"www.example.org").unwrap();
-    assert_eq!(site.routes().len(), 4);
-    assert!(site.routes().iter().all(|route| route.settings == RouteSettings::default()));
+    assert_eq!(site.routes().len(), 5);
+    let (conditional, others): (Vec<_>, Vec<_>) =
+        site.routes().iter().partition(|route| route.conditions.is_some());
+    assert!(others.iter().all(|route| route.settings == RouteSettings::default()));
+    assert!(conditional.iter().all(|route| !route.settings.cache));
     for setting in all_settings() {
         assert!(text.contains(&format!("\n{} = ", setting.name)), "{} is missing", setting.name);
         assert!(text.contains(&format!("# {}", setting.doc)), "{} has no sentence", setting.name);

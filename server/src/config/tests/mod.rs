@@ -7,5 +7,6 @@ mod good;
 mod includes;
 mod lookup;
 mod references;
+mod route_conditions;
 mod route_origins;
 mod route_regex;
