@@ -16,6 +16,7 @@ pub mod atomic;
 mod barrier;
 pub mod bravo;
 mod class;
+pub mod concurrency;
 pub mod leases;
 mod lock;
 #[cfg(loom)]
