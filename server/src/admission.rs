@@ -1,5 +1,5 @@
-//! Decides whether a route serves a client: by its address, then by its rate of requests, then by
-//! the signature of its URL, then by its user name and password.
+//! Decides whether a route serves a client: by its address, then by its rate of requests and the
+//! requests in progress, then by the signature of its URL, then by its user name and password.
 
 use forebay_http::target::Scheme;
 
@@ -21,8 +21,8 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
     if !route.admits(transaction.client.known_address()) {
         return Err(Fault::AddressRefused);
     }
-    if !route.settings.rate_limit.is_empty() {
-        check_rate(transaction)?;
+    if !route.settings.rate_limit.is_empty() || !route.settings.concurrency_limit.is_empty() {
+        check_limits(transaction)?;
     }
     let settings = &route.settings;
     if let Some(keys) = settings.signed_urls.keys()
@@ -45,18 +45,26 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
     Ok(None)
 }
 
-/// Counts a request against the rate limits of its route. A purge by a client of `purge_from` does
+/// Counts a request against the limits of its route. A purge by a client of `purge_from` does
 /// not count, because no reader gets its response; but on a route with users it does, because it
 /// tells whether a password is right.
 ///
 /// # Errors
-/// [`Fault::RateLimited`].
-fn check_rate(transaction: &Transaction<'_>) -> Result<(), Fault> {
+/// [`Fault::RateLimited`] or [`Fault::ConcurrencyLimited`].
+fn check_limits(transaction: &mut Transaction<'_>) -> Result<(), Fault> {
     if is_open_purge(transaction) {
         return Ok(());
     }
     let (client, route) = (transaction.client, transaction.route().route);
-    client.worker.limiter.check(client, route, &transaction.request)
+    let (limiter, request) = (&client.worker.limiter, &transaction.request);
+    if !route.settings.rate_limit.is_empty() {
+        limiter.check(client, route, request)?;
+    }
+    if !route.settings.concurrency_limit.is_empty() {
+        let guard = limiter.begin(client, route, request)?;
+        transaction.in_progress = Some(guard);
+    }
+    Ok(())
 }
 
 /// Whether this is a purge that needs no password, by a client of `purge_from`.

@@ -261,6 +261,8 @@ counters! {
         "Requests refused because of `allow_from` or `deny_from` (403).";
     RateLimited, Counter, "rate_limited_total",
         "Requests refused because of `rate_limit` (429).";
+    ConcurrencyLimited, Counter, "concurrency_limited_total",
+        "Requests refused because of `concurrency_limit` (429 or 503).";
     RateLimitEntriesReplaced, Counter, "rate_limit_entries_replaced_total",
         "Clients or field values whose counts for `rate_limit` were given up, because \
          `rate_limit_entries` is too small.";

@@ -113,6 +113,8 @@ events! {
         "ended a response: its file changed while it was being read";
     TagsRefused, warn, "tags_refused", "did not store a response: its tags exceed a limit";
     RateLimited, warn, "rate_limited", "refuses requests: a rate limit is reached";
+    ConcurrencyLimited, warn, "concurrency_limited",
+        "refuses requests: too many are in progress";
     TunnelRefused, warn, "tunnel_refused", "refused a tunnel: a limit is reached";
     LockProfileFailed, warn, "lock_profile_failed", "cannot create the lock profile";
     LogFailed, error, "log_failed", "cannot write the access log";

@@ -66,6 +66,12 @@ pub(crate) enum Fault {
     SignatureExpired,
     /// Too many passwords wait for their check, or one could not be checked.
     LoginsBusy,
+    /// As many requests are in progress as a limit of the route permits.
+    ConcurrencyLimited {
+        /// Whether the limit counts the requests of all clients, so that this client need not be
+        /// the cause.
+        is_shared: bool,
+    },
     /// The request exceeds a rate limit.
     RateLimited {
         /// The index of the limit in the list of the route.
@@ -150,11 +156,13 @@ impl Fault {
             | Fault::WrongSignature
             | Fault::SignatureExpired
             | Fault::RateLimited { .. }
+            | Fault::ConcurrencyLimited { is_shared: false }
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
             | Fault::PurgePattern
             | Fault::OnlyIfCached => Side::Client,
+            Fault::ConcurrencyLimited { is_shared: true } => Side::Us,
             Fault::OriginBusy
             | Fault::TunnelsFull
             | Fault::LoginsBusy
@@ -202,7 +210,8 @@ impl Fault {
             Fault::RequestBodyTooLarge => 413,
             Fault::HeadTimeout | Fault::TooSlow | Fault::GaveWay => 408,
             Fault::NoSite | Fault::OtherCertificates => 421,
-            Fault::RateLimited { .. } => 429,
+            Fault::RateLimited { .. } | Fault::ConcurrencyLimited { is_shared: false } => 429,
+            Fault::ConcurrencyLimited { is_shared: true } => 503,
             Fault::Loop => 508,
             Fault::HitCut | Fault::Rules | Fault::Internal | Fault::FilesFailed => 500,
             Fault::OriginBusy
@@ -257,6 +266,12 @@ impl Fault {
             Fault::SignatureExpired => "the signature of the URL has expired",
             Fault::LoginsBusy => "too many passwords are being checked; try again",
             Fault::RateLimited { .. } => "too many requests; try again later",
+            Fault::ConcurrencyLimited { is_shared: false } => {
+                "too many requests of this client are in progress; try again later"
+            }
+            Fault::ConcurrencyLimited { is_shared: true } => {
+                "too many requests are in progress here; try again later"
+            }
             Fault::PurgeForbidden => "the client's address is not allowed to purge here",
             Fault::PurgeTags => "the purge names too many tags, or tags that are too long",
             Fault::PurgeNoTags => "the purge has no tags in the fields that this route reads",
@@ -309,6 +324,7 @@ impl Fault {
             | Fault::WrongSignature
             | Fault::SignatureExpired
             | Fault::RateLimited { .. }
+            | Fault::ConcurrencyLimited { .. }
             | Fault::PurgeForbidden
             | Fault::PurgeTags
             | Fault::PurgeNoTags
@@ -349,6 +365,7 @@ impl Fault {
             }
             Fault::LoginsBusy => Some(Counter::PasswordChecksRefused),
             Fault::RateLimited { .. } => Some(Counter::RateLimited),
+            Fault::ConcurrencyLimited { .. } => Some(Counter::ConcurrencyLimited),
             Fault::RequestBodyTooLarge => Some(Counter::BodiesTooLarge),
             Fault::HeadTimeout => Some(Counter::HeadTimeouts),
             Fault::TooSlow => Some(Counter::SlowClients),

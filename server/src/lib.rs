@@ -10,6 +10,7 @@ mod admin;
 mod admission;
 mod buffers;
 pub mod clock;
+mod concurrency;
 pub mod config;
 mod connection;
 pub mod counters;

@@ -1,5 +1,5 @@
 //! The rate limits of routes (`rate_limit`): counts that all workers share, and the fields of a
-//! response that tells of a limit.
+//! response that tells of a limit. `concurrency.rs` has the limits on requests in progress.
 //!
 //! Only requests of routes with a limit come here. Requests that are answered from the store count
 //! like others. The table of counts has a fixed size and no lock; see [`RateTable`].
@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use forebay_http::write;
+use forebay_sync::concurrency::ConcurrencyTable;
 use forebay_sync::rates::{RateDecision, RateTable};
 
 use crate::accept::{Client, ClientNetwork};
@@ -15,13 +16,15 @@ use crate::clock;
 use crate::config::{Config, LimitScope, RateLimit, Route};
 use crate::counters::Counter;
 use crate::fault::Fault;
-use crate::limits::RATE_LIMITS_MAX;
+use crate::limits::{CONCURRENCY_ENTRIES, RATE_LIMITS_MAX};
 use crate::parse::Request;
 
 /// The counts of the rate limits of all routes.
 pub(crate) struct RateLimiter {
     /// Made with the first configuration that has a rate limit.
     table: OnceLock<RateTable>,
+    /// The requests in progress. Made with the first configuration that limits them.
+    in_progress: OnceLock<ConcurrencyTable>,
     entry_count: usize,
     /// Random for each process, so that no client can choose keys that share a set of the table.
     hasher: RandomState,
@@ -42,6 +45,7 @@ impl RateLimiter {
     pub(crate) fn new(config: &Config) -> RateLimiter {
         let limiter = RateLimiter {
             table: OnceLock::new(),
+            in_progress: OnceLock::new(),
             entry_count: config.server.rate_limit_entries as usize,
             hasher: RandomState::new(),
             began_us: clock::monotonic_us(),
@@ -50,11 +54,31 @@ impl RateLimiter {
         limiter
     }
 
-    /// Makes the table if a configuration needs it, so that no request has to wait for it.
+    /// Makes the tables that a configuration needs, so that no request has to wait for them.
     pub(crate) fn prepare(&self, config: &Config) {
         if config.sites.have_rate_limits() {
             self.table();
         }
+        if config.sites.have_concurrency_limits() {
+            self.in_progress();
+        }
+    }
+
+    /// Returns the counts of requests in progress.
+    pub(crate) fn in_progress(&self) -> &ConcurrencyTable {
+        self.in_progress.get_or_init(|| ConcurrencyTable::new(CONCURRENCY_ENTRIES))
+    }
+
+    /// Returns the key of the requests that count together with this one for the limit with this
+    /// identity.
+    pub(crate) fn key_of(
+        &self,
+        id: u64,
+        scope: &LimitScope,
+        client: &Client,
+        request: &Request<'_>,
+    ) -> u64 {
+        self.hasher.hash_one((id, limited_client(scope, client, request)))
     }
 
     fn table(&self) -> &RateTable {
@@ -80,7 +104,7 @@ impl RateLimiter {
         let limits = route.settings.rate_limit.all();
         let mut keys = [0; RATE_LIMITS_MAX];
         for ((key, id), limit) in keys.iter_mut().zip(&route.limit_ids).zip(limits) {
-            *key = self.hasher.hash_one((id, limited_client(limit, client, request)));
+            *key = self.key_of(*id, &limit.scope, client, request);
         }
         if limits.len() > 1 {
             let waits = keys.iter().zip(limits);
@@ -117,11 +141,11 @@ fn refuse_if(index: usize, wait_us: u64) -> Result<(), Fault> {
 /// request that does not have exactly one line with a value: a client could repeat a line to get
 /// another limit, and it is not known which of the lines the origin believes.
 fn limited_client<'a>(
-    limit: &RateLimit,
+    scope: &LimitScope,
     client: &Client,
     request: &Request<'a>,
 ) -> LimitedClient<'a> {
-    match &limit.scope {
+    match scope {
         LimitScope::Network => LimitedClient::Network(client.network()),
         LimitScope::Route => LimitedClient::All,
         LimitScope::Field(name) => {

@@ -18,6 +18,7 @@ use forebay_rules::ast::{Hook, HttpControl};
 use crate::accept::Client;
 use crate::buffers::{BodyInput, TransactionBuffers};
 use crate::clock;
+use crate::concurrency::ConcurrencyGuard;
 use crate::config::{Config, Route, RuleSet};
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -63,6 +64,9 @@ pub(crate) struct Transaction<'t> {
     /// the connection ends after this one.
     pub(crate) has_unread_body: bool,
     pub(crate) log: Access,
+    /// Counts the request as in progress, if its route limits these requests. Every end of the
+    /// transaction drops it.
+    pub(crate) in_progress: Option<ConcurrencyGuard<'t>>,
     unused: UnusedBuffers<'t>,
     /// The queue of interim responses, if the request has waited for anything.
     interim: OnceCell<InterimQueue>,
@@ -112,6 +116,7 @@ impl<'t> Transaction<'t> {
             cache_status: CacheStatus::UNUSED,
             has_unread_body: received.has_body(),
             log,
+            in_progress: None,
             unused: UnusedBuffers {
                 key: Some(key),
                 pre_remap: Some(pre_remap),

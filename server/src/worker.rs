@@ -66,6 +66,7 @@ pub(crate) struct Worker {
     pub(crate) limiter: Arc<RateLimiter>,
     /// The second in which this worker last logged that a rate limit is reached.
     rate_limited_s: Cell<u64>,
+    concurrency_limited_s: Cell<u64>,
     /// The permits for resolving names: one for each name that is being resolved.
     pub(crate) resolutions: Arc<Semaphore>,
     /// Room for the first parts of request bodies.
@@ -150,6 +151,7 @@ impl Worker {
             hosts: parts.hosts,
             limiter: parts.limiter,
             rate_limited_s: Cell::new(0),
+            concurrency_limited_s: Cell::new(0),
             resolutions: Arc::new(Semaphore::new(RESOLUTIONS_MAX)),
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             tunnels: TunnelRoom::default(),
@@ -346,11 +348,18 @@ impl Worker {
         if let Some(counter) = fault.counter() {
             self.count(counter);
         }
-        if let Fault::RateLimited { .. } = fault {
+        let limited = match fault {
+            Fault::RateLimited { .. } => Some((Event::RateLimited, &self.rate_limited_s)),
+            Fault::ConcurrencyLimited { .. } => {
+                Some((Event::ConcurrencyLimited, &self.concurrency_limited_s))
+            }
+            _ => None,
+        };
+        if let Some((event, last_s)) = limited {
             // Once a second: a client that does not slow down must not fill the log.
             let now_s = clock::monotonic_ms() / 1000;
-            if self.rate_limited_s.replace(now_s) != now_s {
-                self.event(Event::RateLimited, &client);
+            if last_s.replace(now_s) != now_s {
+                self.event(event, &client);
             }
         } else if fault.side() == Side::Client && fault != Fault::ClientGone {
             self.event(Event::RequestRefused, &format_args!("{client}: {}", fault.reason()));

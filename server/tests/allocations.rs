@@ -150,7 +150,8 @@ fn serve(
              [[site.route]]\npath_regex = '^/.*[0-9]x'\n\
              [[site.route]]\npath_prefix = \"/compressed\"\ncompress = [\"br\", \"gzip\"]\n\
              [[site.route]]\npath_prefix = \"/limited\"\nbefore_regex = true\n\
-             rate_limit = [\"90000/1s\", \"90000/1s by=route\", \"90000/1s by=field:x-key\"]\n"
+             rate_limit = [\"90000/1s\", \"90000/1s by=route\", \"90000/1s by=field:x-key\"]\n\
+             concurrency_limit = [\"9\", \"9 by=route\", \"9 by=field:x-key\"]\n"
         );
         let flags = [
             FlagValue { name: "listen", value: "127.0.0.1:0" },

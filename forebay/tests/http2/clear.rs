@@ -196,6 +196,28 @@ fn a_response_that_breaks_off_resets_its_stream_only() {
 }
 
 #[test]
+fn a_stream_that_is_reset_is_no_longer_in_progress() {
+    let origin = origin();
+    let server = start(&origin, &[("--concurrency-limit", "1 by=route")]);
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let mut asked = client.clone().ready().await.expect("an open connection");
+        let request = Request::post("http://a.example/echo").body(()).expect("a request");
+        let (_response, mut body) = asked.send_request(request, false).expect("it is ready");
+        body.send_data(Bytes::from_static(b"abc"), false).expect("an open stream");
+        let status =
+            || async { ask(&client, get("http", "/echo"), &[]).await.expect("an answer").status };
+        assert_eq!(status().await, 503);
+        body.send_reset(h2::Reason::CANCEL);
+        for _ in 0..10_000 {
+            if status().await == 200 {
+                return;
+            }
+        }
+        panic!("the request is still in progress");
+    });
+}
+
+#[test]
 fn without_the_setting_the_preface_is_refused() {
     let origin = origin();
     let server = start(&origin, &[("--http2", "false")]);

@@ -1,6 +1,7 @@
 //! Types of settings that are a list: addresses, and names of fields.
 
 mod compression;
+mod concurrency_limits;
 mod error_statuses;
 mod forwarded_fields;
 mod key_parts;
@@ -21,6 +22,7 @@ use http::HeaderName;
 
 pub(crate) use self::compression::ContentCoding;
 pub(super) use self::compression::{CompressCodings, MediaTypes};
+pub(super) use self::concurrency_limits::ConcurrencyLimits;
 pub(super) use self::error_statuses::ErrorStatuses;
 pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields, REAL_IP};
 pub(super) use self::key_parts::{KeyCookies, KeyFields};

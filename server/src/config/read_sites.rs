@@ -296,9 +296,11 @@ impl Reader<'_> {
         let conditions = self.conditions(table, &mut settings);
         let of_paths = (&settings, conditions.as_deref());
         let paths = self.route_paths(&header, table, of_paths, seen)?;
-        let has_own_limits = table.contains_key("rate_limit");
         let mut route = Route::new(paths, settings, rules)
-            .with_own_limits(has_own_limits)
+            .with_own_limits(
+                table.contains_key("rate_limit"),
+                table.contains_key("concurrency_limit"),
+            )
             .with_origins(origins);
         route.conditions = conditions;
         Some(self.before_regex(table, route))

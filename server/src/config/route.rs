@@ -39,7 +39,7 @@ pub struct Route {
     /// The settings of the route's own origins; `None` if it has those of its site.
     pub(super) own_origins: Option<Box<SiteSettings>>,
     /// Whether a request may be refused because of its client: by its address, its password or a
-    /// rate limit.
+    /// limit on requests.
     is_restricted: bool,
     /// Whether the settings change fields of every response.
     changes_heads: bool,
@@ -47,6 +47,9 @@ pub struct Route {
     pub(super) has_own_limits: bool,
     /// The identities of the counts of `settings.rate_limit`.
     pub(crate) limit_ids: Box<[u64]>,
+    /// The same for `settings.concurrency_limit`.
+    pub(super) has_own_concurrency: bool,
+    pub(crate) concurrency_ids: Box<[u64]>,
     /// Whether the settings redirect requests or give a fixed answer.
     answers_itself: bool,
     /// The route's number in the configuration.
@@ -85,7 +88,8 @@ impl Route {
         let is_restricted = has_address_list(&settings)
             || settings.basic_auth.users().is_some()
             || settings.signed_urls.keys().is_some()
-            || !settings.rate_limit.is_empty();
+            || !settings.rate_limit.is_empty()
+            || !settings.concurrency_limit.is_empty();
         Route {
             is_before_regex: matches!(paths, RoutePaths::Exact(_)),
             paths,
@@ -97,6 +101,8 @@ impl Route {
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
             has_own_limits: false,
             limit_ids: Box::default(),
+            has_own_concurrency: false,
+            concurrency_ids: Box::default(),
             answers_itself: settings.https_redirect_port != 0 || settings.has_answer(),
             settings,
             number: RouteNumber::default(),
@@ -105,13 +111,21 @@ impl Route {
         }
     }
 
-    /// Sets whether the route has a list of rate limits of its own.
-    pub(crate) fn with_own_limits(self, has_own_limits: bool) -> Route {
-        Route { has_own_limits, ..self }
+    /// Sets whether the route has lists of its own: of rate limits, and of concurrency limits.
+    pub(crate) fn with_own_limits(self, has_own_limits: bool, has_own_concurrency: bool) -> Route {
+        Route { has_own_limits, has_own_concurrency, ..self }
+    }
+
+    /// Gives the limits of the route the identities of their counts.
+    pub(super) fn settle_limits(&mut self, site: &str) {
+        let paths = |is_own: bool| if is_own { self.shown_path() } else { String::new() };
+        let (of_rates, of_requests) = (paths(self.has_own_limits), paths(self.has_own_concurrency));
+        self.limit_ids = self.settings.rate_limit.identities(site, &of_rates);
+        self.concurrency_ids = self.settings.concurrency_limit.identities(site, &of_requests);
     }
 
     /// Whether a request may be refused because of its client: by its address, its password or a
-    /// rate limit.
+    /// limit on requests.
     #[inline]
     pub(crate) fn is_restricted(&self) -> bool {
         self.is_restricted

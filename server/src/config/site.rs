@@ -85,8 +85,7 @@ impl Site {
         let origins = Arc::new(origins.keyed(&name, None));
         for route in &mut routes {
             route.settle_origins(&name, &origins);
-            let paths = if route.has_own_limits { route.shown_path() } else { String::new() };
-            route.limit_ids = route.settings.rate_limit.identities(&name, &paths);
+            route.settle_limits(&name);
         }
         Site {
             name,

@@ -89,6 +89,12 @@ impl Sites {
         routes.any(|route| !route.settings.rate_limit.is_empty())
     }
 
+    /// Whether any route has a limit on requests in progress.
+    pub(crate) fn have_concurrency_limits(&self) -> bool {
+        let mut routes = self.sites.iter().flat_map(Site::routes);
+        routes.any(|route| !route.settings.concurrency_limit.is_empty())
+    }
+
     /// Returns the route with this number, and its site.
     ///
     /// # Panics

@@ -11,9 +11,9 @@ use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::listen::{ListenAddresses, TlsAddresses};
 use super::lists::{
-    AddressList, CompressCodings, ErrorStatuses, FieldNameList, ForwardedFields, KeyCookies,
-    KeyFields, LanguageList, MediaTypes, NamePatterns, ParameterNames, RateLimits, TagFields,
-    UpgradeProtocols,
+    AddressList, CompressCodings, ConcurrencyLimits, ErrorStatuses, FieldNameList, ForwardedFields,
+    KeyCookies, KeyFields, LanguageList, MediaTypes, NamePatterns, ParameterNames, RateLimits,
+    TagFields, UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
 use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
@@ -1234,6 +1234,17 @@ settings! {
         reloads: true,
         reason: "Only the operator knows how many requests a client of the site needs. Each limit \
             is checked for each request.",
+    }
+    concurrency_limit: ConcurrencyLimits = "" {
+        doc: "Limits on the number of requests in progress, such as `20` or `500 by=route`. `by` \
+            is as for `rate_limit`. A request beyond a limit of a client or of a field's value \
+            gets 429, and one beyond a limit of the route 503. See \
+            [rate-limits.md](rate-limits.md#requests-in-progress).",
+        kind: SettingKind::Texts { expected: "an array of at most 4 limits, such as [\"20\", \
+            \"500 by=route\"]" },
+        reloads: true,
+        reason: "Only the operator knows how many requests the origin of the site can serve at the \
+            same time. Each limit is checked for each request.",
     }
     purge_from: AddressList = "" {
         doc: "Client addresses, or networks such as `10.0.0.0/8`, that may send `PURGE` and \

@@ -11,6 +11,7 @@ use super::head::{Head, HeadContext, SyntheticMessage, WrittenHead};
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
+use crate::limits::CONCURRENCY_RETRY_S;
 use crate::rate_limits::write_limit_fields;
 use crate::response::SyntheticResponse;
 use crate::send_queue::SendQueue;
@@ -53,6 +54,9 @@ fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> D
             && let Some(limit) = settings.rate_limit.all().get(usize::from(limit))
         {
             write_limit_fields(text, limit, wait_s);
+        }
+        if let Fault::ConcurrencyLimited { .. } = fault {
+            write::number_field(text, b"retry-after", CONCURRENCY_RETRY_S);
         }
         write_date_field(text);
     };

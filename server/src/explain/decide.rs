@@ -86,6 +86,7 @@ fn client_checks(settings: &RouteSettings) -> Vec<&'static str> {
         (!settings.deny_from.is_empty(), "addresses in deny_from are refused"),
         (!settings.allow_from.is_empty(), "addresses that are not in allow_from are refused"),
         (!settings.rate_limit.is_empty(), "requests beyond rate_limit are refused"),
+        (!settings.concurrency_limit.is_empty(), "requests beyond concurrency_limit are refused"),
         (settings.signed_urls.keys().is_some(), "URLs without a valid signature are refused"),
         (settings.basic_auth.users().is_some(), "a user of basic_auth has to log in"),
     ];

@@ -75,6 +75,19 @@ pub(crate) const PURGE_TAGS_MAX: usize = 4096;
 /// workers write.
 pub(crate) const RATE_LIMITS_MAX: usize = 4;
 
+/// Limits on requests in progress of one route. Each is looked up for each request, in a line of
+/// memory that all workers write.
+pub(crate) const CONCURRENCY_LIMITS_MAX: usize = 4;
+
+/// Clients, routes and field values whose requests in progress are counted, in four bytes each. An
+/// entry is in use only while a request is in progress, so these are more than a server with
+/// 100,000 connections needs.
+pub(crate) const CONCURRENCY_ENTRIES: u32 = 1 << 17;
+
+/// The seconds after which a client that has reached a `concurrency_limit` may try again. The end
+/// of a request in progress cannot be foreseen.
+pub(crate) const CONCURRENCY_RETRY_S: u64 = 1;
+
 /// Longest time over which a rate is given. A longer one is a quota, and would have to survive
 /// restarts.
 pub(crate) const RATE_PERIOD_S_MAX: u64 = 86_400;

@@ -165,7 +165,7 @@ fn parse_burst(text: &str) -> Result<u64, String> {
     burst.ok_or_else(|| "write a number of at least 1 after burst=".to_owned())
 }
 
-fn parse_scope(text: &str) -> Result<LimitScope, String> {
+pub(super) fn parse_scope(text: &str) -> Result<LimitScope, String> {
     match text.split_once(':') {
         None if text == "address" => Ok(LimitScope::Network),
         None if text == "route" => Ok(LimitScope::Route),
@@ -177,7 +177,7 @@ fn parse_scope(text: &str) -> Result<LimitScope, String> {
 }
 
 /// Reads a whole number without a sign.
-fn parse_number(text: &str) -> Option<u64> {
+pub(super) fn parse_number(text: &str) -> Option<u64> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }
 }

@@ -27,6 +27,7 @@ const PROTECTING: &[&str] = &[
     "basic_auth",
     "signed_urls",
     "rate_limit",
+    "concurrency_limit",
     "cache",
     "bypass_cookies",
     "bypass_fields",
@@ -35,7 +36,8 @@ const PROTECTING: &[&str] = &[
 ];
 
 /// Settings that restrict the clients of a route.
-const RESTRICTING: &[&str] = &["allow_from", "deny_from", "basic_auth", "rate_limit"];
+const RESTRICTING: &[&str] =
+    &["allow_from", "deny_from", "basic_auth", "signed_urls", "rate_limit", "concurrency_limit"];
 
 /// The paths of the routes that have been read.
 pub(in crate::config) struct RoutesSoFar {

@@ -74,6 +74,7 @@ fn defaults_are_the_ones_that_are_documented() {
 fn documented_limits() -> RouteSettings {
     RouteSettings {
         signed_urls: Default::default(),
+        concurrency_limit: Default::default(),
         origin_host: Default::default(),
         origin_strip_prefix: false,
         origin_add_prefix: Default::default(),
@@ -210,6 +211,9 @@ fn lists_are_arrays_in_a_file_and_words_between_commas_or_several_flags() {
             ]
         )
     );
+    let limits = |text, flags| route(text, flags).concurrency_limit;
+    let listed = limits("concurrency_limit = ['20 by=address', '500 by=route']", &[]);
+    assert_eq!(listed, limits("", &[("concurrency-limit", "20,500  by=route")]));
     let allowed = |list: &AddressList, address: &str| {
         list.contains(address.parse::<IpAddr>().expect("an address"))
     };
