@@ -8,7 +8,7 @@ use crate::config::Config;
 const CASES: &[Case] = &[
     ("methods = ['POST']", "5:1", &["write this setting in [[site.route]]"]),
     ("with_query = ['a']", "5:1", &["write this setting in [[site.route]]"]),
-    ("[[site.route]]\nmethods = ['POST']", "5:1", &["`path_prefix` is missing here"]),
+    ("[[site.route]]\nmethods = ['POST']", "5:1", &["path_prefix"]),
     ("[[site.route]]\npath_prefix = '/a'\nmethods = ['post']", "7:11", &["write \"POST\""]),
     ("[[site.route]]\npath_prefix = '/a'\nmethods = 'POST'", "7:11", &["write [\"POST\"]"]),
     ("[[site.route]]\npath_prefix = '/a'\nmethods = []", "7:11",
