@@ -8,7 +8,7 @@ use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually}
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
-/// A lowercase and another key, in the order of the file.
+/// The current key, and an earlier one.
 const KEYS: &str = "# keys\n0123456789abcdef0123456789abcdef\nabcdefghijklmnopqrstuvwxyz012345\n";
 
 /// An origin whose body is the target that it got.
@@ -28,11 +28,20 @@ fn write_keys(builder: &ServerBuilder, name: &str, text: &str) -> String {
 
 /// A server whose path `/film` needs a signature.
 fn serve(origin: &Origin) -> Server {
+    serve_with(origin, "")
+}
+
+/// The same server, with further settings of the path.
+fn serve_with(origin: &Origin, settings: &str) -> Server {
     let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
     let keys = write_keys(&builder, "keys", KEYS);
+    // `ann:secret`
+    let users = "ann:$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    let users = write_keys(&builder, "users", users);
+    let settings = settings.replace("USERS", &users);
     let text = format!(
         "[[site]]\nname = 'a'\nnames = ['*']\norigin = 'http://{}'\npurge_from = ['127.0.0.1']\n\
-         [[site.route]]\npath_prefix = '/film'\nsigned_urls = '{keys}'\n",
+         [[site.route]]\npath_prefix = '/film'\nsigned_urls = '{keys}'\n{settings}\n",
         origin.address(),
     );
     builder.config(&text).start()
@@ -105,6 +114,42 @@ fn all_signatures_of_a_url_share_its_stored_response() {
     assert_eq!(answer(&server, "PURGE", "/film").0, 200);
     assert_eq!(answer(&server, "GET", &one).0, 200);
     assert_eq!(origin.count("/film"), 2);
+}
+
+#[test]
+fn the_origin_never_gets_a_signature() {
+    let origin = origin();
+    let server = serve(&origin);
+    let target = signed(&server, "keys", "1h", "/film?b=2&expires=7&&a=1&");
+    let mut client = Client::connect(server.address());
+    // A request with this field bypasses the cache.
+    let forced = client.ask("GET", &target, &["Connection: x", "x: y"]).expect("an answer");
+    assert_eq!((forced.status, forced.text()), (200, "/film?b=2&expires=7&&a=1&".to_owned()));
+    let many: String = (0..600).map(|number| format!("p{number}&")).collect();
+    let target = signed(&server, "keys", "1h", &format!("/film?{many}last"));
+    assert_eq!(answer(&server, "GET", &target), (200, format!("/film?{many}last")));
+
+    let server = serve_with(&origin, "cache = false");
+    let target = signed(&server, "keys", "1h", "/film");
+    assert_eq!(answer(&server, "GET", &target), (200, "/film".to_owned()));
+    let server = serve_with(&origin, "sort_query = true");
+    let target = signed(&server, "keys", "1h", "/film?b&a");
+    assert_eq!(answer(&server, "GET", &target), (200, "/film?a&b".to_owned()));
+    assert_eq!(answer(&server, "HEAD", &target).0, 200);
+}
+
+#[test]
+fn a_purge_needs_the_password_but_no_signature() {
+    let origin = origin();
+    let server = serve_with(&origin, "basic_auth = 'USERS'");
+    let mut client = Client::connect(server.address());
+    let ann = "Authorization: Basic YW5uOnNlY3JldA==";
+    assert_eq!(client.ask("PURGE", "/film", &[ann]).expect("an answer").status, 200);
+    assert_eq!(client.ask("PURGE", "/film", &[]).expect("an answer").status, 401);
+    assert_eq!(client.ask("GET", "/film", &[ann]).expect("an answer").status, 403);
+    let target = signed(&server, "keys", "1h", "/film");
+    assert_eq!(client.ask("GET", &target, &[]).expect("an answer").status, 401);
+    assert_eq!(client.ask("GET", &target, &[ann]).expect("an answer").status, 200);
 }
 
 #[test]

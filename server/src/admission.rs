@@ -25,8 +25,9 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
         check_limits(transaction)?;
     }
     let settings = &route.settings;
+    // URLs cannot be signed for purges.
     if let Some(keys) = settings.signed_urls.keys()
-        && !is_open_purge(transaction)
+        && !is_permitted_purge(transaction)
     {
         signature::check(&transaction.request, keys, clock::unix_seconds())?;
     }
@@ -52,7 +53,8 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
 /// # Errors
 /// [`Fault::RateLimited`] or [`Fault::ConcurrencyLimited`].
 fn check_limits(transaction: &mut Transaction<'_>) -> Result<(), Fault> {
-    if is_open_purge(transaction) {
+    let users = &transaction.route().route.settings.basic_auth;
+    if users.users().is_none() && is_permitted_purge(transaction) {
         return Ok(());
     }
     let (client, route) = (transaction.client, transaction.route().route);
@@ -67,13 +69,13 @@ fn check_limits(transaction: &mut Transaction<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether this is a purge that needs no password, by a client of `purge_from`.
-fn is_open_purge(transaction: &Transaction<'_>) -> bool {
+/// Whether this is a purge by a client of `purge_from`. On a route with users, it needs a password
+/// too.
+fn is_permitted_purge(transaction: &Transaction<'_>) -> bool {
     let route = transaction.route();
     let settings = &route.route.settings;
     let client = transaction.client.known_address();
-    settings.basic_auth.users().is_none()
-        && local_request(route, &transaction.request) == Some(LocalRequest::Purge)
+    local_request(route, &transaction.request) == Some(LocalRequest::Purge)
         && client.is_some_and(|address| settings.purge_from.contains(address))
 }
 

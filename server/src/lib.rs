@@ -51,7 +51,7 @@ mod worker;
 
 pub use key::{KeyText, site_url_key, url_key};
 pub use lookup::write_stored_head;
-pub use signature::sign_url;
+pub use signature::sign_urls;
 pub use terminal::{escaped_line, escaped_text, steers_terminal};
 
 #[cfg(test)]

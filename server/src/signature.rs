@@ -9,17 +9,16 @@ use std::fmt::Write;
 use std::path::Path;
 
 use aws_lc_rs::hmac;
+use forebay_http::path::is_plain;
 use forebay_http::request::Method;
 
 use crate::clock;
+use crate::config::RouteSettings;
 use crate::config::units::parse_duration;
 use crate::config::value::UrlKeys;
 use crate::fault::Fault;
 use crate::key::split_url;
 use crate::parse::Request;
-
-/// The names of the parameters that a signature adds to a URL.
-pub(crate) const PARAMETERS: [&[u8]; 2] = [b"expires", b"signature"];
 
 const SIGNATURE_START: &str = "&signature=";
 
@@ -34,7 +33,7 @@ pub(crate) fn check(request: &Request<'_>, keys: &UrlKeys, now_s: u64) -> Result
     if !matches!(request.head.method(), Method::Get | Method::Head) {
         return Err(Fault::NotSigned);
     }
-    let SignedPath { signed, expires_s, signature } =
+    let SignedPath { signed, expires_s, signature, .. } =
         SignedPath::parse(request.target.path_query).ok_or(Fault::NotSigned)?;
     if !keys.keys().iter().any(|key| hmac::verify(key, signed, &signature).is_ok()) {
         return Err(Fault::WrongSignature);
@@ -42,10 +41,21 @@ pub(crate) fn check(request: &Request<'_>, keys: &UrlKeys, now_s: u64) -> Result
     if expires_s <= now_s { Err(Fault::SignatureExpired) } else { Ok(()) }
 }
 
+/// Returns the path and query of a URL without the parameters of its signature, so that all
+/// signatures of a URL have the same key, and the origin gets none.
+pub(crate) fn without_signature<'a>(path_query: &'a [u8], settings: &RouteSettings) -> &'a [u8] {
+    match settings.signed_urls.keys() {
+        Some(_) => SignedPath::parse(path_query).map_or(path_query, |path| path.unsigned),
+        None => path_query,
+    }
+}
+
 /// A path and query that end with an expiry time and a signature.
 struct SignedPath<'a> {
     /// The text before the parameter of the signature.
     signed: &'a [u8],
+    /// The text before the two parameters.
+    unsigned: &'a [u8],
     expires_s: u64,
     signature: [u8; SIGNATURE_BYTES],
 }
@@ -60,10 +70,15 @@ impl<'a> SignedPath<'a> {
         }
         let signed = front.strip_suffix(SIGNATURE_START.as_bytes())?;
         let query_at = signed.iter().position(|byte| *byte == b'?')?;
-        let (_, query) = signed.split_at_checked(query_at + 1)?;
-        let expires = query.rsplit(|byte| *byte == b'&').next()?.strip_prefix(b"expires=")?;
-        let expires_s = str::from_utf8(expires).ok()?.parse().ok()?;
-        Some(SignedPath { signed, expires_s, signature })
+        let last_at = signed.iter().rposition(|byte| *byte == b'&');
+        let expires_at = last_at.filter(|at| *at > query_at).unwrap_or(query_at);
+        let (unsigned, expires) = signed.split_at_checked(expires_at)?;
+        let digits = expires.strip_prefix(b"?").or_else(|| expires.strip_prefix(b"&"))?;
+        let digits = digits.strip_prefix(b"expires=")?;
+        // `parse` would also read a sign.
+        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let expires_s = str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
+        Some(SignedPath { signed, unsigned, expires_s, signature })
     }
 }
 
@@ -72,27 +87,34 @@ fn hex_byte([high, low]: [u8; 2]) -> Option<u8> {
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
-/// Signs an `http` or `https` URL with the first key of a file, so that it is served for the next
+/// Signs `http` and `https` URLs with the first key of a file, so that they are served for the next
 /// `lifetime`, such as `1h`.
 ///
 /// # Errors
-/// The text is a message for the user: the file has no keys, the URL cannot be requested, it is
-/// signed already, or the lifetime is not a duration.
-pub fn sign_url(key_file: &Path, url: &str, lifetime: &str) -> Result<String, String> {
+/// The text is a message for the user: the file has no keys, a URL cannot be requested or is signed
+/// already, or the lifetime is not a duration.
+pub fn sign_urls(key_file: &Path, urls: &[&str], lifetime: &str) -> Result<Vec<String>, String> {
     let keys = UrlKeys::read(key_file)
-        .map_err(|(what, hint)| format!("cannot use {}{what}; {hint}", key_file.display()))?;
+        .map_err(|(reason, hint)| format!("cannot use {}{reason}; {hint}", key_file.display()))?;
     let lifetime_ms = parse_duration(lifetime, "").ok().filter(|ms| *ms >= 1000);
     let lifetime_ms = lifetime_ms.ok_or_else(|| {
         format!("{lifetime:?} is not a duration of a second or more, such as 30m, 1h or 7d")
     })?;
     let expires_s = clock::unix_seconds().saturating_add(lifetime_ms / 1000);
-    sign_until(&keys, url, expires_s)
+    urls.iter().map(|url| sign_until(&keys, url, expires_s)).collect()
 }
 
 fn sign_until(keys: &UrlKeys, url: &str, expires_s: u64) -> Result<String, String> {
     let split = split_url(url.as_bytes()).map_err(|why| format!("{url}: {why}"))?;
     if SignedPath::parse(split.path_query).is_some() {
         return Err(format!("{url}: the URL is signed already"));
+    }
+    let path = split.path_query.split(|byte| *byte == b'?').next().unwrap_or_default();
+    if !is_plain(path) || split.path_query.iter().any(|byte| b"\"<>^`{|}".contains(byte)) {
+        return Err(format!(
+            "{url}: browsers request this URL in another spelling; write it without /./, /../, //, \
+             \\, and with percent-encoding where it is needed"
+        ));
     }
     let path_at = url.len().checked_sub(split.path_query.len());
     // A URL without a path has the path `/`.
@@ -146,6 +168,8 @@ mod tests {
             ("a.test/", "begins with http"),
             ("http://a.test/a b", "bytes that a request cannot have"),
             ("http://a.test/a#b", "bytes that a request cannot have"),
+            ("http://a.test/a/../b", "another spelling"),
+            ("http://a.test/a<b", "another spelling"),
             (&*signed, "signed already"),
         ] {
             let error = sign_until(&keys, url, 5).expect_err(url);
@@ -164,6 +188,9 @@ mod tests {
         for target in good {
             let parsed = SignedPath::parse(target.as_bytes()).expect(&target);
             assert_eq!(parsed.expires_s, 1, "{target}");
+            let front = target.strip_suffix(&format!("expires=1&signature={hex}"));
+            let front = front.and_then(|front| front.strip_suffix(['?', '&'])).expect("it ends so");
+            assert_eq!(parsed.unsigned, front.as_bytes(), "{target}");
         }
         let bad = [
             String::new(),
@@ -176,6 +203,8 @@ mod tests {
             format!("/a?xexpires=1&signature={hex}"),
             format!("/a?expires=&signature={hex}"),
             format!("/a?expires=-1&signature={hex}"),
+            format!("/a?expires=+1&signature={hex}"),
+            format!("/a&b?c&signature={hex}"),
             format!("/a?expires=99999999999999999999&signature={hex}"),
             format!("/a?signature={hex}"),
             format!("/a?expires=1&signature={}g", "0".repeat(63)),

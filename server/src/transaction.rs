@@ -31,6 +31,7 @@ use crate::login::without_credentials;
 use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
+use crate::signature::without_signature;
 use crate::trace::{RequestStep, Trace};
 use crate::worker::Worker;
 
@@ -204,12 +205,15 @@ impl<'t> Transaction<'t> {
         Ok(())
     }
 
-    /// Decides whether the request bypasses the cache; if not, puts it into the normal form of its
-    /// route. A request that bypasses the cache is forwarded unchanged. The decision need not be
+    /// Removes the signature of a signed URL. Then decides whether the request bypasses the cache; if
+    /// not, puts it into the normal form of its route. A request that bypasses the cache is
+    /// forwarded unchanged. The decision need not be
     /// made again for the normal form, which bypasses the cache only if the request itself does.
     pub(crate) fn normalise(&mut self) {
         let text = self.unused.normal.take().expect("a request is normalised once");
         let route = self.route().route;
+        let path_query = self.request.target.path_query;
+        self.request.target.path_query = without_signature(path_query, &route.settings);
         self.bypass = self.bypass.or_else(|| bypass(&self.request, route));
         self.is_normal = self.bypass.is_none() && !self.is_ruled_out();
         if let Some(normal) = normal_request(text, &self.request, route, !self.is_normal) {

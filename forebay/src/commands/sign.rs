@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::ArgMatches;
-use forebay_server::sign_url;
+use forebay_server::sign_urls;
 use serde_json::json;
 
 use super::is_set;
@@ -14,9 +14,8 @@ use crate::stdout::outln;
 pub(super) fn run(args: &ArgMatches) -> Result<(), String> {
     let text = |name| args.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let (key_file, lifetime) = (Path::new(text("key-file")), text("for"));
-    let urls = args.get_many::<String>("url").into_iter().flatten();
-    let signed = urls.map(|url| sign_url(key_file, url, lifetime));
-    let signed = signed.collect::<Result<Vec<_>, _>>()?;
+    let urls = args.get_many::<String>("url").into_iter().flatten().map(String::as_str);
+    let signed = sign_urls(key_file, &urls.collect::<Vec<_>>(), lifetime)?;
     if is_set(args, "json") {
         outln!("{}", json!({ "urls": signed }));
     } else {

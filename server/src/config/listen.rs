@@ -27,7 +27,7 @@ impl ListenAddresses {
         std::iter::once(self.first).chain(self.further.iter().copied())
     }
 
-    /// Whether a socket at `address` would need an address and a port of this list.
+    /// Whether the list has `address`. Port 0 is any free port, so it is never the same one.
     pub(crate) fn contains(&self, address: SocketAddr) -> bool {
         address.port() != 0 && self.iter().any(|own| own == address)
     }
@@ -83,6 +83,12 @@ impl Readable for TlsAddresses {
     }
 }
 
+/// Whether a socket at one of the addresses takes the port of the other one.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let has_all = one.ip().is_unspecified() || other.ip().is_unspecified();
+    has_all && one.is_ipv4() == other.is_ipv4() && one.port() == other.port() && one.port() != 0
+}
+
 fn addresses(texts: &[&str], setting: &Setting) -> Result<Vec<SocketAddr>, ValueProblem> {
     let addresses = texts.iter().map(|text| SocketAddr::read(RawValue::Text(text), setting));
     let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
@@ -93,6 +99,13 @@ fn addresses(texts: &[&str], setting: &Setting) -> Result<Vec<SocketAddr>, Value
         let earlier = addresses.get(..index).unwrap_or_default();
         if address.port() != 0 && earlier.contains(address) {
             return Err(setting.problem(format_args!("has {address} twice")));
+        }
+        if let Some(other) = earlier.iter().find(|other| overlap(**other, *address)) {
+            let problem = setting.problem(format_args!("has both {other} and {address}"));
+            let all = if other.ip().is_unspecified() { other } else { address };
+            return Err(
+                problem.hint(format!("{all} is for every address; leave the other one out"))
+            );
         }
     }
     Ok(addresses)

@@ -13,9 +13,13 @@ use crate::limits::{ADMIN_CONNECTIONS_MAX, HEALTH_CHECKS_MAX};
 /// the current and the replaced access logs, and the files that a reload or an upgrade opens.
 const PROCESS_FILES: u64 = 32;
 
-/// Files of one worker, not counting connections: seven for its event loop, its listening socket
-/// (with the copy for a successor) and its counters; one more if it accepts from a second socket.
-const FILES_PER_WORKER: u64 = 8;
+/// Files of one worker, not counting connections and listening sockets: five for its event loop and
+/// its counters, and one more if it accepts from a second socket of an address.
+const FILES_PER_WORKER: u64 = 6;
+
+/// Files of one worker for each address on which the server listens: a socket, and its copy for a
+/// successor.
+const FILES_PER_ADDRESS: u64 = 2;
 
 /// Raises the soft limit on open files to the hard limit, because shells set the soft limit to
 /// 1024, which is less than the settings permit. If that is still too low, reduces
@@ -45,6 +49,7 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
         u64::from(settings.origin_connections_max) + u64::from(settings.origin_pool_idle_count_max);
     let clients = settings.connections_per_worker_max;
     let needs = FileNeeds {
+        addresses: (settings.listen.iter().count() + settings.listen_tls.0.len()) as u64,
         clients,
         tunnels: if has_tunnels { settings.tunnels_per_worker_max.min(clients) } else { 0 },
         origins: per_origin
@@ -97,6 +102,8 @@ fn proportional(value: u32, part: u32, whole: u32) -> u32 {
 /// The numbers of connections of one worker that the settings permit.
 #[derive(Clone, Copy, Debug)]
 struct FileNeeds {
+    /// The addresses on which the server listens.
+    addresses: u64,
     clients: u32,
     /// The tunnels. Each is one of the client connections, and needs a connection to an origin too.
     tunnels: u32,
@@ -111,7 +118,8 @@ impl FileNeeds {
     fn clients_within(self, permitted: u64, worker_count: u64) -> (u32, u32) {
         let shared = PROCESS_FILES + ADMIN_CONNECTIONS_MAX as u64;
         let of_workers = permitted.saturating_sub(shared) / worker_count.max(1);
-        let per_worker = of_workers.saturating_sub(FILES_PER_WORKER);
+        let per_worker =
+            of_workers.saturating_sub(FILES_PER_WORKER + FILES_PER_ADDRESS * self.addresses);
         let left = per_worker - self.origins.min(per_worker / 2);
         let wanted = u64::from(self.clients) + u64::from(self.tunnels);
         if wanted <= left {
@@ -148,10 +156,12 @@ mod tests {
             (8192, 4096, 320, 10, 2, (1, 0)),
         ];
         for (clients, tunnels, origins, permitted, workers, expected) in cases {
-            let needs = FileNeeds { clients, tunnels, origins };
+            let needs = FileNeeds { addresses: 1, clients, tunnels, origins };
             let found = needs.clients_within(permitted, workers);
             assert_eq!(found, expected, "{needs:?} {permitted} {workers}");
         }
+        let needs = FileNeeds { addresses: 8, clients: 8192, tunnels: 0, origins: 320 };
+        assert_eq!(needs.clients_within(1024, 1), (586, 0), "listening sockets need files too");
     }
 
     #[test]

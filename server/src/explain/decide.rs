@@ -38,6 +38,7 @@ use crate::lookup::{
 };
 use crate::parse::{Request, explicit_port};
 use crate::rules::{HookContext, RuleState, view_of};
+use crate::signature::without_signature;
 use crate::transaction::normal_request;
 use crate::worker::Worker;
 
@@ -153,6 +154,8 @@ impl Explainer<'_> {
             request.directives = request.directives.accepting_fresh();
         }
         let asked = local_request(route, &request);
+        let settings = &route.route.settings;
+        request.target.path_query = without_signature(request.target.path_query, settings);
         if let Some(text) = answer_without_key(asked, route.route) {
             return Ok(local(text));
         }

@@ -29,6 +29,7 @@ use forebay_http::authority::Authority;
 use forebay_http::target::Scheme;
 
 use crate::parse::explicit_port;
+use crate::signature::without_signature;
 
 /// Writes into `key` the key of the resource that `authority` serves at `path_query`.
 // RFC: 9111-4-1
@@ -61,6 +62,7 @@ pub(crate) fn resource_keys(
     authority: Option<Authority<'_>>,
     path_query: &[u8],
 ) -> Vec<Vec<u8>> {
+    let path_query = without_signature(path_query, &route.route.settings);
     let (mut key, mut literal) = (Vec::new(), Vec::new());
     write_key(&mut key, route, authority, path_query);
     write_normal_key(&mut literal, route, authority, path_query);

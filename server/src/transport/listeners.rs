@@ -94,6 +94,19 @@ impl Listeners {
         }
         // If a socket failed to listen in the other process, it has no queue that could be lost.
         sockets.retain(|socket| socket2::SockRef::from(socket).is_listener().unwrap_or(false));
+        // The kernel permits no change of this option once a socket is bound.
+        if address.is_ipv6() && address.ip().is_unspecified() {
+            let is_other = |socket: &std::net::TcpListener| {
+                socket2::SockRef::from(socket).only_v6().unwrap_or(false) != place.is_ipv6_only
+            };
+            if sockets.iter().any(is_other) {
+                let takes = if place.is_ipv6_only { "takes" } else { "does not take" };
+                return Err(io::Error::other(format!(
+                    "the running server's socket at {address} {takes} IPv4 clients, other than the \
+                     new addresses need: stop the running server and start the new one"
+                )));
+            }
+        }
         if sockets.is_empty() {
             return Err(io::Error::other("the running server handed over no listening socket"));
         }
@@ -218,8 +231,14 @@ mod tests {
         let ipv4 = Listeners::bind(any, 1).expect("a free port");
         let address = SocketAddr::from(([0; 16], ipv4.address.port()));
         Listeners::bind(place(address), 1).expect_err("it would take IPv4 clients");
-        let ipv6 = Listeners::bind(ListenPlace { address, is_ipv6_only: true }, 2);
-        assert_eq!(ipv6.expect("IPv6 is enabled").sockets.len(), 2);
+        let ipv6_only = ListenPlace { address, is_ipv6_only: true };
+        let ipv6 = Listeners::bind(ipv6_only, 2).expect("IPv6 is enabled");
+        assert_eq!(ipv6.sockets.len(), 2);
+
+        let copies = || ipv6.copies().expect("few files are open");
+        assert!(Listeners::take_over(ipv6_only, copies(), 2).is_ok());
+        let error = Listeners::take_over(place(address), copies(), 2).expect_err("no IPv4 clients");
+        assert!(error.to_string().contains("does not take IPv4 clients"), "{error}");
     }
 
     #[test]

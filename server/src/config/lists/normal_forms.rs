@@ -7,7 +7,6 @@ use super::NamePatterns;
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::table::RouteSettings;
 use crate::limits::{LANGUAGES_MAX, PARAMETERS_MAX};
-use crate::signature;
 
 /// Names of query parameters or cookies. A name that ends in `*` covers every name that begins with
 /// the text before it; `*` alone covers all names. Names are compared byte by byte.
@@ -104,19 +103,11 @@ impl RouteSettings {
         if !self.normalises_query() || self.has_many_parameters(path_query) {
             return out.extend_from_slice(path_query);
         }
-        let is_signed = self.signed_urls.keys().is_some();
-        let keeps = |name: &[u8]| {
-            self.keep_query.contains(name)
-                && !self.drop_query.contains(name)
-                && !(is_signed && signature::PARAMETERS.contains(&name))
-        };
+        let keeps = |name: &[u8]| self.keep_query.contains(name) && !self.drop_query.contains(name);
         write_normal_query(path_query, self.sort_query, keeps, out);
     }
 
     fn normalises_query(&self) -> bool {
-        self.sort_query
-            || !self.keep_query.is_all
-            || !self.drop_query.is_empty()
-            || self.signed_urls.keys().is_some()
+        self.sort_query || !self.keep_query.is_all || !self.drop_query.is_empty()
     }
 }

@@ -40,9 +40,13 @@ impl UrlKeys {
     /// # Errors
     /// The part of a message after the name of the file, and a hint.
     pub(crate) fn read(path: &Path) -> Result<UrlKeys, (String, String)> {
-        let hint = || format!("`openssl rand -hex 32 > {}` makes such a file", path.display());
+        // The command adds a key, because it may be typed for a file whose keys are in use.
+        let hint = || format!("`(umask 077; openssl rand -hex 32 >> {})` adds one", path.display());
         let file = PrivateFile::read(path, "keys", URL_KEY_FILE_BYTES_MAX);
-        let file = file.map_err(|error| (format!(": {error}"), hint()))?;
+        let file = file.map_err(|error| {
+            let text = "write a file with one key in each line, for example 64 hexadecimal digits";
+            (format!(": {error}"), text.to_owned())
+        })?;
         let lines = (1..).zip(file.text.lines().map(str::trim_end));
         let mut keys = Vec::new();
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
@@ -51,7 +55,7 @@ impl UrlKeys {
                     ", line {number}: the key has {} bytes; {URL_KEY_BYTES_MIN} are needed",
                     line.len()
                 );
-                return Err((short, hint()));
+                return Err((short, "replace this key by a longer one".to_owned()));
             }
             keys.push(hmac::Key::new(hmac::HMAC_SHA256, line.as_bytes()));
         }
