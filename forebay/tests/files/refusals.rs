@@ -116,7 +116,7 @@ fn a_missing_directory_is_an_error_of_the_configuration() {
             config(&missing, ""),
             vec!["forebay.toml:5:9", "`files` cannot be", "there is no such directory"],
         ),
-        (config(&www.join("file"), ""), vec!["this is not a directory"]),
+        (config(&www.join("file"), ""), vec!["it is not a directory"]),
         (config(Path::new("www"), ""), vec!["write the absolute path of the directory"]),
         (
             config(&www, "redirect = '301 /x'\n"),
