@@ -9,7 +9,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use aws_lc_rs::hmac;
-use forebay_http::path::is_plain;
 use forebay_http::request::Method;
 
 use crate::clock;
@@ -110,10 +109,12 @@ fn sign_until(keys: &UrlKeys, url: &str, expires_s: u64) -> Result<String, Strin
         return Err(format!("{url}: the URL is signed already"));
     }
     let path = split.path_query.split(|byte| *byte == b'?').next().unwrap_or_default();
-    if !is_plain(path) || split.path_query.iter().any(|byte| b"\"<>^`{|}".contains(byte)) {
+    let mut parts = path.split(|byte| *byte == b'/');
+    let has_dots = parts.any(|part| matches!(part, b"." | b".."));
+    if has_dots || split.path_query.iter().any(|byte| b"\"\\<>^`{|}".contains(byte)) {
         return Err(format!(
-            "{url}: browsers request this URL in another spelling; write it without /./, /../, //, \
-             \\, and with percent-encoding where it is needed"
+            "{url}: browsers request this URL in another spelling; write it without /./ and /../, \
+             and with percent-encoding for \\ \" < > ^ ` {{ | }}"
         ));
     }
     let path_at = url.len().checked_sub(split.path_query.len());

@@ -265,7 +265,7 @@ fn unsupported_words_are_refused_with_an_alternative() {
             ("run-plugin", "1+10", "needs the name of a filter", ""),
             ("set-cc-alg cubic", "1+10", "congestion", "sysctl"),
             ("set-conn-mark 1", "1+13", "marking sockets", "set-conn-dscp"),
-            ("set-next-hop-strategy a", "1+21", "no strategies", "[[site]]"),
+            ("set-next-hop-strategy a", "1+21", "no strategies", "[[site.route]]"),
             ("set-effective-address %{IP:CLIENT}", "1+21", "trusted_proxies", "X-Forwarded-For"),
             ("set-debug", "1+9", "cannot trace", "forebay trace"),
             ("skip-remap 1", "1+10", "never passed on", "[[site]]"),
