@@ -205,9 +205,9 @@ impl<'t> Transaction<'t> {
         Ok(())
     }
 
-    /// Removes the signature of a signed URL. Then decides whether the request bypasses the cache; if
-    /// not, puts it into the normal form of its route. A request that bypasses the cache is
-    /// forwarded unchanged. The decision need not be
+    /// Removes the signature of a signed URL. Then decides whether the request bypasses the cache;
+    /// if not, puts it into the normal form of its route. Without its signature, a request that
+    /// bypasses the cache is forwarded as it was received. The decision need not be
     /// made again for the normal form, which bypasses the cache only if the request itself does.
     pub(crate) fn normalise(&mut self) {
         let text = self.unused.normal.take().expect("a request is normalised once");

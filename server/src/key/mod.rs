@@ -66,9 +66,7 @@ pub(crate) fn resource_keys(
     let (mut key, mut literal) = (Vec::new(), Vec::new());
     write_key(&mut key, route, authority, path_query);
     write_normal_key(&mut literal, route, authority, path_query);
-    let mut keys = vec![key, literal];
-    keys.dedup();
-    keys
+    if key == literal { vec![key] } else { vec![key, literal] }
 }
 
 /// A request without a host (HTTP/1.0) is forwarded and keyed with the origin's own authority.

@@ -5,6 +5,7 @@ mod bad;
 mod difference;
 mod good;
 mod includes;
+mod listen;
 mod lookup;
 mod references;
 mod route_conditions;
