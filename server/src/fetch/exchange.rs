@@ -95,9 +95,9 @@ impl<'a> Exchange<'a> {
 /// Sends the request and waits for the head of the final response.
 ///
 /// If a pooled connection turns out to be closed, the request is sent again on a new connection,
-/// provided that none of it was sent before, or that it may be repeated (RFC 9112 §9.3.1). Under
-/// the same conditions, the request goes to the next origin of the route if an origin fails, which
-/// includes the reset of a pooled connection. If the route has only one origin, a request that may
+/// provided that none of it was sent before, or that it may be repeated (RFC 9112 §9.3.1). After a
+/// reset, this takes a retry from the budget. Under the same conditions, the request goes to the
+/// next origin of the route if an origin fails. If the route has only one origin, a request that may
 /// be repeated is sent to that origin once more.
 ///
 /// # Errors
@@ -153,10 +153,13 @@ impl Exchange<'_> {
                     Err(ExchangeError::Unsent(upload, _)) => {
                         self.send_again(choice, upload, progress).await
                     }
-                    Err(ExchangeError::Dead { is_reset: false, .. })
-                        if self.outbound.message.is_repeatable() =>
+                    Err(ExchangeError::Dead { is_reset, .. })
+                        if self.outbound.message.is_repeatable()
+                            && (!is_reset || self.takes_retry()) =>
                     {
-                        pool.note_closed_reuse();
+                        if !is_reset {
+                            pool.note_closed_reuse();
+                        }
                         self.send_again(choice, OutboundBody::None, None).await
                     }
                     answered => answered,

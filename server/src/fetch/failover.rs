@@ -135,7 +135,7 @@ impl<'a> Exchange<'a> {
 
     /// Takes a retry from the budget. If the budget is empty, counts a refused retry and returns
     /// false.
-    fn takes_retry(&self) -> bool {
+    pub(super) fn takes_retry(&self) -> bool {
         let percent = self.settings().origin_retry_percent;
         let retries = &self.worker().origins.group(&self.route.origins).retries;
         let is_taken = retries.take(percent, clock::monotonic_ms());
