@@ -5,7 +5,7 @@ use std::io::Read;
 
 use bytes::Bytes;
 use forebay_testkit::server::Folder;
-use forebay_testkit::{Client, Origin, Server, ServerBuilder, eventually};
+use forebay_testkit::{Client, Origin, PATIENCE, Script, Server, ServerBuilder, eventually};
 use h2::client::Builder;
 use http::Request;
 
@@ -215,6 +215,33 @@ fn a_stream_that_is_reset_is_no_longer_in_progress() {
         }
         panic!("the request is still in progress");
     });
+}
+
+#[test]
+fn a_quiet_stream_ends_at_the_origin_soon_after_its_client_has_reset_it() {
+    let origin = Origin::start(|_| {
+        let head =
+            "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n";
+        Script::new().send(format!("{head}2\r\nab\r\n")).stall()
+    });
+    let server = start(&origin, &[("--origin-idle-ms-max", "10m")]);
+    let open = || origin.connections().iter().filter(|one| !one.is_closed).count();
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let mut asked = client.clone().ready().await.expect("an open connection");
+        let (response, mut body) =
+            asked.send_request(get("http", "/events"), true).expect("it is ready");
+        assert_eq!(response.await.expect("a head").status(), 200);
+        assert_eq!(open(), 1);
+        body.send_reset(h2::Reason::CANCEL);
+        // The connection stays open, and its task goes on.
+        let ended = async {
+            while open() == 1 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.expect("the fetch ends");
+    });
+    assert_eq!(server.stat("clients_left_total"), 1.0);
 }
 
 #[test]

@@ -26,8 +26,8 @@ use std::task::{Context, Poll, Waker};
 use forebay_http::target::Scheme;
 
 use crate::limits::{STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN};
-use crate::transport::Transport;
 use crate::transport::tls::TlsInfo;
+use crate::transport::{ClientEnd, Transport};
 
 /// A queue of bytes. Bytes are appended at the end, and taken from the start.
 #[derive(Debug, Default)]
@@ -323,6 +323,11 @@ impl Transport for StreamTransport {
         self.0.is_response_over.set(true);
         self.0.shared.notify(self.0.slot);
         Poll::Ready(Ok(()))
+    }
+
+    /// The end of the request is no sign: the client waits for the response. A reset is one.
+    fn client_end(&self) -> ClientEnd {
+        if self.0.is_reset.get() { ClientEnd::Both } else { ClientEnd::Open }
     }
 
     fn peer(&self) -> SocketAddr {
