@@ -45,7 +45,6 @@ const SILENT: &[&str] = &[
     "http.cache.ims_on_client_no_cache",
     "http.cache.allow_empty_doc",
     "http.cache.ignore_authentication",
-    "http.cache.cache_urls_that_look_dynamic",
     "http.cache.heuristic_",
     "http.cache.required_headers",
     "http.cache.http",
@@ -149,7 +148,16 @@ const NOTED: &[(&str, i64, &str)] = &[
     ("http.cache.post_method", 0, "responses to POST are not stored"),
     ("url_remap.remap_required", 1, "requests without a rule get 404: Forebay is no forward proxy"),
     ("reverse_proxy.enabled", 1, "Forebay is always a reverse proxy"),
-    ("http.cache.enable_default_vary_headers", 0, "see key_fields (docs/sites.md)"),
+    (
+        "http.cache.enable_default_vary_headers",
+        0,
+        "nothing is stored: see key_fields (docs/sites.md)",
+    ),
+    (
+        "http.cache.cache_urls_that_look_dynamic",
+        1,
+        "nothing is stored, because URLs with a query must not be",
+    ),
 ];
 
 /// The ports of the server.

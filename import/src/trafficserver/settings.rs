@@ -32,7 +32,12 @@ pub(super) fn of_route(records: &RecordValues) -> TomlTable {
     if number("url_remap.pristine_host_hdr", 0) == 0 {
         table.text("origin_host", "origin");
     }
-    if number("http.cache.http", 1) == 0 || number("http.cache.when_to_revalidate", 0) == 2 {
+    // URLs with a query, and variants by other fields, cannot be told apart as these two settings do.
+    let is_partly_cached = number("http.cache.cache_urls_that_look_dynamic", 1) == 0
+        || number("http.cache.enable_default_vary_headers", 0) != 0;
+    let is_never_cached =
+        number("http.cache.http", 1) == 0 || number("http.cache.when_to_revalidate", 0) == 2;
+    if is_never_cached || is_partly_cached {
         table.raw("cache", "false");
     }
     freshness(records, &mut table);

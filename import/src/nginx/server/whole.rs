@@ -13,6 +13,8 @@ pub(super) fn write(source: &NginxSource<'_>, top: &mut TomlTable) {
     let all = everything(source.http);
     if all.iter().any(|one| one.name == "proxy_cache" && one.arg(0) != "off") {
         top.raw("heuristic_percent", "0");
+        // nginx stores no response that sets a cookie.
+        top.text("set_cookie", "refuse");
     }
     trusted(source, &all, top);
     log(source, &all, top);
