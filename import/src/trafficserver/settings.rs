@@ -32,7 +32,7 @@ pub(super) fn of_route(records: &RecordValues) -> TomlTable {
     if number("url_remap.pristine_host_hdr", 0) == 0 {
         table.text("origin_host", "origin");
     }
-    // URLs with a query, and variants by other fields, cannot be told apart as these two settings do.
+    // No setting leaves out URLs with a query, or adds fields to Vary.
     let is_partly_cached = number("http.cache.cache_urls_that_look_dynamic", 1) == 0
         || number("http.cache.enable_default_vary_headers", 0) != 0;
     let is_never_cached =

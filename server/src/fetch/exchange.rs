@@ -97,8 +97,8 @@ impl<'a> Exchange<'a> {
 /// If a pooled connection turns out to be closed, the request is sent again on a new connection,
 /// provided that none of it was sent before, or that it may be repeated (RFC 9112 §9.3.1). After a
 /// reset, this takes a retry from the budget. Under the same conditions, the request goes to the
-/// next origin of the route if an origin fails. If the route has only one origin, a request that may
-/// be repeated is sent to that origin once more.
+/// next origin of the route if an origin fails. If the route has only one origin, a request that
+/// may be repeated is sent to that origin once more.
 ///
 /// # Errors
 /// - A [`Fault`] whose side is the origin.
