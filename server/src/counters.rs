@@ -457,6 +457,8 @@ counters! {
         "Bytes read from files of `files`.";
     FilesMissing, Counter, "files_missing_total",
         "Answers of routes with `files` that had no file for the path (404).";
+    FilesFallbacks, Counter, "files_fallbacks_total",
+        "Answers with the file of `files_fallback` in place of a missing file.";
     FilesDenied, Counter, "files_denied_total",
         "Files that were not served (403): no permission, not a regular file, or a symbolic link \
             that leads out of the directory.";
@@ -511,6 +513,7 @@ counters! {
     OriginBadAnswer, "origin-bad-answer", "reason_origin_bad_answer_total";
     OriginBusy, "origin-busy", "reason_origin_busy_total";
     OtherOrigin, "other-origin", "reason_other_origin_total";
+    Fallback, "fallback", "reason_fallback_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
         "Duration in microseconds of one turn of a worker's loop, from one poll of its sockets to \

@@ -109,6 +109,8 @@ events! {
     OriginUnasked, warn, "origin_unasked", "the origin sent bytes on an idle connection";
     FilesFailed, error, "files_failed", "cannot read a file";
     FileDenied, warn, "file_denied", "refused a file: the server may not open it";
+    FallbackMissing, warn, "fallback_missing",
+        "answered with 404: the file of files_fallback does not exist";
     FileChanged, warn, "file_changed",
         "ended a response: its file changed while it was being read";
     TagsRefused, warn, "tags_refused", "did not store a response: its tags exceed a limit";

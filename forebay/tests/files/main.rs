@@ -292,6 +292,61 @@ fn a_missing_file_is_answered_by_the_fallback() {
     let expected =
         [("/a.txt", 200), ("/empty", 301), ("/empty/", 403), ("/.env", 404), ("/b%2fc", 404)];
     assert_eq!(statuses, expected);
+    assert_eq!(server.stat("files_fallbacks_total"), 4.0);
     fs::remove_file(www.join("app.html")).expect("it is removed");
     assert_eq!(get(&server, "/other", &[]).status, 404);
+    eventually("the event is logged", || server.errors().contains("fallback_missing"));
+    assert!(server.errors().contains("/app.html: there is no such file"));
+}
+
+#[test]
+fn a_fallback_never_hides_a_file_that_is_deployed_later() {
+    let (builder, www) = builder();
+    write(&www, "app.html", "<p>program");
+    let settings = "files_fallback = '/app.html'\nstatus_freshness = ['200=1h']\n";
+    let server = start((builder, &www), settings);
+    let first = get(&server, "/new.css", &[]);
+    let tag = format!("If-None-Match: {}", first.field("etag").expect("a tag"));
+    let asked: [&[&str]; 5] = [&[], &["Range: bytes=0-3"], &[&tag], &["Cookie: a=b"], &[]];
+    for fields in asked {
+        let page = get(&server, "/new.css", fields);
+        let case = format!("{fields:?}: {:?}", page.head);
+        let expected = if fields == [&*tag] { 304 } else { 200 };
+        assert!(page.status == expected || page.status == 206, "{case}");
+        assert_eq!(page.field("cache-control"), Some("no-cache"), "{case}");
+        let status = page.field("cache-status").expect("a status");
+        assert!(status.contains("detail=fallback") || status.contains("declined-"), "{case}");
+    }
+    assert_eq!(server.stat("stored_total") + server.stat("parts_stored_total"), 0.0);
+    write(&www, "new.css", "p {}");
+    for is_hit in [false, false, true] {
+        let answer = get(&server, "/new.css", &[]);
+        assert_eq!((answer.status, &*answer.text()), (200, "p {}"));
+        assert_eq!(answer.field("content-type"), Some("text/css; charset=utf-8"));
+        assert!(answer.field("cache-control").is_none());
+        let status = answer.field("cache-status").expect("a status");
+        assert_eq!(status.contains("hit"), is_hit, "{status}");
+        holds(|| is_hit || server.stat("stored_total") <= 1.0);
+    }
+    let explained = server.command(&["explain", "http://example.test/x.css"]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(explained.contains("/app.html, which is not stored (files_fallback)"), "{explained}");
+}
+
+#[test]
+fn a_fallback_that_names_a_directory_is_its_index() {
+    let (builder, www) = builder();
+    write(&www, "app/index.html", "<p>program");
+    fs::create_dir(www.join("empty")).expect("a new directory");
+    let directory = www.display().to_string();
+    let server = start((builder, &www), "files_fallback = '/app'\n");
+    let found = get(&server, "/b", &[]);
+    assert_eq!((found.status, &*found.text()), (200, "<p>program"));
+    assert_eq!(found.field("cache-control"), Some("no-cache"));
+    let (builder, _) = self::builder();
+    let settings = format!("files = '{directory}'\nfiles_fallback = '/empty'\n");
+    let site = format!("[[site]]\nname = 'a'\nnames = ['*']\n{settings}");
+    let server = builder.config(&site).start();
+    assert_eq!(get(&server, "/b", &[]).status, 404);
+    eventually("the event is logged", || server.errors().contains("a directory without an index"));
 }

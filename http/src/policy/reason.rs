@@ -126,6 +126,8 @@ reasons! {
     /// Rules have changed the URL to one whose responses come from other origins or files than this
     /// request's.
     OtherOrigin "other-origin"
+    /// The page of `files_fallback` answers, which must not hide a file that is added later.
+    Fallback "fallback"
 }
 
 impl Reason {

@@ -1099,7 +1099,8 @@ settings! {
     files_fallback: FallbackFile = "off" {
         doc: "Path below the directory of the file that answers, with status 200, requests for \
             which no file exists, such as `/index.html` of a program that runs in the browser and \
-            has the pages of all URLs. `off`: such requests are answered with 404.",
+            has the pages of all URLs. Such an answer is not stored, and has `Cache-Control: \
+            no-cache`. `off`: such requests are answered with 404.",
         kind: SettingKind::Text {
             hint: "/FILE",
             expected: "off, or a path below the directory, such as \"/index.html\"",

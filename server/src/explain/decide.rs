@@ -397,9 +397,19 @@ fn shown_sent(route: &Route, request: &Request<'_>) -> Option<String> {
 
 /// Returns the path of the file that answers a request, or the reason why there is none.
 fn shown_file(directory: &Path, route: RouteMatch<'_>, request: &Request<'_>) -> String {
-    match file_path(route, request.target.path_query) {
-        Ok(path) => directory.join(path.shown()).display().to_string(),
-        Err(refusal) => format!("none (404): {}", refusal.reason()),
+    let path = match file_path(route, request.target.path_query) {
+        Ok(path) => directory.join(path.shown()),
+        Err(refusal) => return format!("none (404): {}", refusal.reason()),
+    };
+    let path = path.display();
+    // This thread does not look at files, because a file system may block.
+    match route.route.settings.files_fallback.get() {
+        Some(fallback) => {
+            let fallback = directory.join(&*fallback);
+            let fallback = fallback.display();
+            format!("{path}; if it is missing, {fallback}, which is not stored (files_fallback)")
+        }
+        None => path.to_string(),
     }
 }
 

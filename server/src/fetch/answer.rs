@@ -34,6 +34,9 @@ pub(crate) struct OriginAnswer {
     /// The status as it was received.
     pub(crate) received_status: u16,
     pub(crate) body: OriginBody,
+    /// Whether the page of `files_fallback` answers in place of a missing file. Such an answer is
+    /// never stored: it must not hide a file that is added later.
+    pub(super) is_fallback: bool,
     /// The time at which the request was sent, in seconds since 1970.
     pub(super) request_time: u64,
     /// The time at which the response's head was received, in seconds since 1970.

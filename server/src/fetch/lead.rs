@@ -301,6 +301,9 @@ impl FetchTask {
     /// Makes the record of a response. An error of the origin does not replace a stored response
     /// that may be served in place of errors.
     fn new_record(&self, answer: &OriginAnswer) -> Result<NewRecord, NotStored> {
+        if answer.is_fallback {
+            return Err(NotStored::FALLBACK);
+        }
         if is_failure_status(answer.received_status) && self.serves_stale_if_error() {
             return Err(NotStored::FAILURE);
         }

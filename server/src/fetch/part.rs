@@ -68,7 +68,7 @@ impl FetchTask {
         // A long body that arrives in one piece would leave too little room for other responses.
         let is_too_long = total > settings.object_bytes_max || leader.is_large(total);
         let unit_bytes = self.worker.store.whole_unit_bytes(settings.range_unit_bytes);
-        if !is_too_long || total <= unit_bytes || !sends_parts(fields) {
+        if !is_too_long || total <= unit_bytes || !sends_parts(fields) || answer.is_fallback {
             return None;
         }
         // If the record cannot be made, the client gets the whole answer.
@@ -155,6 +155,9 @@ impl FetchTask {
         answer: &mut OriginAnswer,
         (total, is_too_long): (u64, bool),
     ) -> Result<NewRecord, NotStored> {
+        if answer.is_fallback {
+            return Err(NotStored::FALLBACK);
+        }
         let head = &mut answer.head;
         (head.status, head.content_length) = (200, Some(total));
         head.block.remove(|field| field.id == FieldId::ContentRange);

@@ -83,7 +83,7 @@ pub(super) async fn pass_through<'t>(
         }
     }
     note_head(transaction, &answer);
-    if is_shareable {
+    if is_shareable && !answer.is_fallback {
         let path_query = line.path_query();
         let context = StoreContext { hook, route, request: message.client_request(), path_query };
         note_storable(&context, transaction.key, &answer.head);

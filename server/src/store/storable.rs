@@ -284,6 +284,9 @@ impl NotStored {
     /// may be storable.
     const BY_RULES: NotStored = NotStored { detail: Reason::RuledOut, lasts: false };
 
+    /// The reason if the page of `files_fallback` answers in place of a missing file.
+    pub(crate) const FALLBACK: NotStored = NotStored { detail: Reason::Fallback, lasts: true };
+
     /// The reason if the response is an error of the origin, and a stored response may be served in
     /// its place.
     pub(crate) const FAILURE: NotStored = NotStored { detail: Reason::OriginFailed, lasts: false };

@@ -24,6 +24,8 @@ pub(super) struct FileAnswer {
     pub(super) status: u16,
     pub(super) lines: FieldLines,
     pub(super) source: BodySource,
+    /// Whether the page of `files_fallback` answers.
+    pub(super) is_fallback: bool,
     /// The file, for the log.
     pub(super) shown: Rc<str>,
 }
@@ -39,7 +41,7 @@ pub(super) fn answer_file(
     (settings, asked, is_get): (&RouteSettings, Fields<'_>, bool),
 ) -> FileAnswer {
     let now = clock::unix_seconds();
-    let body_bytes = open.version.bytes;
+    let (body_bytes, is_fallback) = (open.version.bytes, open.is_fallback);
     let tag = tag_of(&open.version);
     // A time in the future would be no validator (RFC 9110 §8.8.2.1).
     let modified = u64::try_from(open.version.modified.0).ok();
@@ -60,6 +62,10 @@ pub(super) fn answer_file(
         return refused(412, &shown);
     }
     let mut lines = dated(now);
+    if is_fallback {
+        // The file that is missing may be added at any time.
+        lines.push((b"cache-control", b"no-cache".to_vec()));
+    }
     lines.push((b"etag", tag));
     if let Some(modified) = modified {
         lines.push((b"last-modified", write_date(modified).to_vec()));
@@ -69,7 +75,8 @@ pub(super) fn answer_file(
     }
     let part = match range {
         None => {
-            return FileAnswer { status, lines, source: BodySource::Memory(Bytes::new()), shown };
+            let source = BodySource::Memory(Bytes::new());
+            return FileAnswer { status, lines, source, is_fallback, shown };
         }
         Some(RangeDecision::Part { first, last }) => first..last + 1,
         Some(RangeDecision::Unsatisfiable) => 0..0,
@@ -92,7 +99,7 @@ pub(super) fn answer_file(
         true => BodySource::File(FileBody::new(worker, pool, open, part)),
         false => BodySource::Memory(Bytes::new()),
     };
-    FileAnswer { status, lines, source, shown }
+    FileAnswer { status, lines, source, is_fallback, shown }
 }
 
 /// Returns the entity tag of a file. The tag is strong: any change of the content gives the file
@@ -134,7 +141,7 @@ fn plain(status: u16, text: &'static str, shown: &Rc<str>) -> FileAnswer {
     lines.push((b"content-type", b"text/plain; charset=utf-8".to_vec()));
     lines.push((b"content-length", text.len().to_string().into()));
     let source = BodySource::Memory(Bytes::from_static(text.as_bytes()));
-    FileAnswer { status, lines, source, shown: Rc::clone(shown) }
+    FileAnswer { status, lines, source, is_fallback: false, shown: Rc::clone(shown) }
 }
 
 fn dated(now: u64) -> FieldLines {

@@ -74,6 +74,7 @@ impl Exchange<'_> {
                 refuses_excess: false,
                 left_bytes: u64::MAX,
             },
+            is_fallback: answer.is_fallback,
             request_time,
             response_time: clock::unix_seconds(),
             switched: None,
@@ -109,12 +110,22 @@ impl Exchange<'_> {
         let found = self.find(pool, &request).await?;
         Ok(match found {
             FileLookup::File(open) => {
+                if open.is_fallback {
+                    self.worker().count(Counter::FilesFallbacks);
+                }
                 answer_file(self.worker(), pool, *open, (settings, asked, is_get))
             }
             FileLookup::Directory => moved(&path, line.path_query(), shown),
             FileLookup::NoIndex => refused(403, shown),
             FileLookup::Missing => {
                 self.worker().count(Counter::FilesMissing);
+                refused(404, shown)
+            }
+            FileLookup::NoFallback(cause) => {
+                self.worker().count(Counter::FilesMissing);
+                let fallback = request.fallback.as_deref().unwrap_or_default();
+                let detail = format_args!("{shown}: /{fallback}: {cause}");
+                self.worker().event(Event::FallbackMissing, &detail);
                 refused(404, shown)
             }
             FileLookup::Denied(cause) => {

@@ -44,6 +44,9 @@ pub(super) enum FileLookup {
     /// A directory without an index file.
     NoIndex,
     Missing,
+    /// The file is missing, and so is the one that answers in its place. Contains the cause for the
+    /// log.
+    NoFallback(&'static str),
     /// The file exists, but must not be served. Contains the cause for the log.
     Denied(String),
     /// The file was changed in this moment, so a further change might not be noticed.
@@ -57,6 +60,8 @@ pub(super) struct OpenFile {
     /// The path below the directory, without the extension of a compressed file.
     pub(super) path: Vec<u8>,
     pub(super) coding: Option<ContentCoding>,
+    /// Whether the file answers in place of the one that was requested.
+    pub(super) is_fallback: bool,
     /// The first bytes of the file, if they were to be read.
     pub(super) first: Bytes,
 }
@@ -135,13 +140,36 @@ pub(super) fn find(request: &FileRequest) -> Result<FileLookup, FileFault> {
     let root = open(&*request.directory, flags, Mode::empty());
     let root = root.map_err(|error| fault_of(error, "the directory"))?;
     let found = match request.is_directory {
-        true => find_index(&root, request),
+        true => find_index(&root, request, &request.path),
         false => find_file(&root, request, &request.path),
     };
     match (found?, &request.fallback) {
-        (FileLookup::Missing, Some(path)) => find_file(&root, request, path.as_bytes()),
+        (FileLookup::Missing, Some(path)) => find_fallback(&root, request, path.as_bytes()),
         (found, _) => Ok(found),
     }
+}
+
+/// Opens the file that answers in place of a missing one; if the path is that of a directory, its
+/// index file.
+fn find_fallback(
+    root: &OwnedFd,
+    request: &FileRequest,
+    path: &[u8],
+) -> Result<FileLookup, FileFault> {
+    let found = match find_file(root, request, path)? {
+        FileLookup::Directory => find_index(root, request, path)?,
+        found => found,
+    };
+    Ok(match found {
+        FileLookup::File(open) => {
+            FileLookup::File(Box::new(OpenFile { is_fallback: true, ..*open }))
+        }
+        FileLookup::Missing => FileLookup::NoFallback("there is no such file"),
+        FileLookup::NoIndex | FileLookup::Directory => {
+            FileLookup::NoFallback("it is a directory without an index file")
+        }
+        found => found,
+    })
 }
 
 /// Opens the file at this path.
@@ -154,11 +182,15 @@ fn find_file(root: &OwnedFd, request: &FileRequest, path: &[u8]) -> Result<FileL
     }
 }
 
-/// Opens the index file of a directory.
-fn find_index(root: &OwnedFd, request: &FileRequest) -> Result<FileLookup, FileFault> {
-    let slash: &[u8] = if request.path.is_empty() { b"" } else { b"/" };
+/// Opens the index file of the directory at this path.
+fn find_index(
+    root: &OwnedFd,
+    request: &FileRequest,
+    directory: &[u8],
+) -> Result<FileLookup, FileFault> {
+    let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
     for name in request.index.iter() {
-        let path = [&request.path, slash, name.as_bytes()].concat();
+        let path = [directory, slash, name.as_bytes()].concat();
         match open_below(root, &path)? {
             OpenResult::File(file, version) => {
                 return read_first(root, request, OpenFile::new(file, version, path));
@@ -167,7 +199,7 @@ fn find_index(root: &OwnedFd, request: &FileRequest) -> Result<FileLookup, FileF
             OpenResult::Other(found) => return Ok(found),
         }
     }
-    let path = if request.path.is_empty() { b"." } else { &request.path[..] };
+    let path = if directory.is_empty() { b"." } else { directory };
     match resolve(root, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC) {
         Ok(_) => Ok(FileLookup::NoIndex),
         Err(error) => refusal_of(error),
@@ -213,7 +245,7 @@ fn open_below(root: &OwnedFd, path: &[u8]) -> Result<OpenResult, FileFault> {
 impl OpenFile {
     fn new(file: File, version: FileVersion, path: Vec<u8>) -> OpenFile {
         let file = Arc::new(file);
-        OpenFile { file, version, path, coding: None, first: Bytes::new() }
+        OpenFile { file, version, path, coding: None, is_fallback: false, first: Bytes::new() }
     }
 }
 
