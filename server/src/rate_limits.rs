@@ -160,7 +160,7 @@ fn limited_client<'a>(
 }
 
 /// Appends the fields that tell a client of the limit that it has reached: Retry-After (RFC 9110
-/// §10.2.3), RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers).
+/// §10.2.3), RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers-11 §3, §4).
 pub(crate) fn write_limit_fields(text: &mut Vec<u8>, limit: &RateLimit, wait_s: u32) {
     write::number_field(text, b"retry-after", u64::from(wait_s));
     // A name is a token or a field name, so it needs no escape in a string of a structured field.
