@@ -1,7 +1,9 @@
 //! Configurations whose files change while the server runs with `config_watch_ms`.
 
 use std::fs;
+use std::time::Duration;
 
+use forebay_testkit::clock::holds_within;
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
 
 const BIN: &str = env!("CARGO_BIN_EXE_forebay");
@@ -117,5 +119,52 @@ fn a_configuration_that_failed_its_trial_is_not_loaded_again_by_itself() {
     eventually("a change is noticed", || server.stat("reloads_refused_total") == 1.0);
     assert_eq!(server.stat("reloads_total"), reloads);
     assert_eq!(events(&server, "files_changed"), lines + 1);
+    assert_eq!(status(&server, "a.test"), 200);
+}
+
+#[test]
+fn a_new_file_that_is_still_being_written_is_not_used() {
+    let origin = origin();
+    let builder = ServerBuilder::new(BIN);
+    fs::create_dir(builder.path("conf.d")).expect("writable");
+    let text =
+        format!("include = [\"conf.d/*.toml\"]\nconfig_watch_ms = \"1s\"\n{}", site("a", &origin));
+    let server = builder.config(&text).flag("--workers", "1").start();
+    let open = site("b", &origin);
+    // The site is valid without its last line, which closes it.
+    let path = server.path("conf.d/b.toml");
+    for spaces in 0..16 {
+        fs::write(&path, open.clone() + &"\n".repeat(spaces)).expect("writable");
+        let is_used = || status(&server, "b.test") != 421;
+        assert!(!holds_within(Duration::from_millis(200), is_used), "half a file is used");
+    }
+    fs::write(&path, open + "respond = \"403\"\n").expect("writable");
+    eventually("the whole file is used", || status(&server, "b.test") != 421);
+    assert_eq!(status(&server, "b.test"), 403);
+    assert_eq!(server.stat("reloads_total"), 1.0);
+}
+
+#[test]
+fn a_repair_before_the_end_of_a_failed_trial_is_used() {
+    let good = origin();
+    let bad = Origin::start(|_| Script::answer("500 Internal Server Error", &[], b"broken"));
+    let text = |origin: &Origin, period: &str, name: &str| {
+        format!("config_watch_ms = \"{period}\"\n{}{}", site("a", origin), site(name, &good))
+    };
+    let builder = ServerBuilder::new(BIN).config(&text(&good, "1s", "b"));
+    let server = builder.flag("--workers", "1").start();
+    let arguments = ["reload", "--trial", "600s", "--errors-max", "10", "--requests-min", "500"];
+    server.write_config(&text(&bad, "0", "c"));
+    let ended = std::thread::scope(|scope| {
+        let command = scope.spawn(|| server.command(&arguments));
+        eventually("the trial has begun", || status(&server, "a.test") == 500);
+        server.write_config(&text(&good, "1s", "d"));
+        while !command.is_finished() {
+            status(&server, "a.test");
+        }
+        command.join().expect("no panic")
+    });
+    assert_eq!(ended.status.code(), Some(4), "{ended:?}");
+    eventually("the repaired files are used", || status(&server, "d.test") == 200);
     assert_eq!(status(&server, "a.test"), 200);
 }

@@ -119,15 +119,20 @@ impl WatchedFiles {
         self.0.iter().map(|file| file.read).collect()
     }
 
+    /// Whether both are the same files, in the same states when they were read.
+    pub(crate) fn has_read_same(&self, other: &WatchedFiles) -> bool {
+        let of_one = |file: &WatchedFile| (file.place.clone(), file.read);
+        self.0.iter().map(of_one).eq(other.0.iter().map(of_one))
+    }
+
     /// Returns the present states of the files.
     pub(crate) fn states_now(&self) -> Vec<FileState> {
         self.0.iter().map(|file| file.place.state()).collect()
     }
 
     /// Returns the names of the files whose states differ from those when they were read.
-    pub(crate) fn changed(&self, now: &[FileState]) -> String {
-        let changed = self.0.iter().zip(now).filter(|(file, now)| file.read != **now);
-        let names = changed.map(|(file, _)| file.place.to_string());
-        names.collect::<Vec<_>>().join(", ")
+    pub(crate) fn changed(&self) -> String {
+        let changed = self.0.iter().filter(|file| file.read != file.place.state());
+        changed.map(|file| file.place.to_string()).collect::<Vec<_>>().join(", ")
     }
 }

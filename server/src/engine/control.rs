@@ -297,8 +297,10 @@ impl Control {
         let admin = tokio::task::spawn_local(admin::serve(Rc::clone(&self), acceptor));
         tokio::task::spawn_local(Rc::clone(&self).sweep_store());
         tokio::task::spawn_local(Rc::clone(&self).keep_house());
+        let file_watch = tokio::task::spawn_local(Rc::clone(&self).watch_files());
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
+        file_watch.abort();
         sockets.upgrade.name.set_ours(handed_over.is_none());
         // The socket's name is removed immediately, because the next server may need it while this
         // one finishes its requests.
@@ -358,8 +360,8 @@ impl Control {
         }
     }
 
-    /// Periodically counts lost log lines, watches the workers and the running trial, replaces old
-    /// ticket keys and changed certificates, and loads a changed configuration.
+    /// Periodically counts lost log lines, watches the workers and the running trial, and replaces
+    /// old ticket keys and changed certificates.
     async fn keep_house(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(HOUSEKEEPING_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -370,7 +372,6 @@ impl Control {
             self.rotate_ticket_keys();
             self.watch_certificates();
             self.watch_trial();
-            self.watch_files();
         }
     }
 

@@ -27,6 +27,13 @@ const FILES_PER_ADDRESS: u64 = 2;
 /// descriptors that origins, logs, reloads and the admin interface need. The limits for one address
 /// are reduced in proportion, so that one address still cannot take all connections or tunnels.
 pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
+    if let Some(change) = lower_limits(config, worker_count) {
+        Event::FewFiles.log(&change);
+    }
+}
+
+/// As [`fit_limit`], but reports nothing. Returns a text about the changes, if there are any.
+pub(super) fn lower_limits(config: &mut Config, worker_count: usize) -> Option<String> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     // A sandbox may forbid the change; then the low limit applies.
@@ -70,12 +77,12 @@ pub(super) fn fit_limit(config: &mut Config, worker_count: usize) {
             ("tunnels_per_address_max", &mut settings.tunnels_per_address_max),
         ));
     }
-    if !lowered.is_empty() {
-        Event::FewFiles.log(&format_args!(
+    (!lowered.is_empty()).then(|| {
+        format!(
             "the limit is {permitted} open files; {}; raise the limit (`ulimit -n`)",
             lowered.join("; ")
-        ));
-    }
+        )
+    })
 }
 
 /// Reduces the limit `in_all` to `value`, and the limit for one address in proportion. Each limit

@@ -102,8 +102,15 @@ impl Control {
     /// # Errors
     /// The configuration is invalid.
     pub(crate) fn pending_changes(&self) -> Result<Vec<ConfigChange>, ConfigErrors> {
-        let config = (self.hooks.load)()?;
+        let mut config = self.load()?;
+        // The configuration in use has limits that fit the files of the process.
+        files::lower_limits(&mut config, self.worker_count());
         Ok(self.config.borrow().changes(&config))
+    }
+
+    /// Reads the configuration again.
+    pub(super) fn load(&self) -> Result<Config, ConfigErrors> {
+        (self.hooks.load)()
     }
 
     /// Reads the configuration again and passes it to the workers. Returns their replies.
@@ -111,7 +118,16 @@ impl Control {
         &self,
         terms: Option<TrialTerms>,
     ) -> Result<Replies<()>, ReloadError> {
-        let config = (self.hooks.load)().map_err(ReloadError::Config)?;
+        let config = self.load().map_err(ReloadError::Config)?;
+        self.apply_reloaded(config, terms)
+    }
+
+    /// Passes a configuration that was read again to the workers. Returns their replies.
+    pub(super) fn apply_reloaded(
+        &self,
+        config: Config,
+        terms: Option<TrialTerms>,
+    ) -> Result<Replies<()>, ReloadError> {
         let conflicts = self.config.borrow().reload_conflicts(&config);
         if !conflicts.is_empty() {
             let names = conflicts.iter().map(|setting| setting.name).collect();

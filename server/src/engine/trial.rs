@@ -135,8 +135,11 @@ impl Control {
         let share = format!("{errors} of {requests} requests failed");
         match self.apply(ended.fallback) {
             // A stuck worker takes the configuration once its event loop runs again.
-            Ok(_) => {
-                self.with_config(|config| self.file_watch.note_failed_trial(&config.watched));
+            Ok((tried, _)) => {
+                let tried = &tried.watched;
+                self.with_config(|config| {
+                    self.file_watch.note_failed_trial(&config.watched, tried);
+                });
                 self.end_trial(TrialState::RolledBack, counts);
                 self.count(Counter::ReloadsRolledBack, 1);
                 Event::RolledBack.log(&format_args!("{share}; the file still has the new one"));
