@@ -20,8 +20,12 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
     match checked {
         Ok(config) => {
             let sites = config.sites.iter().count();
-            let warnings: Vec<_> =
-                config.tls_warnings().chain(config.private_file_warnings()).collect();
+            let of_addresses = config.address_warnings();
+            let warnings: Vec<_> = config
+                .tls_warnings()
+                .chain(config.private_file_warnings())
+                .chain(of_addresses.iter().map(String::as_str))
+                .collect();
             let findings = is_set(args, "resolve").then(|| resolve::check(&config));
             let findings = findings.as_deref();
             let is_good = findings.unwrap_or_default().iter().all(|finding| finding.is_good);

@@ -115,7 +115,7 @@ impl<'a> FileText<'a> {
             file: self.name.to_owned(),
             line,
             column,
-            text: self.text[line_start..line_end].trim_end_matches('\r').to_owned(),
+            text: mask_users(self.text[line_start..line_end].trim_end_matches('\r')),
             width: self.text[start..end].trim_end().chars().count().max(1),
         }
     }
@@ -126,10 +126,51 @@ fn floor(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.len()))
 }
 
+/// Whether a character would control the terminal.
+fn is_hidden(character: char) -> bool {
+    character.is_control() && character != '\n'
+}
+
+/// Returns a text in which the user names and passwords of URLs are hidden. All other characters
+/// keep their columns.
+fn mask_users(text: &str) -> String {
+    let (mut masked, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("://") {
+        let (before, url) = rest.split_at(at + "://".len());
+        masked.push_str(before);
+        // A password may have a slash that is not encoded.
+        let end = url.find(|c: char| c == '"' || c == '\'' || c.is_whitespace());
+        let (url, behind) = url.split_at(end.unwrap_or(url.len()));
+        let (user, address) = url.split_at(url.rfind('@').unwrap_or(0));
+        masked.extend(user.chars().map(|_| '*'));
+        masked.push_str(address);
+        rest = behind;
+    }
+    masked + rest
+}
+
 impl ConfigError {
     pub(crate) fn new(place: SourceSpan, problem: ValueProblem) -> ConfigError {
-        let ValueProblem { message, expected, hint } = problem;
+        let ValueProblem { message, expected, hint, is_secret } = problem;
+        let place = if is_secret { place.without_value() } else { place };
+        let shown = |text: String| mask_users(&text).replace(is_hidden, " ");
+        let (message, hint) = (shown(message), hint.map(shown));
         ConfigError { place, message, expected, hint }
+    }
+}
+
+impl SourceSpan {
+    /// Hides the characters at fault.
+    fn without_value(mut self) -> SourceSpan {
+        if let SourceSpan::Text { column, text, width, .. } = &mut self {
+            let value = *column..*column + *width;
+            let shown = |(number, c)| match value.contains(&number) && c != '"' && c != '\'' {
+                true => '*',
+                false => c,
+            };
+            *text = (1..).zip(text.chars()).map(shown).collect();
+        }
+        self
     }
 }
 

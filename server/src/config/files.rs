@@ -195,7 +195,10 @@ fn check_directory(path: &Path) -> Result<(), (String, &'static str)> {
     let readable = "let the user of the server open the directory";
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = open(path, flags, Mode::empty()).map_err(|error| match error {
-        Errno::NOENT => ("there is no such directory".to_owned(), "create it, or correct the path"),
+        Errno::NOENT => (
+            "there is no such directory".to_owned(),
+            "correct the path, mount its file system, or create it",
+        ),
         Errno::NOTDIR => (
             "it is not a directory".to_owned(),
             "write the path of the directory that has the file",

@@ -42,7 +42,13 @@ impl Readable for HealthPath {
         }
         let refused = setting.problem(format_args!("cannot be {text:?}"));
         if !text.starts_with('/') {
-            return Err(refused.hint(format!("write \"/{text}\", or \"off\"")));
+            let path = text
+                .split_once("://")
+                .map(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"));
+            return Err(refused.hint(match path {
+                Some(path) => format!("write only the path, {path:?}: each origin is asked for it"),
+                None => format!("write \"/{text}\""),
+            }));
         }
         let is_target = text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains('#');
         if !is_target || text.parse::<http::Uri>().is_err() {

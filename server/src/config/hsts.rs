@@ -15,6 +15,11 @@ const FLAGS: [&str; 2] = ["includeSubDomains", "preload"];
 
 impl Readable for StrictTransportSecurity {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        if let RawValue::Bool(true) = raw {
+            let hint = "begin with a short time, such as \"max-age=300\": for this many seconds, \
+                        browsers refuse the site without TLS";
+            return Err(setting.problem("cannot be a boolean").hint(hint));
+        }
         let text = setting.text(raw)?;
         if text == "off" {
             return Ok(StrictTransportSecurity(None));
@@ -61,7 +66,9 @@ fn check_seconds(seconds: &str, setting: &Setting) -> Result<u32, ValueProblem> 
 
 fn unknown(directive: &str, setting: &Setting) -> ValueProblem {
     let problem = setting.problem(format_args!("cannot have the directive {directive:?}"));
-    match nearest(directive, FLAGS.into_iter().chain(["max-age=31536000"])) {
+    let (name, seconds) = directive.split_once('=').unwrap_or((directive, ""));
+    match nearest(name, FLAGS.into_iter().chain(["max-age"])) {
+        Some("max-age") => problem.hint(format!("did you mean `max-age={seconds}`?")),
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
         None => problem,
     }

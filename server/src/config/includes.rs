@@ -182,7 +182,8 @@ impl<'a> Documents<'a> {
                 let shown = dir.display();
                 let problem =
                     ValueProblem::new(format!("cannot read the directory {shown}: {error}"));
-                let hint = "create the directory, or leave the pattern out";
+                let hint = "correct the path, which is relative to the directory of this file; \
+                            if there are no files yet, create the directory";
                 self.problem(at, problem.hint(hint));
             }
         }

@@ -27,6 +27,11 @@ impl ListenAddresses {
         std::iter::once(self.first).chain(self.further.iter().copied())
     }
 
+    /// Whether a socket at `address` and one of the list take the same port of the same address.
+    pub(crate) fn overlaps(&self, address: SocketAddr) -> bool {
+        self.contains(address) || self.iter().any(|own| overlap(own, address))
+    }
+
     /// Whether the list has `address`. Port 0 is any free port, so it is never the same one.
     pub(crate) fn contains(&self, address: SocketAddr) -> bool {
         address.port() != 0 && self.iter().any(|own| own == address)
@@ -102,10 +107,10 @@ fn addresses(texts: &[&str], setting: &Setting) -> Result<Vec<SocketAddr>, Value
         }
         if let Some(other) = earlier.iter().find(|other| overlap(**other, *address)) {
             let problem = setting.problem(format_args!("has both {other} and {address}"));
+            let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
             let all = if other.ip().is_unspecified() { other } else { address };
-            return Err(
-                problem.hint(format!("{all} is for every address; leave the other one out"))
-            );
+            return Err(problem
+                .hint(format!("{all} is for every {family} address; leave the other one out")));
         }
     }
     Ok(addresses)

@@ -63,19 +63,24 @@ impl AddressList {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Whether the list has every IPv4 address or every IPv6 address.
+    pub(crate) fn has_every_address(&self) -> bool {
+        self.0.iter().any(|network| network.bits == 0)
+    }
 }
 
 impl Network {
     /// Reads `10.0.0.0/8` or an address by itself.
+    ///
+    /// # Errors
+    /// A hint.
     fn parse(text: &str) -> Result<Network, String> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),
         };
         let hint = match text {
-            "all" | "any" | "*" => {
-                "write an IP address or a network; all are \"0.0.0.0/0\" and \"::/0\""
-            }
             "localhost" => "write an IP address; this machine is \"127.0.0.1\" and \"::1\"",
             _ => "write an IP address without brackets or a port",
         };
@@ -85,14 +90,14 @@ impl Network {
             None => bits_max,
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let bits = bits.parse().ok().filter(|bits| *bits <= bits_max);
-                bits.ok_or_else(|| format!("write a number from 0 to {bits_max} after the /"))?
+                bits.ok_or_else(|| number_of_bits(bits_max))?
             }
             Some(mask) => {
                 return Err(match mask.parse::<Ipv4Addr>().map(Ipv4Addr::to_bits) {
-                    Ok(mask) if mask.leading_ones() == mask.count_ones() => {
+                    Ok(mask) if mask != 0 && mask.leading_ones() == mask.count_ones() => {
                         format!("write \"{address}/{}\"", mask.count_ones())
                     }
-                    _ => format!("write a number from 0 to {bits_max} after the /"),
+                    _ => number_of_bits(bits_max),
                 });
             }
         };
@@ -101,12 +106,20 @@ impl Network {
         {
             // Client addresses are compared in their IPv4 form, so an IPv4-mapped IPv6 network
             // would match none.
-            let bits = bits.saturating_sub(96);
-            return Err(format!("this is an IPv4 address: write \"{plain}/{bits}\""));
+            return Err(match bits.checked_sub(96) {
+                Some(bits @ 1..) => format!("this is an IPv4 address: write \"{plain}/{bits}\""),
+                _ => format!("this is an IPv4 address: write \"{plain}\""),
+            });
         }
         match network_of(address, bits) {
-            Some(first) if first != address => Err(format!("write \"{first}/{bits}\"")),
-            _ => Ok(Network { address, bits }),
+            Some(first) if first == address => Ok(Network { address, bits }),
+            // The corrected network would be every address.
+            _ if bits == 0 => Err(format!("for this address alone, write \"{address}\"")),
+            Some(first) => Err(format!(
+                "for this address alone, write \"{address}\"; for the whole network, \
+                 \"{first}/{bits}\""
+            )),
+            None => Err(hint.to_owned()),
         }
     }
 }
@@ -127,6 +140,25 @@ fn network_of(address: IpAddr, bits: u8) -> Option<IpAddr> {
     }
 }
 
+fn number_of_bits(bits_max: u8) -> String {
+    format!("write a number from 1 to {bits_max} after the /; {bits_max} is one address")
+}
+
+/// Returns the hint for a list that is meant to have every address.
+fn instead_of_all(setting: &str) -> &'static str {
+    match setting {
+        "allow_from" => {
+            "name the addresses to serve; without `allow_from`, every address is served"
+        }
+        "deny_from" => "leave it out: with `allow_from`, all other addresses get 403 already",
+        "purge_from" => "name the addresses that may purge, such as \"127.0.0.1\"",
+        _ => {
+            "name the addresses of your own proxies; a client with a trusted address can pretend \
+             to have any address"
+        }
+    }
+}
+
 impl Readable for AddressList {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let texts = setting.texts(raw)?;
@@ -136,8 +168,11 @@ impl Readable for AddressList {
             );
         }
         let network = |text: &str| {
-            Network::parse(text)
-                .map_err(|why| setting.problem(format_args!("cannot contain {text:?}")).hint(why))
+            let read = match text {
+                "all" | "any" | "*" => Err(instead_of_all(setting.name).to_owned()),
+                _ => Network::parse(text),
+            };
+            read.map_err(|why| setting.problem(format_args!("cannot contain {text:?}")).hint(why))
         };
         Ok(AddressList(texts.into_iter().map(network).collect::<Result<_, _>>()?))
     }
@@ -239,7 +274,10 @@ impl NamePatterns {
                 None => (text, false),
             };
             if name.contains('*') {
-                return Err(problem.hint("a * is allowed only at the end of a name"));
+                return Err(problem.hint(
+                    "write each name in full, or its beginning with * at the end, such as \
+                                         \"session*\"",
+                ));
             }
             match is_name(name) {
                 true => Ok(NamePattern { text: name.into(), is_prefix }),

@@ -7,6 +7,7 @@
 //! of the file (or a flag, which stands for the top of the file), the default.
 
 mod certificate_files;
+mod contradictions;
 mod difference;
 mod docs;
 mod error;

@@ -180,7 +180,8 @@ impl Readable for Balance {
 fn refusal(members: &[OriginMember], member: &OriginMember) -> Option<ValueProblem> {
     let authority = &member.address.authority;
     if members.iter().any(|other| other.address.authority == *authority) {
-        let hint = "give this origin a larger `weight` instead";
+        let hint = "correct one of the two, or leave it out; for a larger share of the requests, \
+                    give the origin a larger `weight`";
         let problem = ORIGIN.problem(format_args!("repeats {authority:?}"));
         return Some(problem.hint(hint));
     }

@@ -48,9 +48,14 @@ impl Reader<'_> {
         if values.is_empty() && self.has_unknown_section {
             return Vec::new();
         }
-        if values.is_empty() {
+        let has_tables =
+            |value: &&Value<'_>| value.get_ref().as_array().is_none_or(|array| !array.is_empty());
+        if !values.iter().any(has_tables) {
             let problem = ValueProblem::new("there is no [[site]], so there is nothing to serve")
-                .hint("`forebay config --defaults` shows an example");
+                .hint(
+                    "write [[site]], and below it the lines name = \"shop\", names = \
+                     [\"example.org\"], origin = \"http://127.0.0.1:3000\"",
+                );
             self.problem(ProblemSpan::File, problem);
             return Vec::new();
         }

@@ -40,7 +40,7 @@ impl ResolvedReference {
             true => "a number, true or false must stand in the configuration itself",
             false => "the value is not shown, because it may be a secret",
         };
-        ValueProblem { message, expected: problem.expected, hint: Some(hint.to_owned()) }
+        ValueProblem { message, hint: Some(hint.to_owned()), ..problem }
     }
 }
 
@@ -141,7 +141,9 @@ fn variable(name: &str) -> Result<String, ValueProblem> {
     }
     let problem =
         |what: &str| ValueProblem::new(format!("the environment variable `{name}` {what}"));
-    let hint = "a running server keeps the variables with which it was started";
+    let hint = "set it where the server is started (for systemd: Environment= or \
+                EnvironmentFile=), and in front of this command too; a running server keeps the \
+                variables with which it was started";
     match std::env::var(name) {
         Ok(text) if text.is_empty() => Err(problem("is empty").hint(hint)),
         Ok(text) => Ok(text),

@@ -121,6 +121,8 @@ pub(crate) struct ValueProblem {
     pub(crate) message: String,
     pub(crate) expected: Option<String>,
     pub(crate) hint: Option<String>,
+    /// Whether the value may be a secret, so that its line is shown without it.
+    pub(crate) is_secret: bool,
 }
 
 /// A type of setting values, which are read from a file or a flag.
@@ -130,7 +132,12 @@ pub(crate) trait Readable: Sized {
 
 impl ValueProblem {
     pub(crate) fn new(message: impl Into<String>) -> ValueProblem {
-        ValueProblem { message: message.into(), expected: None, hint: None }
+        ValueProblem { message: message.into(), expected: None, hint: None, is_secret: false }
+    }
+
+    /// Hides the value in the line that is shown.
+    pub(crate) fn secret(self) -> ValueProblem {
+        ValueProblem { is_secret: true, ..self }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> ValueProblem {
@@ -174,6 +181,10 @@ impl Setting {
             }
             RawValue::Bool(false) if self.kind.expected().contains("off") => {
                 Err(self.wrong_type(raw).hint("write \"off\""))
+            }
+            RawValue::Bool(true) if self.name == "access_log" => {
+                let hint = "for standard output, write \"-\"; for a file, its path";
+                Err(self.wrong_type(raw).hint(hint))
             }
             RawValue::Array(array) => {
                 let problem = self.wrong_type(raw);
@@ -252,7 +263,12 @@ impl Setting {
                 let problem = self.problem(format_args!("is too small: {shown}"));
                 let mib = u64::try_from(value).ok().and_then(|value| value.checked_mul(1 << 20));
                 let mib = mib.filter(|mib| (min..=max).contains(mib));
+                let is_weight = self.name == "weight" && value == 0;
                 match (self.kind, raw, mib) {
+                    _ if is_weight => Err(problem.hint(
+                        "to give the origin no requests, leave it out; to keep it as a spare, \
+                         write backup = true",
+                    )),
                     (SettingKind::Bytes { .. }, RawValue::Integer(_), Some(_)) => Err(problem
                         .hint(format!(
                             "a number without a unit counts bytes; did you mean \"{shown}MiB\"?"
@@ -272,7 +288,13 @@ impl Setting {
                 if is_number && !matches!(text, "" | "0") && matches!(raw, RawValue::Text(_)) =>
             {
                 let problem = self.problem(format_args!("has no unit: {text:?}"));
-                return Err(problem.hint(format!("for seconds, write \"{text}s\"")));
+                let or_ms = match self.kind {
+                    SettingKind::Milliseconds { .. } => {
+                        format!(", or \"{text}ms\" for milliseconds")
+                    }
+                    _ => String::new(),
+                };
+                return Err(problem.hint(format!("write \"{text}s\" for seconds{or_ms}")));
             }
             SettingKind::Milliseconds { .. } => units::parse_duration(text, "ms"),
             SettingKind::Seconds { .. } => match units::parse_duration(text, "s") {
@@ -307,8 +329,12 @@ impl Setting {
                 let problem = self.problem(format_args!("is not a whole number: {text:?}"));
                 match self.kind {
                     SettingKind::Count { .. } => match text {
-                        "auto" | "default" | "max" | "unlimited" | "none" => {
+                        "auto" | "default" => {
                             problem.hint("to get the default, leave the setting out")
+                        }
+                        "max" | "unlimited" | "none" => {
+                            let most = self.kind.range().map_or(u64::MAX, |(_, max)| max);
+                            problem.hint(format!("the largest value is {most}"))
                         }
                         _ => problem.hint("write a number without quotes and without a unit"),
                     },

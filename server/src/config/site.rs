@@ -289,7 +289,9 @@ fn check_host(host: &str) -> Result<(), String> {
         return Err(format!("a host name has 1 to {HOST_BYTES_MAX} characters"));
     }
     if !host.is_ascii() {
-        return Err("write the ASCII form of the name, which begins with xn--".to_owned());
+        return Err(format!(
+            "write the ASCII form of the name, which begins with xn--; `idn2 {host}` prints it"
+        ));
     }
     if host.contains("://") || host.contains('/') {
         let bare = host.split_once("://").map_or(host, |(_, rest)| rest);
@@ -297,9 +299,29 @@ fn check_host(host: &str) -> Result<(), String> {
         return Err(format!("write only the host name, without a scheme or a path: {bare:?}"));
     }
     if host.contains(':') {
-        return Err("write only the host name, without port: the site is served on every port; \
-                    write an IPv6 address in brackets"
-            .to_owned());
+        return Err(match host.split_once(':') {
+            Some((name, port))
+                if name.contains(|c: char| c.is_ascii_alphanumeric())
+                    && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                format!("write {name:?}: the site is served on every port")
+            }
+            _ if host.parse::<std::net::Ipv6Addr>().is_ok() => {
+                format!("write an IPv6 address in brackets: \"[{host}]\"")
+            }
+            _ => "a host name has no colons; an IPv6 address is in brackets".to_owned(),
+        });
+    }
+    if host == "_" {
+        return Err("for requests that no other site takes, write \"*\"".to_owned());
+    }
+    if host.starts_with('~') {
+        return Err(
+            "a name is no regular expression; \"*.example.org\" is every name below one".to_owned()
+        );
+    }
+    if let Some(name) = host.strip_prefix('.').filter(|name| !name.starts_with('.')) {
+        return Err(format!("write both \"{name}\" and \"*.{name}\""));
     }
     if host.contains('*') {
         return Err(
@@ -313,6 +335,9 @@ fn check_host(host: &str) -> Result<(), String> {
     }
 }
 
+const NO_USER_HINT: &str = "leave out everything between // and @; to send a password, set the \
+                            field Authorization with a rule (see docs/rules.md)";
+
 impl OriginAddress {
     /// Reads `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`; the port is 80 or 443 if
     /// not given.
@@ -323,6 +348,15 @@ impl OriginAddress {
         }
         let (scheme, rest) = match url.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
+            None if url.contains('@') => {
+                let problem = ORIGIN.problem("cannot have a user name and a password").secret();
+                return Err(problem.hint(NO_USER_HINT));
+            }
+            None if [":443", ":8443"].iter().any(|port| url.ends_with(port)) => {
+                return Err(refused(format!(
+                    "write \"https://{url}\", or \"http://{url}\" if the origin has no TLS there"
+                )));
+            }
             None => {
                 let bare = ["https:", "http:"].iter().find_map(|scheme| {
                     Some((scheme, url.strip_prefix(scheme)?.trim_start_matches('/')))
@@ -336,10 +370,22 @@ impl OriginAddress {
             return Err(refused(format!("for several origins, write {several:?}")));
         }
         if scheme != "http" && scheme != "https" {
-            return Err(refused("the scheme of the URL has to be http or https".to_owned()));
+            return Err(refused(
+                match scheme.as_str() {
+                    "ws" | "wss" => {
+                        "write http for ws, and https for wss; `upgrade_protocols` says whether \
+                         WebSockets pass"
+                    }
+                    "fastcgi" | "fcgi" | "uwsgi" | "scgi" | "ajp" => {
+                        "origins get HTTP; put a web server in between that speaks both"
+                    }
+                    _ => "the scheme of the URL has to be http or https",
+                }
+                .to_owned(),
+            ));
         }
         if rest.contains('@') {
-            return Err(refused("leave out the user name and the password".to_owned()));
+            return Err(refused(NO_USER_HINT.to_owned()));
         }
         if let Some(path) = rest.strip_prefix("unix:") {
             let path = path.split(':').next().unwrap_or_default();

@@ -291,11 +291,23 @@ fn other_format(text: &str) -> Option<ValueProblem> {
             !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
         })
     };
+    let has_mapping = lines.iter().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("map") && words.filter(|word| word.contains("://")).count() == 2
+    });
+    let has_section = |words: &[&str]| {
+        let is_one = |line: &&str| line.split(' ').next().is_some_and(|word| words.contains(&word));
+        lines.iter().filter(|line| is_one(line)).count() >= 2
+    };
     let has_equals = lines.iter().any(|line| line.contains(" = "));
     let (language, hint) = if lines.iter().any(|line| line.starts_with("vcl ")) {
-        ("VCL (Varnish)", EXAMPLE)
+        ("VCL (Varnish)", "`forebay import varnish FILE` translates VCL of Varnish")
     } else if has_block(&["server", "http", "location", "upstream", "events"]) {
         ("nginx", "`forebay import nginx FILE` translates a configuration of nginx")
+    } else if has_mapping {
+        ("remap.config (Traffic Server)", "`forebay import trafficserver FILE` translates it")
+    } else if !has_equals && has_section(&["frontend", "backend", "defaults", "global", "listen"]) {
+        ("HAProxy", EXAMPLE)
     } else if lines.iter().any(|line| line.starts_with("<VirtualHost")) {
         ("Apache httpd", EXAMPLE)
     } else if first.starts_with('{') {
@@ -309,4 +321,6 @@ fn other_format(text: &str) -> Option<ValueProblem> {
     Some(ValueProblem::new(message).hint(hint))
 }
 
-const EXAMPLE: &str = "`forebay config --defaults` shows a configuration in TOML";
+const EXAMPLE: &str = "`forebay config --defaults` shows a configuration in TOML; a small one is: \
+                       [[site]], and below it the lines name = \"shop\", \
+                       names = [\"example.org\"], origin = \"http://127.0.0.1:3000\"";

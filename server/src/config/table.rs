@@ -1188,7 +1188,7 @@ settings! {
             a reload. `off`: no password is needed. See [access.md](access.md#users).",
         kind: SettingKind::Text {
             hint: "FILE",
-            expected: "off, or the absolute path of a file with lines such as USER:$2y$...",
+            expected: "the absolute path of a file with lines such as USER:$2y$..., or off",
         },
         reloads: true,
         reason: "Only bcrypt and SHA-crypt are accepted: other hashes in such files can be guessed \
@@ -1201,7 +1201,7 @@ settings! {
             `off`: no signature is needed. See [access.md](access.md#signed-urls).",
         kind: SettingKind::Text {
             hint: "FILE",
-            expected: "off, or the absolute path of a file with keys of at least 32 characters",
+            expected: "the absolute path of a file with keys of at least 32 characters, or off",
         },
         reloads: true,
         reason: "A signature lets a program give a client one file for a limited time, without a \

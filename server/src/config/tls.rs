@@ -184,9 +184,10 @@ impl Reader<'_> {
     ) {
         let at = places.get("listen_tls").cloned().unwrap_or(ProblemSpan::File);
         let addresses = &server.listen_tls.0;
-        if let Some(both) = addresses.iter().find(|address| server.listen.contains(**address)) {
-            let problem = ValueProblem::new(format!("{both} is in both `listen` and `listen_tls`"));
-            let hint = "`listen` is for clients without TLS; use another port for it";
+        if let Some(both) = addresses.iter().find(|address| server.listen.overlaps(**address)) {
+            let problem =
+                ValueProblem::new(format!("{both} is also an address of `listen`, without TLS"));
+            let hint = "use another port for clients without TLS";
             self.problem(at, problem.hint(hint));
         } else if !addresses.is_empty()
             // A site whose certificate cannot be used seems to have none.
@@ -217,11 +218,11 @@ pub(super) fn read_chain(
     let chain = chain.map_err(|error| unusable(path, error))?;
     let Some(first) = chain.first() else {
         let hint = match contains(&text, b"PRIVATE KEY-----") {
-            true => {
-                "the file has a private key, which `tls_key` would name; name a file with a \
-                 certificate"
+            true => "the file has a private key; name the file with the certificate",
+            false => {
+                "a PEM file has a line -----BEGIN CERTIFICATE-----; `openssl x509 -inform der -in \
+                 FILE -out FILE.pem` makes one of a DER file"
             }
-            false => "a PEM file has a line -----BEGIN CERTIFICATE-----",
         };
         return Err(unusable(path, "the file contains no certificate").hint(hint));
     };
@@ -254,8 +255,9 @@ pub(super) fn read_key(
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound => {
             if contains(&text, b"ENCRYPTED PRIVATE KEY") {
-                return unusable(path, "the private key is encrypted")
-                    .hint("decrypt the key with `openssl pkey`");
+                return unusable(path, "the private key is encrypted").hint(
+                    "`(umask 077; openssl pkey -in KEY -out PLAIN_KEY)` writes it decrypted",
+                );
             }
             let hint = match contains(&text, b"BEGIN CERTIFICATE-----") {
                 true => {
@@ -311,7 +313,7 @@ fn read_pem(path: &Path) -> Result<(Vec<u8>, Metadata), ValueProblem> {
             std::io::ErrorKind::NotFound => problem
                 .hint("a path is relative to the directory of the configuration file that has it"),
             std::io::ErrorKind::PermissionDenied => {
-                problem.hint("let the user of the server read the file")
+                problem.hint("`chown USER FILE` gives the file to the user that runs the server")
             }
             _ => problem.hint("write the path of a file in PEM format"),
         }

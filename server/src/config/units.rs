@@ -80,6 +80,11 @@ fn parse(text: &str, units: &[(&str, u64)], plain_unit: &str) -> Result<u64, Uni
     }
     let unit = if unit.is_empty() { plain_unit } else { unit };
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
+        // A month is no unit, and its first letter would mean a minute.
+        if unit.trim().to_ascii_lowercase().starts_with("mon") {
+            let days = digits.parse::<u64>().ok().and_then(|months| months.checked_mul(30));
+            return Err(UnitError::Unit(days.map(|days| format!("{days}d"))));
+        }
         return Err(UnitError::Unit(meant(unit, units).map(|name| format!("{digits}{name}"))));
     };
     let number: u64 = digits.parse().map_err(|_| UnitError::TooLarge)?;

@@ -195,10 +195,20 @@ pub(super) fn listen_hint(text: &str) -> String {
     let without_scheme = text.split_once("://").map(|(_, rest)| rest.trim_end_matches('/'));
     if let Some(rest) = without_scheme {
         let is_right = rest.parse::<SocketAddr>().is_ok();
-        return if is_right { format!("write \"{rest}\"") } else { form() };
+        return match is_right {
+            // Without TLS, an address that was meant for TLS would be open to all who listen.
+            true if text.starts_with("https") => {
+                format!("addresses for TLS are in another setting: listen_tls = [\"{rest}\"]")
+            }
+            true => format!("write \"{rest}\""),
+            false => form(),
+        };
     }
-    if text.parse::<u16>().is_ok() {
-        return format!("write \"127.0.0.1:{text}\" or \"0.0.0.0:{text}\"");
+    if text.parse::<u16>().is_ok_and(|port| port != 0) {
+        return format!(
+            "write \"127.0.0.1:{text}\" for clients on this machine alone, or \"0.0.0.0:{text}\" \
+             for every IPv4 address"
+        );
     }
     if text.parse::<Ipv4Addr>().is_ok() {
         return format!("add the port, such as \"{text}:8080\"");
@@ -207,7 +217,10 @@ pub(super) fn listen_hint(text: &str) -> String {
     let has_port = port.parse::<u16>().is_ok();
     match host {
         "" | "*" if has_port => {
-            format!("for every address of this machine write \"0.0.0.0:{port}\"")
+            format!(
+                "write \"0.0.0.0:{port}\" for every IPv4 address of this machine, \"[::]:{port}\" \
+                 for IPv6 and IPv4, or \"127.0.0.1:{port}\" for this machine alone"
+            )
         }
         "localhost" if has_port => format!("write \"127.0.0.1:{port}\""),
         host if has_port && host.parse::<Ipv6Addr>().is_ok() => {
@@ -217,11 +230,13 @@ pub(super) fn listen_hint(text: &str) -> String {
             && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)) =>
         {
             format!(
-                "write an IP address of this machine in place of {host:?}, or \"0.0.0.0:{port}\" \
-                 for all"
+                "write the IP address in place of {host:?}; `ip addr` shows those of this machine"
             )
         }
-        host if host.parse::<Ipv4Addr>().is_ok() => "a port is a number from 0 to 65535".to_owned(),
+        host if host.parse::<Ipv4Addr>().is_ok() && port.contains(' ') => {
+            "write only address and port; addresses for TLS are in `listen_tls`".to_owned()
+        }
+        host if host.parse::<Ipv4Addr>().is_ok() => "a port is a number from 1 to 65535".to_owned(),
         _ => form(),
     }
 }
@@ -239,10 +254,9 @@ impl Readable for AccessLog {
         match setting.text(raw)? {
             "off" => Ok(AccessLog::Off),
             "-" => Ok(AccessLog::Stdout),
-            text @ ("on" | "true" | "false" | "stdout" | "stderr") => {
+            text @ ("on" | "true" | "false" | "none" | "stdout" | "stderr") => {
                 Err(setting.problem(format_args!("cannot be {text:?}")).hint(
-                    "for standard output, write \"-\"; for a file of this name, write \"./\" in \
-                     front",
+                    "write \"-\" for standard output, \"off\" for no log, or the path of a file",
                 ))
             }
             path => Ok(AccessLog::File(path.into())),
@@ -263,6 +277,9 @@ impl Readable for CacheDir {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         match setting.text(raw)? {
             "none" => Ok(CacheDir::None),
+            "off" | "false" | "no" => Err(setting
+                .problem(format_args!("cannot be {text:?}", text = setting.text(raw)?))
+                .hint("write \"none\" for a cache that ends with the server")),
             path => Ok(CacheDir::Path(path.into())),
         }
     }
@@ -336,6 +353,32 @@ impl Readable for LogLevel {
 }
 
 impl Config {
+    /// Returns the warnings about lists that have every address, each a sentence.
+    pub fn address_warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.server.trusted_proxies.has_every_address() {
+            warnings.push(
+                "`trusted_proxies` has every address: any client can pretend to have any address"
+                    .to_owned(),
+            );
+        }
+        for site in self.sites.iter() {
+            let routes = || site.routes().iter().map(|route| &route.settings);
+            if routes().any(|settings| settings.purge_from.has_every_address()) {
+                warnings.push(format!("site {:?}: any client may purge (`purge_from`)", site.name));
+            }
+            if routes().any(|settings| {
+                settings.deny_from.has_every_address() && !settings.allow_from.is_empty()
+            }) {
+                warnings.push(format!(
+                    "site {:?}: `deny_from` has every address, so `allow_from` has no effect",
+                    site.name
+                ));
+            }
+        }
+        warnings
+    }
+
     /// Returns the warnings about files with passwords or keys, each a sentence that names the
     /// file.
     pub fn private_file_warnings(&self) -> Vec<&str> {

@@ -70,7 +70,7 @@ fn parse(text: &str) -> Result<ConcurrencyLimit, String> {
     let count_max = match parse_number(count) {
         Some(0) => {
             return Err(
-                "a limit permits at least one request; to permit none, use `deny_from`".to_owned()
+                "for no limit, leave it out; to refuse every request, use `respond`".to_owned()
             );
         }
         Some(count) => u16::try_from(count)

@@ -138,9 +138,7 @@ fn parse_rate(text: &str) -> Result<(u64, u64), String> {
         _ => return Err(form()),
     };
     if count == 0 {
-        return Err(
-            "a limit permits at least one request; to permit none, use `deny_from`".to_owned()
-        );
+        return Err("for no limit, leave it out; to refuse every request, use `respond`".to_owned());
     }
     let digit_count = period.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = period.split_at(digit_count);

@@ -157,7 +157,22 @@ pub(in crate::config) fn read_prefix(
     let text = setting.text(raw)?;
     let refused = setting.problem(format_args!("cannot be {text:?}"));
     if !text.starts_with('/') {
-        return Err(refused.hint(format!("write \"/{text}\"")));
+        return Err(match text.starts_with(['^', '~', '=']) {
+            true => refused.hint(
+                "for a regular expression use `path_regex`, for one path `path`; a path begins \
+                 with /",
+            ),
+            false => refused.hint(format!("write \"/{text}\"")),
+        });
+    }
+    if let Some((path, query)) = text.split_once('?')
+        && setting.name == PATH.name
+        && !query.contains(['*', '^', '$'])
+    {
+        return Err(refused.hint(format!(
+            "write path = {path:?}, and with_query = [{query:?}] below it; such a route stores no \
+             responses"
+        )));
     }
     if text.contains(['*', '?', '#']) {
         let written =
@@ -199,8 +214,11 @@ pub(in crate::config) fn read_regex(
     };
     if text.contains(char::is_whitespace) {
         let hint = match text.starts_with('~') {
-            true => "leave out the ~ and the space; for letters in any case, begin with (?i)",
-            false => "a path has a space only as %20",
+            true if text.starts_with("~*") => {
+                format!("write '(?i){}'", text.trim_start_matches(['~', '*', ' ']))
+            }
+            true => format!("write '{}'", text.trim_start_matches(['~', ' '])),
+            false => "a path has a space only as %20".to_owned(),
         };
         return Err(refused(&"it cannot have white space").hint(hint));
     }

@@ -395,3 +395,17 @@ fn a_file_that_cannot_be_read_says_why() {
     let ours = read_file(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")));
     assert!(ours.unwrap().contains("[package]"));
 }
+
+#[test]
+fn lists_with_every_address_get_a_warning() {
+    let text = "trusted_proxies = [\"::/0\"]\n[[site]]\nname = \"a\"\nnames = [\"a\"]\n\
+                origin = \"http://127.0.0.1:1\"\npurge_from = [\"0.0.0.0/0\"]\n\
+                allow_from = [\"10.0.0.1\"]\ndeny_from = [\"0.0.0.0/0\"]\n";
+    let warnings = read(text).address_warnings();
+    for (warning, part) in warnings.iter().zip(["any client can", "may purge", "no effect"]) {
+        assert!(warning.contains(part), "{warning}");
+    }
+    assert_eq!(warnings.len(), 3);
+    let mended = text.replace("::/0", "::1").replace("0.0.0.0/0", "10.0.0.2");
+    assert_eq!(read(&mended).address_warnings(), Vec::<String>::new());
+}

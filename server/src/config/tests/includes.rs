@@ -70,7 +70,8 @@ fn a_pattern_may_match_no_file_and_a_name_must_exist() {
 (os error 2)
   1 | include = [\"none/*.toml\"]
     |            ^^^^^^^^^^^^^
-  hint: create the directory, or leave the pattern out
+  hint: correct the path, which is relative to the directory of this file; if there are no files \
+               yet, create the directory
 
 1 error",
         ),

@@ -51,7 +51,9 @@ fn a_missing_value_is_refused_with_its_place_and_a_hint() {
             "$/main.toml:1:22: the environment variable `FOREBAY_NO_SUCH_NAME` is not set
   1 | cache_name = { env = \"FOREBAY_NO_SUCH_NAME\" }
     |                      ^^^^^^^^^^^^^^^^^^^^^^
-  hint: a running server keeps the variables with which it was started
+  hint: set it where the server is started (for systemd: Environment= or EnvironmentFile=), and \
+                in front of this command too; a running server keeps the variables with which it \
+                was started
 
 1 error",
         ),
@@ -73,7 +75,7 @@ fn a_missing_value_is_refused_with_its_place_and_a_hint() {
         ("cache_name = { file = \"large\" }", "$/main.toml:1:23: $/large is larger than 65536"),
         (
             "cache_name = { file = \"empty\", env = \"HOME\" }",
-            "$/main.toml:1:14: `cache_name` cannot be a section",
+            "$/main.toml:1:14: `cache_name` cannot be a table",
         ),
         (
             "include = [{ env = \"HOME\" }]",

@@ -11,7 +11,7 @@ const CASES: &[Case] = &[
     ("[[site.route]]\npath_regex = 1", "6:14", &["in double quotes"]),
     ("[[site.route]]\npath_regex = '('", "6:14", &["cannot be '(': unclosed group"]),
     ("[[site.route]]\npath_regex = '~* \\.php$'", "6:14",
-        &["cannot have white space", "leave out the ~", "(?i)"]),
+        &["cannot have white space", "write '"]),
     ("[[site.route]]\npath_regex = '^/(?!api/)'", "6:14",
         &["at '(?!', look-around is not supported", "can have a route of their own"]),
     ("[[site.route]]\npath_regex = '(a)\\1'", "6:14", &["at '\\1', back-references"]),

@@ -134,9 +134,17 @@ impl Readable for Redirect {
         }
         let refused = |hint: String| setting.problem(format_args!("cannot be {text:?}")).hint(hint);
         let (status, url) = text.split_once(' ').ok_or_else(|| {
-            refused(match text.contains('/') {
-                true => format!("write a status in front of the URL: \"301 {text}\""),
-                false => "write a status and a URL, such as \"301 /new\"".to_owned(),
+            let is_url = ["/", "http://", "https://"].iter().any(|start| text.starts_with(start));
+            refused(match text.contains(['/', '.']) {
+                true if is_url => format!(
+                    "write a status in front of the URL: \"302 {text}\"; 301 if it is for ever, \
+                     because browsers remember it"
+                ),
+                true => format!(
+                    "write a status and a scheme in front: \"302 https://{text}\", or \"302 \
+                     /{text}\" for a path of the same host"
+                ),
+                false => "write a status and a URL, such as \"302 /new\"".to_owned(),
             })
         })?;
         let status = status.parse().ok().filter(|status| REDIRECT_STATUSES.contains(status));
@@ -211,9 +219,13 @@ fn check_beginning(url: &str) -> Result<(), String> {
     }
     let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme))
     else {
-        return Err("the URL must begin with /, http:// or https://; a placeholder at its \
-                    beginning could lead to another host, so write \"https://$host$path\""
-            .to_owned());
+        return Err(match url.starts_with('$') {
+            true => "begin the URL with / or with https:// and a host, such as \
+                     \"https://www.example.org$uri\"; a placeholder at the beginning could lead \
+                     to another host"
+                .to_owned(),
+            false => format!("write the scheme in front of the host: \"https://{url}\""),
+        });
     };
     let rest = rest.replace("$host", "host");
     let host = &rest[..rest.find(['/', '?', '#', '$']).unwrap_or(rest.len())];
@@ -233,7 +245,7 @@ impl Readable for FixedAnswer {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
         let text = match raw {
             RawValue::Integer(status) => {
-                let hint = format!("write \"{status}\" or \"{status} and a text\" in quotes");
+                let hint = format!("write \"{status}\", or with a text: \"{status} closed today\"");
                 return Err(setting.problem("cannot be a number").hint(hint));
             }
             raw => setting.text(raw)?,

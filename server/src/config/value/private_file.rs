@@ -22,6 +22,16 @@ pub(super) struct PrivateFile {
     pub(super) watched: WatchedFile,
 }
 
+/// Returns a path or a name as one word of a command for a shell.
+pub(super) fn shell_word(text: &Path) -> String {
+    let text = text.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@:,".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 impl PrivateFile {
     /// Reads a regular file of at most `bytes_max` bytes, which contains `secrets`.
     ///

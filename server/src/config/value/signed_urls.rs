@@ -1,12 +1,13 @@
 //! The setting `signed_urls`: a file with the keys that sign the URLs of a route.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::hmac;
 
-use super::private_file::PrivateFile;
+use super::private_file::{PrivateFile, shell_word};
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::watched::WatchedFile;
 use crate::limits::{URL_KEY_BYTES_MIN, URL_KEY_FILE_BYTES_MAX, URL_KEYS_MAX};
@@ -41,10 +42,17 @@ impl UrlKeys {
     /// The part of a message after the name of the file, and a hint.
     pub(crate) fn read(path: &Path) -> Result<UrlKeys, (String, String)> {
         // The command adds a key, because it may be typed for a file whose keys are in use.
-        let hint = || format!("`(umask 077; openssl rand -hex 32 >> {})` adds one", path.display());
+        let hint =
+            || format!("`(umask 077; openssl rand -hex 32 >> {})` adds one", shell_word(path));
         let file = PrivateFile::read(path, "keys", URL_KEY_FILE_BYTES_MAX);
         let file = file.map_err(|error| {
-            let text = "write a file with one key in each line, for example 64 hexadecimal digits";
+            let text = match error.kind() {
+                ErrorKind::NotFound => return (format!(": {error}"), hint()),
+                ErrorKind::PermissionDenied => {
+                    "`chown USER FILE` gives the file to the user that runs the server"
+                }
+                _ => "name a file with one key in each line, for example 64 hexadecimal digits",
+            };
             (format!(": {error}"), text.to_owned())
         })?;
         let lines = (1..).zip(file.text.lines().map(str::trim_end));
@@ -108,8 +116,10 @@ impl Readable for SignedUrls {
         }
         let path = Path::new(text);
         if !path.is_absolute() {
-            let problem = setting.problem(format_args!("cannot be {text:?}"));
-            return Err(problem.hint("write the absolute path of the file"));
+            let problem = setting.problem("is not an absolute path").secret();
+            let hint = "the keys are in a file of their own; write its path, such as \
+                        \"/etc/forebay/url-keys\"";
+            return Err(problem.hint(hint));
         }
         let keys = UrlKeys::read(path).map_err(|(what, hint)| {
             let problem = ValueProblem::new(format!("`{}` cannot use {text}{what}", setting.name));

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bcrypt::HashParts;
 use sha_crypt::{PasswordHashRef, PasswordVerifier, ShaCrypt};
 
-use super::private_file::PrivateFile;
+use super::private_file::{PrivateFile, shell_word};
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::table::RouteSettings;
 use crate::config::watched::WatchedFile;
@@ -175,8 +176,11 @@ impl Readable for BasicAuth {
         }
         let path = Path::new(text);
         if !path.is_absolute() {
-            let problem = setting.problem(format_args!("cannot be {text:?}"));
-            return Err(problem.hint("write the absolute path of the file"));
+            let problem = setting.problem("is not an absolute path").secret();
+            return Err(problem.hint(
+                "users and passwords are in a file of their own; write its path, such as \
+                 \"/etc/forebay/users\"",
+            ));
         }
         let file = read_file(path).map_err(|(what, hint)| {
             let problem = ValueProblem::new(format!("`{}` cannot use {text}{what}", setting.name));
@@ -192,7 +196,17 @@ impl Readable for BasicAuth {
 /// The part of a message after the name of the file, and a hint.
 fn read_file(path: &Path) -> Result<UserFile, (String, String)> {
     let file = PrivateFile::read(path, "passwords", USER_FILE_BYTES_MAX).map_err(|error| {
-        let hint = format!("`htpasswd -B -c {} USER` creates such a file", path.display());
+        let hint = match error.kind() {
+            // The command would replace a file that exists.
+            ErrorKind::NotFound => {
+                let path = shell_word(path);
+                format!("if the path is right, `htpasswd -B -c {path} USER` creates the file")
+            }
+            ErrorKind::PermissionDenied => {
+                "`chown USER FILE` gives the file to the user that runs the server".to_owned()
+            }
+            _ => "name a file with lines USER:HASH, as `htpasswd -B` writes them".to_owned(),
+        };
         (format!(": {error}"), hint)
     })?;
     let (users, stand_in) = read_users(&file.text, path)?;
@@ -211,7 +225,10 @@ fn read_users(text: &str, path: &Path) -> Result<Users, (String, String)> {
             continue;
         }
         let at = |what: String, hint: String| (format!(", line {number}: {what}"), hint);
-        let form = || at("this is not a user and a hash".into(), "write USER:HASH".into());
+        let form = || {
+            let hint = format!("`htpasswd -B {} USER` adds a user", shell_word(path));
+            at("this is not a user and a hash".into(), hint)
+        };
         let (user, hash) = line.split_once(':').ok_or_else(form)?;
         let is_name = !user.chars().any(char::is_control) && user.trim_start() == user;
         if user.is_empty() || user.len() > USER_BYTES_MAX || !is_name {
@@ -220,7 +237,8 @@ fn read_users(text: &str, path: &Path) -> Result<Users, (String, String)> {
         // Some tools put a comment behind the hash.
         let hash = hash.split(':').next().unwrap_or_default();
         let hash = PasswordHash::read(hash).map_err(|why| {
-            let hint = format!("type `htpasswd -B {} {user}`", path.display());
+            let hint =
+                format!("type `htpasswd -B {} {}`", shell_word(path), shell_word(user.as_ref()));
             at(format!("the password of {user:?} cannot be used: {why}"), hint)
         })?;
         first.get_or_insert_with(|| hash.clone());
@@ -229,7 +247,7 @@ fn read_users(text: &str, path: &Path) -> Result<Users, (String, String)> {
             return Err(at(format!("the user {user:?} is in an earlier line"), hint));
         }
     }
-    let hint = || format!("`htpasswd -B {} USER` adds one", path.display());
+    let hint = || format!("`htpasswd -B {} USER` adds one", shell_word(path));
     let first = first.ok_or_else(|| (": the file has no users".to_owned(), hint()))?;
     Ok((users, first))
 }
@@ -274,8 +292,8 @@ mod tests {
         for (text, what, hint) in [
             ("", "has no users", "htpasswd -B /f USER"),
             ("# none\n\n", "has no users", "adds one"),
-            ("bob", "line 1: this is not a user", "USER:HASH"),
-            (":x", "line 1: this is not a user", "USER:HASH"),
+            ("bob", "line 1: this is not a user", "adds a user"),
+            (":x", "line 1: this is not a user", "adds a user"),
             ("\nbob:secret", "line 2: the password of \"bob\"", "htpasswd -B /f bob"),
             ("bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "SHA-1", "htpasswd -B /f bob"),
             ("bob:$apr1$x$y", "MD5", "htpasswd -B /f bob"),
