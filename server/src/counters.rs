@@ -451,6 +451,24 @@ counters! {
         "Responses stored uncompressed because they may be meant for one client.";
     CompressDigest, Counter, "compress_digest_total",
         "Responses stored uncompressed because they have a digest, a signature or a malformed tag.";
+    ResponsesDecompressed, Counter, "responses_decompressed_total",
+        "Responses whose content coding was removed, because their client does not accept it \
+            (`decompress`).";
+    DecompressBytesIn, Counter, "decompress_bytes_in_total",
+        "Bytes of bodies before they were decompressed.";
+    DecompressBytesOut, Counter, "decompress_bytes_out_total",
+        "Bytes of bodies after they were decompressed.";
+    DecompressionsOpen, Gauge, "decompressions_open",
+        "Responses that are being decompressed now.";
+    DecompressFailed, Counter, "decompress_failed_total",
+        "Responses that broke off because their compressed body was malformed or became too long, \
+            or that kept their coding because no decoder could be created.";
+    DecompressBusy, Counter, "decompress_busy_total",
+        "Responses that kept their coding and were not stored, because `decompressions_max`, or \
+            the half of it that one of several sites may take, was in use.";
+    DecompressNoTransform, Counter, "decompress_no_transform_total",
+        "Responses that kept a coding that their client does not accept, because of \
+            `no-transform`.";
     FilesAnswers, Counter, "files_answers_total",
         "Answers from the directories of `files`, for the cache or for a client. Hits need none.";
     FilesBytes, Counter, "files_bytes_total",
@@ -514,6 +532,7 @@ counters! {
     OriginBusy, "origin-busy", "reason_origin_busy_total";
     OtherOrigin, "other-origin", "reason_other_origin_total";
     Fallback, "fallback", "reason_fallback_total";
+    NoTransform, "no-transform", "reason_no_transform_total";
     [histograms]
     LoopTurn, &doubled::<13>(16), "loop_turn_us",
         "Duration in microseconds of one turn of a worker's loop, from one poll of its sockets to \

@@ -121,6 +121,8 @@ pub(crate) enum Fault {
     OriginBroke,
     /// The origin's answer is malformed, framed twice or too long.
     OriginAnswer(&'static str),
+    /// The content of the origin's answer cannot be decompressed. The connection is in order.
+    OriginCoding(&'static str),
     /// The directory or a file of a route with `files` could not be opened or read.
     FilesFailed,
     /// The process or the system had no descriptor, memory or thread left to read a file.
@@ -230,7 +232,8 @@ impl Fault {
             | Fault::OriginConnect
             | Fault::OriginTls(_)
             | Fault::OriginBroke
-            | Fault::OriginAnswer(_) => 502,
+            | Fault::OriginAnswer(_)
+            | Fault::OriginCoding(_) => 502,
         }
     }
 
@@ -299,7 +302,7 @@ impl Fault {
             Fault::OriginFirstByteTimeout => "the origin did not answer in time",
             Fault::OriginIdleTimeout => "the origin stopped sending",
             Fault::OriginBroke => "the origin closed the connection before its answer was complete",
-            Fault::OriginTls(reason) | Fault::OriginAnswer(reason) => reason,
+            Fault::OriginTls(why) | Fault::OriginAnswer(why) | Fault::OriginCoding(why) => why,
             Fault::FilesFailed => "the file cannot be read",
             Fault::FilesBusy => "this server cannot open more files now; try again",
             Fault::FileChanged => "the file changed while it was being read; try again",
@@ -381,7 +384,9 @@ impl Fault {
             Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => {
                 Some(Counter::OriginTimeouts)
             }
-            Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Counter::OriginBadAnswers),
+            Fault::OriginBroke | Fault::OriginAnswer(_) | Fault::OriginCoding(_) => {
+                Some(Counter::OriginBadAnswers)
+            }
             Fault::FilesFailed | Fault::FilesBusy => Some(Counter::FilesFailed),
             Fault::FileChanged => Some(Counter::FilesChanged),
             // The code that detects these faults counts them.
@@ -401,7 +406,9 @@ impl Fault {
             }
             Fault::OriginTls(_) => Some(Event::OriginTlsFailed),
             Fault::OriginFirstByteTimeout | Fault::OriginIdleTimeout => Some(Event::OriginTimedOut),
-            Fault::OriginBroke | Fault::OriginAnswer(_) => Some(Event::OriginBadAnswer),
+            Fault::OriginBroke | Fault::OriginAnswer(_) | Fault::OriginCoding(_) => {
+                Some(Event::OriginBadAnswer)
+            }
             Fault::FilesFailed | Fault::FilesBusy => Some(Event::FilesFailed),
             Fault::FileChanged => Some(Event::FileChanged),
             _ => None,
@@ -445,6 +452,7 @@ mod tests {
             Fault::OriginIdleTimeout,
             Fault::OriginBroke,
             Fault::OriginAnswer(""),
+            Fault::OriginCoding(""),
         ] {
             let event = fault.event().map(|event| event.describe().0.replace('_', "-"));
             let word = fault.cache_reason().map(|reason| reason.word().to_owned());

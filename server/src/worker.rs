@@ -74,6 +74,8 @@ pub(crate) struct Worker {
     pub(crate) tunnels: TunnelRoom,
     /// Room for bodies that are being compressed.
     pub(crate) compressions: CompressionRoom,
+    /// Room for bodies that are being decompressed.
+    pub(crate) decompressions: CompressionRoom,
     pub(crate) logins: Logins,
     /// The number of bytes in the send queues of connections that wait for their clients.
     waiting_output: Cell<usize>,
@@ -156,6 +158,7 @@ impl Worker {
             upload_room: UploadRoom::new(UPLOAD_ROOM_BYTES),
             tunnels: TunnelRoom::default(),
             compressions: CompressionRoom::default(),
+            decompressions: CompressionRoom::default(),
             logins: Logins::default(),
             waiting_output: Cell::new(0),
             abandoned: AbandonedFetches::default(),

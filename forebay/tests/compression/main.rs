@@ -2,6 +2,7 @@
 //! origin's.
 
 mod arriving;
+mod decompressing;
 
 use std::io::Read;
 

@@ -70,6 +70,36 @@ pub fn write_preferred_codings<'a>(
     }
 }
 
+/// Writes the value that replaces a request's Accept-Encoding where this server takes other codings
+/// off responses. The value lists all of these `codings` that the client accepts, in the given
+/// order and without weights: an origin may have only one that the client likes less. It is only
+/// `identity` if the client accepts none of them, or prefers the absence of a coding.
+pub fn write_accepted_codings<'a>(
+    request: Fields<'_>,
+    codings: impl Iterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+) {
+    let list = CodingList::parse(request.all(FieldId::AcceptEncoding));
+    let weight = |name: &[u8]| list.as_ref().and_then(|list| list.weight_of(name));
+    let other = weight(b"*").unwrap_or_default();
+    let (start, mut best) = (out.len(), 0);
+    for coding in codings {
+        let weight = weight(coding).unwrap_or(other);
+        if weight == 0 {
+            continue;
+        }
+        best = best.max(weight);
+        if out.len() > start {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(coding);
+    }
+    if best == 0 || best < weight(IDENTITY).unwrap_or_default() {
+        out.truncate(start);
+        out.extend_from_slice(IDENTITY);
+    }
+}
+
 /// The name that stands for the absence of a coding.
 pub const IDENTITY: &[u8] = b"identity";
 

@@ -141,63 +141,87 @@ fn has_name(names: &[u8], name: &str) -> bool {
     names.split(|byte| *byte == b',').any(|listed| listed == name.as_bytes())
 }
 
+/// The form of a body, compared with the one that the origin sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyForm<'a> {
+    /// The origin's bytes.
+    Original,
+    /// This server has compressed the body with this coding.
+    Compressed(&'a [u8]),
+    /// This server has taken the coding off the body.
+    Decompressed,
+}
+
 /// Returns the fields to store for a response whose coding this server chooses, with
-/// Accept-Encoding in Vary. With a `coding`, they are the fields of the compressed response: the
-/// entity tag is weak, because the bytes are not those that the origin's tag names (RFC 9110
-/// §8.8.1), and fields that describe the origin's bytes are left out.
-pub fn negotiated_fields(fields: Fields<'_>, coding: Option<&[u8]>) -> FieldBlock {
+/// Accept-Encoding in Vary. If the body is not in its original form, the entity tag is weak,
+/// because the bytes are not those that the origin's tag names (RFC 9110 §8.8.1), and fields that
+/// describe the origin's bytes are left out. So is a tag that has no weak form.
+pub fn negotiated_fields(fields: Fields<'_>, form: BodyForm<'_>) -> FieldBlock {
+    let is_changed = form != BodyForm::Original;
+    let has_tag = fields.only(FieldId::Etag).and_then(EntityTag::parse).is_some();
     let mut block = FieldBlock::new();
     for mut field in fields.iter() {
         let is_left_out = match field.id {
             FieldId::AcceptRanges | FieldId::ContentEncoding => true,
+            FieldId::Etag => !has_tag,
             _ => is_digest(&field),
         };
-        if coding.is_some() && is_left_out {
+        if is_changed && is_left_out {
             continue;
         }
         let mut weak = WEAK.to_vec();
-        if coding.is_some() && field.id == FieldId::Etag && !field.value.starts_with(WEAK) {
+        if is_changed && field.id == FieldId::Etag && !field.value.starts_with(WEAK) {
             weak.extend_from_slice(field.value);
             field.value = &weak;
         }
         block.push_field(field);
     }
-    if let Some(coding) = coding {
+    if let BodyForm::Compressed(coding) = form {
         block.push(FieldId::ContentEncoding.name().as_bytes(), coding);
+    }
+    if is_changed {
         // A client that takes Last-Modified for a strong validator must not continue this body with
         // bytes of another form.
         block.push(FieldId::AcceptRanges.name().as_bytes(), b"none");
     }
-    let varies = match vary_names(fields) {
-        Vary::Names(names) => has_name(&names, FieldId::AcceptEncoding.name()),
-        Vary::None | Vary::Any => false,
-    };
-    if !varies {
+    if !varies_by_coding(fields) {
         block.push(b"vary", FieldId::AcceptEncoding.name().as_bytes());
     }
     block
 }
 
+/// Whether Vary has Accept-Encoding.
+pub fn varies_by_coding(fields: Fields<'_>) -> bool {
+    match vary_names(fields) {
+        Vary::Names(names) => has_name(&names, FieldId::AcceptEncoding.name()),
+        Vary::None | Vary::Any => false,
+    }
+}
+
 /// Returns the fields that a 304 has merged into those of a stored response whose coding this
 /// server chose, in the form in which they are stored. Returns `None` if the stored body must not
-/// be used with these fields: the body is compressed, and the 304 forbids changing the content.
+/// be used with these fields: this server has changed the body, and the 304 forbids that.
 // RFC: 9111-3.2-2
 pub fn renewed_fields(meta: &StoredMeta, merged: Fields<'_>) -> Option<FieldBlock> {
-    if !meta.is_compressed {
-        return Some(negotiated_fields(merged, None));
-    }
     // A 304 never changes Content-Encoding.
-    let coding = merged.only(FieldId::ContentEncoding)?;
-    (!forbids_transforming(merged)).then(|| negotiated_fields(merged, Some(coding)))
+    let coding = merged.only(FieldId::ContentEncoding).unwrap_or_default();
+    let form = meta.form(coding);
+    let is_usable = match form {
+        BodyForm::Original => true,
+        BodyForm::Compressed(coding) => !coding.is_empty() && !forbids_transforming(merged),
+        BodyForm::Decompressed => !forbids_transforming(merged),
+    };
+    is_usable.then(|| negotiated_fields(merged, form))
 }
 
 /// Records in `meta` that this server chose the coding of the response. `origin` has the fields as
 /// the origin sent them.
-pub fn note_coding(meta: &mut StoredMeta, origin: Fields<'_>, is_compressed: bool) {
+pub fn note_coding(meta: &mut StoredMeta, origin: Fields<'_>, form: BodyForm<'_>) {
     meta.is_negotiated = true;
-    meta.is_compressed = is_compressed;
+    meta.is_compressed = matches!(form, BodyForm::Compressed(_));
+    meta.is_decompressed = form == BodyForm::Decompressed;
     let tag = origin.only(FieldId::Etag).and_then(EntityTag::parse);
-    meta.is_weakened = is_compressed && tag.is_some_and(|tag| !tag.is_weak);
+    meta.is_weakened = form != BodyForm::Original && tag.is_some_and(|tag| !tag.is_weak);
 }
 
 /// Returns the coding that this server gives the response to a request; `None` for no coding. The

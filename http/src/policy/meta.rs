@@ -25,6 +25,7 @@
 //! Decoding rejects other sizes and undefined bits, so that a later layout is not misread.
 
 use crate::fields::{FieldBlock, FieldId};
+use crate::policy::compression::BodyForm;
 use crate::policy::directives::ResponseDirectives;
 use crate::policy::etag::{EntityTag, WEAK, can_validate};
 use crate::policy::exchange::date_field;
@@ -48,6 +49,7 @@ const ANSWERS_COOKIE: u16 = 1 << 6;
 const IS_NEGOTIATED: u16 = 1 << 7;
 const IS_COMPRESSED: u16 = 1 << 8;
 const IS_WEAKENED: u16 = 1 << 9;
+const IS_DECOMPRESSED: u16 = 1 << 10;
 const FLAGS_ALL: u16 = NO_CACHE
     | FORBIDS_STALE
     | PERMITS_AUTHORIZED
@@ -57,7 +59,8 @@ const FLAGS_ALL: u16 = NO_CACHE
     | ANSWERS_COOKIE
     | IS_NEGOTIATED
     | IS_COMPRESSED
-    | IS_WEAKENED;
+    | IS_WEAKENED
+    | IS_DECOMPRESSED;
 
 const NONE: u64 = u64::MAX;
 const NO_LIMIT: u32 = u32::MAX;
@@ -87,6 +90,8 @@ pub struct StoredMeta {
     /// Whether this server compressed the body. Its bytes are not the origin's, so no range of them
     /// is sent or requested.
     pub is_compressed: bool,
+    /// Whether this server took the content coding off the body. The same applies to its bytes.
+    pub is_decompressed: bool,
     /// Whether this server made the origin's strong entity tag weak.
     pub is_weakened: bool,
     /// Age of the response on arrival, in seconds.
@@ -145,6 +150,7 @@ impl StoredMeta {
             is_heuristic: lifetime.source == LifetimeSource::Heuristic,
             is_negotiated: false,
             is_compressed: false,
+            is_decompressed: false,
             is_weakened: false,
             initial_age_s: initial_age(date, arrival),
             response_time: arrival.response_time,
@@ -172,6 +178,20 @@ impl StoredMeta {
     pub fn origin_etag_value<'a>(&self, block: &'a [u8]) -> Option<&'a [u8]> {
         let value = self.etag_value(block)?;
         if self.is_weakened { value.strip_prefix(WEAK) } else { Some(value) }
+    }
+
+    /// Returns the form of the body. `coding` is the value of Content-Encoding.
+    pub fn form<'a>(&self, coding: &'a [u8]) -> BodyForm<'a> {
+        match (self.is_compressed, self.is_decompressed) {
+            (true, _) => BodyForm::Compressed(coding),
+            (false, true) => BodyForm::Decompressed,
+            (false, false) => BodyForm::Original,
+        }
+    }
+
+    /// Whether the bytes of the body are the origin's.
+    pub fn has_original_body(&self) -> bool {
+        self.form(b"") == BodyForm::Original
     }
 
     /// Returns the stored entity tag, parsed; `None` if it is malformed.
@@ -214,7 +234,8 @@ impl StoredMeta {
             | flag(self.answers_cookie, ANSWERS_COOKIE)
             | flag(self.is_negotiated, IS_NEGOTIATED)
             | flag(self.is_compressed, IS_COMPRESSED)
-            | flag(self.is_weakened, IS_WEAKENED);
+            | flag(self.is_weakened, IS_WEAKENED)
+            | flag(self.is_decompressed, IS_DECOMPRESSED);
         let start = out.len();
         out.extend_from_slice(&self.status.to_le_bytes());
         out.extend_from_slice(&flags.to_le_bytes());
@@ -264,6 +285,7 @@ impl StoredMeta {
             is_heuristic: flags & IS_HEURISTIC != 0,
             is_negotiated: flags & IS_NEGOTIATED != 0,
             is_compressed: flags & IS_COMPRESSED != 0,
+            is_decompressed: flags & IS_DECOMPRESSED != 0,
             is_weakened: flags & IS_WEAKENED != 0,
             initial_age_s,
             response_time,

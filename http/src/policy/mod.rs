@@ -41,6 +41,7 @@ pub mod cache_status;
 pub mod compression;
 pub mod conditional;
 pub mod cookies;
+pub mod decompression;
 pub mod directives;
 pub mod early_hints;
 pub mod etag;

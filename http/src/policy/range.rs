@@ -38,8 +38,8 @@ pub enum RangeDecision {
 ///
 /// The parts of a response with a content coding are not sent as multipart/byteranges:
 /// Content-Encoding would name the coding of the parts, and be read as that of the whole content.
-/// A range of a body that this server compressed is not sent either: the bytes may be others when
-/// it compresses the body again, and no strong validator would tell a client so.
+/// A range of a body that this server compressed or decompressed is not sent either: the bytes may
+/// be others when it compresses the body again, and no strong validator would tell a client so.
 // RFC: 9110-13.1.5-2, 9110-13.1.5-5, 9110-13.1.5-6, 9110-13.1.5-7, 9110-14.2-4, 9110-14.2-5
 pub fn range(
     request: Fields<'_>,
@@ -47,7 +47,7 @@ pub fn range(
     block: &[u8],
     body_bytes: u64,
 ) -> RangeDecision {
-    if !request.contains(FieldId::Range) || meta.status != 200 || meta.is_compressed {
+    if !request.contains(FieldId::Range) || meta.status != 200 || !meta.has_original_body() {
         return RangeDecision::Whole;
     }
     let Some(set) = request.only(FieldId::Range).and_then(RangeSet::parse) else {

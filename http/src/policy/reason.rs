@@ -128,6 +128,8 @@ reasons! {
     OtherOrigin "other-origin"
     /// The page of `files_fallback` answers, which must not hide a file that is added later.
     Fallback "fallback"
+    /// The request says `no-transform`, and stored responses may be decompressed.
+    NoTransform "no-transform"
 }
 
 impl Reason {

@@ -67,8 +67,8 @@ pub fn is_outdated_by_head(
     let other_tag = etag.is_some() && fields.contains(FieldId::Etag) && !tag_matches(etag, fields);
     let date = date_field(fields, FieldId::LastModified);
     let other_date = date.zip(meta.last_modified).is_some_and(|(sent, stored)| sent != stored);
-    // The length of a body that this server compressed is not the origin's.
-    let length = content_length.filter(|_| !meta.is_compressed);
+    // The length of a body that this server compressed or decompressed is not the origin's.
+    let length = content_length.filter(|_| meta.has_original_body());
     other_tag || other_date || length.is_some_and(|length| length != body_bytes)
 }
 

@@ -46,6 +46,8 @@ const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("gzip", "compress"),
     ("brotli", "compress"),
     ("compression", "compress"),
+    ("gunzip", "decompress"),
+    ("decompression", "decompress"),
     ("ssl_certificate", "tls_cert"),
     ("certificate", "tls_cert"),
     ("ssl_certificate_key", "tls_key"),

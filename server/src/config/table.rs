@@ -449,6 +449,16 @@ settings! {
         reason: "Each holds up to 4 MiB, in addition to `cache_size`. In each turn of its event \
             loop, a worker compresses at most 4 KiB, however many responses there are.",
     }
+    decompressions_max: u32 = "32" {
+        doc: "Largest number of responses that one worker decompresses at the same time \
+            (`decompress`); a further one keeps its coding and is not stored. With several sites, \
+            each may take half of them.",
+        kind: SettingKind::Count { min: 1, max: 4096, unit: "responses" },
+        reloads: true,
+        reason: "Each holds up to 16 MiB (br; zstd: 8 MiB, gzip: 64 KiB), in addition to \
+            `cache_size`. In each turn of its event loop, a worker decodes at most 16 KiB, however \
+            many responses there are.",
+    }
     origin_pool_idle_count_max: u32 = "64" {
         doc: "Largest number of idle connections that one worker keeps to one origin.",
         kind: SettingKind::Count { min: 0, max: 65_536, unit: "connections" },
@@ -966,6 +976,17 @@ settings! {
         kind: SettingKind::Bytes { min: 0, max: GIB },
         reloads: true,
         reason: "A shorter response fits into one packet with its head, so nothing is gained.",
+    }
+    decompress: bool = "false" {
+        doc: "Whether a response with `Content-Encoding: gzip`, `br` or `zstd` is decompressed for \
+            clients whose `Accept-Encoding` does not list the coding. If so, and without \
+            `compress`, `Accept-Encoding` of requests is replaced by those of the three codings \
+            that the client accepts, or by `identity`. See \
+            [compression.md](compression.md#decompression).",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "It is nginx's `gunzip`. Few clients accept no coding, and most origins give these \
+            a response without one.",
     }
     early_hints: bool = "false" {
         doc: "Whether a browser that waits for the validation of a stored page gets a 103 (RFC \

@@ -77,6 +77,7 @@ fn response(selected: &ResponseFacts) -> Value {
         "ttl_s": selected.fresh_s(),
         "can_validate": meta.can_validate(),
         "is_compressed": meta.is_compressed,
+        "is_decompressed": meta.is_decompressed,
         "validation": selected.validation.map(|cause| cause.to_string()),
     })
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Display, Write};
 
+use forebay_http::policy::compression::BodyForm;
 use forebay_http::policy::stale::StaleCause;
 
 use super::facts::{
@@ -111,7 +112,11 @@ fn write_stored(lines: &mut Lines, stored: &StoredFacts) {
         Some(selected) => {
             let (status, bytes) = (selected.meta.status, selected.body_bytes);
             let etag = selected.etag.as_ref().map_or(String::new(), |tag| format!(", ETag {tag}"));
-            let form = if selected.meta.is_compressed { ", compressed by this server" } else { "" };
+            let form = match selected.meta.form(b"") {
+                BodyForm::Original => "",
+                BodyForm::Compressed(_) => ", compressed by this server",
+                BodyForm::Decompressed => ", decompressed by this server",
+            };
             lines.add("stored", format_args!("status {status}, {bytes} bytes{etag}{form}"));
             if !selected.tags.is_empty() {
                 lines.add("", format_args!("tags: {}", selected.tags.join(" ")));

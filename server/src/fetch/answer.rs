@@ -23,6 +23,7 @@ use crate::accept::{Client, ClientNetwork};
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_MS_MAX};
+use crate::store::BodyDecoder;
 use crate::worker::Worker;
 
 /// The response of an origin.
@@ -80,6 +81,8 @@ pub(crate) struct OriginBody {
     pub(super) refuses_excess: bool,
     /// The number of bytes that may still be passed on; the rest of the body is cut off.
     pub(super) left_bytes: u64,
+    /// The decoder through which the body passes, if its content coding is taken off.
+    pub(super) decoder: Option<BodyDecoder>,
 }
 
 /// Where the pieces of a body come from.
@@ -180,12 +183,17 @@ impl OriginBody {
         self.left_bytes = bytes;
     }
 
+    /// Takes the content coding off the body. None of the body must have been read.
+    pub(super) fn decode_with(&mut self, decoder: BodyDecoder) {
+        self.decoder = Some(decoder);
+    }
+
     /// Returns the next piece.
     ///
     /// # Errors
-    /// The origin stopped sending, closed the connection too early or sent invalid framing, or it
-    /// sent more than it announced and the settings refuse that. In each case the pieces that were
-    /// returned earlier are not a whole body.
+    /// The body cannot be decompressed; or the origin stopped sending, closed the connection too
+    /// early or sent invalid framing, or it sent more than it announced and the settings refuse
+    /// that. In each case the pieces that were returned earlier are not a whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let part = self.next_part().await;
         if let Err(fault) = part {
@@ -194,14 +202,36 @@ impl OriginBody {
                 _ => None,
             };
             self.worker.origin_fault(fault, &self.origin, cause.as_deref());
-            if let Some(member) = &self.in_group {
+            // The content may come from the users of a site. It says nothing about the origin.
+            let is_content = matches!(fault, Fault::OriginCoding(_));
+            if let Some(member) = self.in_group.as_ref().filter(|_| !is_content) {
                 member.note_broken_body(&self.worker, &self.origin, fault);
             }
         }
         part
     }
 
+    /// Returns the next piece, decoded if a decoder is set. The trailers of a decoded body are left
+    /// out, because they may describe the encoded bytes.
     async fn next_part(&mut self) -> Result<OriginPart, Fault> {
+        loop {
+            if let Some(decoder) = &mut self.decoder
+                && let Some(piece) = decoder.next().await?
+            {
+                return Ok(OriginPart::Data(piece));
+            }
+            match (self.next_received().await?, &mut self.decoder) {
+                (OriginPart::Data(piece), Some(decoder)) => decoder.feed(piece),
+                (OriginPart::End(_), Some(_)) => {
+                    self.decoder.take().map_or(Ok(()), BodyDecoder::finish)?;
+                    return Ok(OriginPart::End(None));
+                }
+                (part, None) => return Ok(part),
+            }
+        }
+    }
+
+    async fn next_received(&mut self) -> Result<OriginPart, Fault> {
         let limit = Duration::from_millis(self.idle_ms_max);
         if self.left_bytes == 0 {
             // The connection still holds the rest, so it does not return to the pool.
@@ -225,6 +255,7 @@ impl OriginBody {
     /// Reads the rest of a body that no client gets, so that its connection can take another
     /// request. If the rest is long or late, the connection is closed instead.
     pub(crate) fn discard(mut self) {
+        self.decoder = None;
         if !matches!(self.source, BodySource::Connection(_)) {
             return;
         }

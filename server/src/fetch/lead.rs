@@ -234,7 +234,7 @@ impl FetchTask {
             false => self.ask(Purpose::Validate(&conditions), leader).await?,
         };
         if answer.received_status != 304 {
-            return Ok(OriginVerdict::Answer(Box::new(answer)));
+            return self.decodable(answer, leader).await;
         }
         // A 304 has no body. Reading its end returns the connection to the pool.
         answer.body.next().await?;
@@ -270,7 +270,21 @@ impl FetchTask {
             true => self.ask(Purpose::Part(&fields), leader).await?,
             false => self.ask(Purpose::Fill, leader).await?,
         };
-        Ok(OriginVerdict::Answer(Box::new(answer)))
+        self.decodable(answer, leader).await
+    }
+
+    /// Requests the whole response if the answer is a part of a body that has to be decompressed.
+    async fn decodable(
+        &self,
+        answer: OriginAnswer,
+        leader: &Leader,
+    ) -> Result<OriginVerdict, Fault> {
+        if !self.store_context().needs_whole(&answer.head) {
+            return Ok(OriginVerdict::Answer(Box::new(answer)));
+        }
+        answer.body.discard();
+        let whole = self.ask(Purpose::Fill, leader).await?;
+        Ok(OriginVerdict::Answer(Box::new(whole)))
     }
 
     /// Appends the field that requests the unit; returns whether there is a unit to request.
@@ -346,16 +360,20 @@ impl FetchTask {
     ) {
         let begun = match self.new_record(&answer) {
             Ok(mut record) => {
-                let encoder = record.take_encoder();
-                let length = answer.head.content_length.filter(|_| encoder.is_none());
-                record.begin(leader, length).map(|fill| (fill, encoder))
+                let (encoder, decoder) = (record.take_encoder(), record.take_decoder());
+                let is_original = encoder.is_none() && decoder.is_none();
+                let length = answer.head.content_length.filter(|_| is_original);
+                record.begin(leader, length).map(|fill| (fill, encoder, decoder))
             }
             Err(why) => Err((leader, why)),
         };
         let progress = self.rule_state.progress();
         let settings = &self.route().route.settings;
         match begun {
-            Ok((fill, encoder)) => {
+            Ok((fill, encoder, decoder)) => {
+                if let Some(decoder) = decoder {
+                    answer.body.decode_with(decoder);
+                }
                 let fwd_status = answer.received_status;
                 let own_lines = self.store_context().own_lines(&answer.head.block);
                 if !own_lines.bytes().is_empty() {

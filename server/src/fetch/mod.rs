@@ -11,6 +11,7 @@ mod checks;
 mod choose;
 mod condition;
 mod connect;
+mod decompress;
 mod ejection;
 mod exchange;
 mod failover;

@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 
 use super::abandoned::run_while_wanted;
 use super::condition;
+use super::decompress::decompress;
 use super::follow::{FollowedFetch, follow, own_response};
 use super::fragments::fill_missing;
 use super::join::{JoinContext, JoinKey, declined_detail, joined_step};
@@ -54,7 +55,10 @@ pub(crate) async fn resolve<'t>(
 ) -> Result<Response<'t>, Fault> {
     check_path(transaction)?;
     let is_evaluated = condition::is_evaluated(plan.reason);
-    let response = obtain(transaction, plan).await?;
+    let mut response = obtain(transaction, plan).await?;
+    if let Response::Streamed(streamed) = &mut response {
+        decompress(transaction, streamed);
+    }
     Ok(match response {
         Response::Streamed(streamed) if is_evaluated => condition::evaluate(transaction, streamed),
         response => response,

@@ -41,7 +41,9 @@ pub(super) async fn validate<'t>(
     let context = StoreContext { hook, route, request, path_query };
     let is_confirmed = answer.received_status == 304;
     if !is_confirmed {
-        note_storable(&context, transaction.key, &answer.head);
+        if !answer.is_fallback {
+            note_storable(&context, transaction.key, &answer.head);
+        }
         transaction.cache_status.fwd_status = Some(answer.received_status);
         answer.head.block.remove(|field| route.route.settings.hides(field));
         return Ok(Some(Response::Streamed(Box::new(StreamedResponse { answer, upload: None }))));

@@ -5,12 +5,14 @@
 //! request that the origin received.
 
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet, Fields};
-use forebay_http::policy::accept_encoding::{IDENTITY, write_preferred_codings};
+use forebay_http::policy::accept_encoding::{
+    IDENTITY, write_accepted_codings, write_preferred_codings,
+};
 use forebay_http::policy::accept_language::preferred_language;
 use forebay_http::policy::compression::forbids_transforming;
 use forebay_http::policy::cookies::write_kept_cookies;
 
-use crate::config::RouteSettings;
+use crate::config::{ContentCoding, RouteSettings};
 use crate::parse::Request;
 
 /// Memory for the parts of a request that are normalised.
@@ -69,7 +71,7 @@ fn write_fields(
     if !settings.keep_cookies.is_all() {
         normalised.insert(FieldId::Cookie);
     }
-    if !settings.compress.is_empty() {
+    if !settings.compress.is_empty() || settings.decompress {
         normalised.insert(FieldId::AcceptEncoding);
     }
     if !fields.seen().intersects(normalised) {
@@ -106,9 +108,13 @@ fn write_value(fields: Fields<'_>, id: FieldId, settings: &RouteSettings, value:
         return write_kept_cookies(fields, is_kept, value);
     }
     if id == FieldId::AcceptEncoding {
-        return match forbids_transforming(fields) {
-            true => value.extend_from_slice(IDENTITY),
-            false => write_preferred_codings(fields, settings.compress.names(), value),
+        return if settings.compress.is_empty() {
+            let known = ContentCoding::ALL.map(|coding| coding.name().as_bytes());
+            write_accepted_codings(fields, known.into_iter(), value);
+        } else if forbids_transforming(fields) {
+            value.extend_from_slice(IDENTITY);
+        } else {
+            write_preferred_codings(fields, settings.compress.names(), value);
         };
     }
     let language = preferred_language(fields, settings.languages.tags());

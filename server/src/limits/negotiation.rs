@@ -12,5 +12,17 @@ pub(crate) const COMPRESS_TURN_BYTES: usize = 4 << 10;
 /// longer.
 pub(crate) const COMPRESS_FLUSH_MS: u64 = 100;
 
+/// Bytes of a piece that a decoder returns: about 50 µs of work. In each turn of its event loop, a
+/// worker decodes one piece.
+pub(crate) const DECOMPRESS_PIECE_BYTES: usize = 16 << 10;
+
+/// How many times as long as the compressed body the decoded one may be. Text and logs shrink to a
+/// tenth or a fiftieth; a body that shrank to less was probably made to exhaust its readers.
+pub(crate) const DECOMPRESS_RATIO_MAX: u64 = 200;
+
+/// Bytes that may be decoded whatever the ratio: a short body may be an empty form or a row of
+/// zeros, and so few bytes do no harm.
+pub(crate) const DECOMPRESS_BYTES_FREE: u64 = 4 << 20;
+
 /// Languages of a route. Each language range of a request is compared with all of them.
 pub(crate) const LANGUAGES_MAX: usize = 64;

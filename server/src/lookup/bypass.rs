@@ -3,6 +3,7 @@
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::framing::BodyFraming;
 use forebay_http::hop::HopFields;
+use forebay_http::policy::compression::forbids_transforming;
 use forebay_http::policy::conditional::needs_origin;
 use forebay_http::policy::cookies::cookie_names;
 use forebay_http::policy::reason::Reason;
@@ -35,6 +36,9 @@ pub(crate) fn bypass(request: &Request<'_>, route: &Route) -> Option<(ForwardRea
         Reason::ManyParameters
     } else if let Some(reason) = reason_in_cookies(fields, settings) {
         reason
+    } else if settings.decompress && forbids_transforming(fields) {
+        // A stored response may have been decompressed.
+        Reason::NoTransform
     } else if !names.is_empty() && fields.iter().any(|field| names.has_field(field.name)) {
         Reason::BypassField
     } else {

@@ -4,13 +4,15 @@ use std::io;
 
 use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
 use forebay_http::policy::compression::{
-    NotCompressed, compressible, first_coding, negotiated_fields, note_coding, renewed_fields,
+    BodyForm, NotCompressed, compressible, first_coding, negotiated_fields, note_coding,
+    renewed_fields,
 };
 use forebay_http::policy::exchange::ResponseTiming;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::response::ResponseHead;
 
 use super::StoreContext;
+use super::decoder::BodyDecoder;
 use super::encoder::{BodyEncoder, Places};
 use super::storable::secondary_names;
 use crate::config::ContentCoding;
@@ -20,8 +22,25 @@ use crate::lookup::Stale;
 /// The form in which a response is stored whose coding this server chooses.
 pub(super) struct NegotiatedForm {
     pub(super) block: FieldBlock,
-    /// The encoder of the body; `None` if the body is stored as it arrives.
+    /// The encoder of the body, if the body is compressed.
     pub(super) encoder: Option<BodyEncoder>,
+    /// The decoder of the body, if the body is decompressed.
+    pub(super) decoder: Option<BodyDecoder>,
+}
+
+impl NegotiatedForm {
+    fn plain(block: FieldBlock) -> NegotiatedForm {
+        NegotiatedForm { block, encoder: None, decoder: None }
+    }
+
+    /// Returns the form of the body.
+    pub(super) fn body_form(&self) -> BodyForm<'static> {
+        match (&self.encoder, &self.decoder) {
+            (Some(_), _) => BodyForm::Compressed(b""),
+            (None, Some(_)) => BodyForm::Decompressed,
+            (None, None) => BodyForm::Original,
+        }
+    }
 }
 
 impl StoreContext<'_> {
@@ -50,34 +69,35 @@ impl StoreContext<'_> {
             }
             return None;
         }
-        let plain = negotiated_fields(fields, None);
+        let plain = negotiated_fields(fields, BodyForm::Original);
         // With Accept-Encoding in Vary, there may be too many names for a secondary key.
         secondary_names(&plain, settings)?;
         if !may_encode {
-            return Some(NegotiatedForm { block: plain, encoder: None });
+            return Some(NegotiatedForm::plain(plain));
         }
         if self.may_be_for_one_client(head, timing) {
             self.hook.worker.count(Counter::CompressPersonal);
-            return Some(NegotiatedForm { block: plain, encoder: None });
+            return Some(NegotiatedForm::plain(plain));
         }
         let asked =
             first_coding(self.request.fields).and_then(|name| settings.compress.named(name));
         let Some(coding) = asked else {
             self.hook.worker.count(Counter::CompressNotAccepted);
-            return Some(NegotiatedForm { block: plain, encoder: None });
+            return Some(NegotiatedForm::plain(plain));
         };
         match self.open_encoder((coding, head.content_length)) {
             Ok(Some(encoder)) => {
-                let block = negotiated_fields(fields, Some(coding.name().as_bytes()));
-                Some(NegotiatedForm { block, encoder: Some(encoder) })
+                let form = BodyForm::Compressed(coding.name().as_bytes());
+                let block = negotiated_fields(fields, form);
+                Some(NegotiatedForm { block, encoder: Some(encoder), decoder: None })
             }
             Ok(None) => {
                 self.hook.worker.count(Counter::CompressBusy);
-                Some(NegotiatedForm { block: plain, encoder: None })
+                Some(NegotiatedForm::plain(plain))
             }
             Err(_) => {
                 self.hook.worker.count(Counter::CompressFailed);
-                Some(NegotiatedForm { block: plain, encoder: None })
+                Some(NegotiatedForm::plain(plain))
             }
         }
     }
@@ -120,7 +140,7 @@ pub(super) fn keep_coding(meta: &mut StoredMeta, stored: &StoredMeta, update: &F
     if !stored.is_negotiated {
         return;
     }
-    note_coding(meta, update.fields(), stored.is_compressed);
+    note_coding(meta, update.fields(), stored.form(b""));
     if !update.fields().contains(FieldId::Etag) {
         meta.is_weakened = stored.is_weakened;
     }

@@ -34,13 +34,13 @@ const BROTLI_QUALITY: u32 = 5;
 /// needs more memory.
 const BROTLI_WINDOW_BITS: u32 = 19;
 
-/// The compression of one worker.
+/// The compression, or the decompression, of one worker.
 #[derive(Debug)]
 pub(crate) struct CompressionRoom {
     /// The site of each body that is being compressed.
     sites: RefCell<Vec<Rc<str>>>,
     /// Held by the body that is compressed in this turn of the event loop.
-    turn: Semaphore,
+    pub(super) turn: Semaphore,
 }
 
 impl Default for CompressionRoom {
@@ -52,7 +52,7 @@ impl Default for CompressionRoom {
 impl CompressionRoom {
     /// Takes a place for a body of a site. Returns false if `places` or the places of the site are
     /// all taken.
-    fn enter(&self, site: &Rc<str>, places: &Places) -> bool {
+    pub(super) fn enter(&self, site: &Rc<str>, places: &Places) -> bool {
         let mut sites = self.sites.borrow_mut();
         let own = sites.iter().filter(|other| *other == site).count();
         let has_place = sites.len() < places.all && own < places.of_site();
@@ -62,19 +62,19 @@ impl CompressionRoom {
         has_place
     }
 
-    fn leave(&self, site: &Rc<str>) {
+    pub(super) fn leave(&self, site: &Rc<str>) {
         let mut sites = self.sites.borrow_mut();
         if let Some(at) = sites.iter().position(|other| other == site) {
             sites.swap_remove(at);
         }
     }
 
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.sites.borrow().len() as u64
     }
 }
 
-/// The number of bodies that a worker may compress at the same time.
+/// The number of bodies that a worker may compress, or decompress, at the same time.
 pub(super) struct Places {
     pub(super) all: usize,
     /// Whether other sites may need places.

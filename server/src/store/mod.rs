@@ -5,6 +5,8 @@
 //! that it receives, so `fetch` depends on this step, and this step does not depend on `fetch`.
 
 mod compress;
+mod decoder;
+mod decompress;
 mod encoder;
 mod fill;
 mod invalidate;
@@ -13,6 +15,8 @@ mod purge_scope;
 mod storable;
 mod tags;
 
+pub(crate) use decoder::BodyDecoder;
+pub(crate) use decompress::{CodingUse, coding_use};
 pub(crate) use encoder::{BodyEncoder, CompressionRoom};
 pub(crate) use fill::BodyWriter;
 pub(crate) use invalidate::UnsafeTarget;

@@ -5,7 +5,7 @@ use forebay_cache::{
 };
 use forebay_http::date::write_date;
 use forebay_http::fields::{FieldBlock, FieldId};
-use forebay_http::policy::compression::note_coding;
+use forebay_http::policy::compression::{BodyForm, note_coding};
 use forebay_http::policy::exchange::{CacheRules, ClientRequest, OriginResponse, ResponseTiming};
 use forebay_http::policy::freshness::with_jitter;
 use forebay_http::policy::meta::{STORED_META_BYTES, StoredMeta};
@@ -19,6 +19,7 @@ use forebay_http::response::ResponseHead;
 use forebay_rules::ast::{Hook, HttpControl};
 
 use super::compress::{NegotiatedForm, keep_coding, renewed_form};
+use super::decoder::BodyDecoder;
 use super::encoder::BodyEncoder;
 use super::tags::{record_tags, renewed_tags};
 use crate::clock;
@@ -46,6 +47,7 @@ pub(crate) struct NewRecord {
     base: Option<VariantKey>,
     times: RecordTimes,
     encoder: Option<BodyEncoder>,
+    decoder: Option<BodyDecoder>,
 }
 
 /// A stored head after the changes of a 304.
@@ -71,6 +73,11 @@ impl NewRecord {
     /// Returns the encoder through which the body has to pass, if it is compressed.
     pub(crate) fn take_encoder(&mut self) -> Option<BodyEncoder> {
         self.encoder.take()
+    }
+
+    /// Returns the decoder through which the body has to pass, if it is decompressed.
+    pub(crate) fn take_decoder(&mut self) -> Option<BodyDecoder> {
+        self.decoder.take()
     }
 
     /// Begins to store the record; `body_bytes` is the length of the body in the stored form, if it
@@ -146,7 +153,10 @@ impl StoreContext<'_> {
             // Reasons that follow from the meaning of the response take precedence.
             return Err(NotStored::by(FillRefused::TooLarge));
         }
-        let form = self.negotiated_form(head, timing, may_encode);
+        let form = match self.decompressed_form(head, false)? {
+            Some(form) => Some(form),
+            None => self.negotiated_form(head, timing, may_encode),
+        };
         Ok(self.record_of(head, timing, tags, form))
     }
 
@@ -163,7 +173,11 @@ impl StoreContext<'_> {
         is_too_long: bool,
     ) -> Result<NewRecord, NotStored> {
         let tags = self.checked_tags(head)?;
-        let form = if is_too_long { None } else { self.negotiated_form(head, timing, false) };
+        let form = match self.decompressed_form(head, true)? {
+            Some(form) => Some(form),
+            None if is_too_long => None,
+            None => self.negotiated_form(head, timing, false),
+        };
         Ok(self.record_of(head, timing, tags, form))
     }
 
@@ -185,24 +199,27 @@ impl StoreContext<'_> {
         form: Option<NegotiatedForm>,
     ) -> NewRecord {
         let answers_cookie = self.has_cookie();
-        let is_negotiated = form.is_some();
-        let (other, encoder) = form.map(|form| (form.block, form.encoder)).unzip();
-        let (block, encoder) = (other.as_ref().unwrap_or(&head.block), encoder.flatten());
+        let block = form.as_ref().map_or(&head.block, |form| &form.block);
+        let body_form = form.as_ref().map(NegotiatedForm::body_form);
         let stored = stored_lines(block, timing, self.settings());
         let sets_cookie = block.fields().contains(FieldId::SetCookie);
         let rules = self.settings().cache_rules(answers_cookie);
         let rules = if sets_cookie { rules.for_cookie_setting() } else { rules };
         let mut meta = StoredMeta::new(head.status, &stored, timing, &rules);
-        // The length of the compressed body is known only at its end.
-        meta.body_bytes = head.content_length.filter(|_| encoder.is_none());
+        // The length of a body that this server changes is known only at its end.
+        let is_original = body_form.is_none_or(|form| form == BodyForm::Original);
+        meta.body_bytes = head.content_length.filter(|_| is_original);
         meta.sets_cookie = sets_cookie;
         mark_personal(&mut meta, answers_cookie);
-        if is_negotiated {
-            note_coding(&mut meta, head.block.fields(), encoder.is_some());
+        if let Some(form) = body_form {
+            note_coding(&mut meta, head.block.fields(), form);
         }
         self.shorten(&mut meta);
         let (head, times) = (stored_head(&meta, &stored), times(&meta));
-        NewRecord { head, tags, base: self.base(block), times, encoder }
+        let base = self.base(block);
+        let (encoder, decoder) = form.map(|form| (form.encoder, form.decoder)).unzip();
+        let (encoder, decoder) = (encoder.flatten(), decoder.flatten());
+        NewRecord { head, tags, base, times, encoder, decoder }
     }
 
     /// Merges a 304 with the fields of `update` into a stored head (RFC 9111 §4.3.4). Returns
@@ -287,6 +304,9 @@ impl NotStored {
     /// The reason if the page of `files_fallback` answers in place of a missing file.
     pub(crate) const FALLBACK: NotStored = NotStored { detail: Reason::Fallback, lasts: true };
 
+    /// The reason if the response is a part of a body that would have to be decoded as a whole.
+    pub(super) const ENCODED_PART: NotStored = NotStored { detail: Reason::Range, lasts: false };
+
     /// The reason if the response is an error of the origin, and a stored response may be served in
     /// its place.
     pub(crate) const FAILURE: NotStored = NotStored { detail: Reason::OriginFailed, lasts: false };
@@ -301,7 +321,7 @@ impl NotStored {
     /// Makes the refusal from its reason. The refusal lasts if the origin states the reason in a
     /// response without an error. If the reason depends on the request, or the response is an
     /// error, other requests must still be able to share the next response.
-    fn why(why: NotStorable, status: u16) -> NotStored {
+    pub(super) fn why(why: NotStorable, status: u16) -> NotStored {
         use NotStorable::{NoFreshness, NoStore, Private, SetCookie, Vary};
         let of_resource = matches!(why, NoStore | Private | Vary | SetCookie | NoFreshness);
         NotStored { detail: why.reason(), lasts: of_resource && status < 400 }

@@ -1,8 +1,8 @@
 use super::{block, stored};
 use crate::policy::accept_encoding::write_preferred_codings;
 use crate::policy::compression::{
-    CompressionRules, NotCompressed, compressible, first_coding, negotiated_fields, note_coding,
-    renewed_fields,
+    BodyForm, CompressionRules, NotCompressed, compressible, first_coding, negotiated_fields,
+    note_coding, renewed_fields,
 };
 use crate::policy::conditional::{may_be_named, validator_fields};
 use crate::policy::meta::StoredMeta;
@@ -74,8 +74,8 @@ fn a_response_is_compressed_unless_there_is_a_reason() {
     assert_eq!(compressible((200, None), picture.fields(), b"", &rules), Err(Type));
 }
 
-fn text_of(coding: Option<&[u8]>, text: &str) -> String {
-    let fields = negotiated_fields(block(text).fields(), coding);
+fn text_of(form: BodyForm<'_>, text: &str) -> String {
+    let fields = negotiated_fields(block(text).fields(), form);
     String::from_utf8_lossy(fields.bytes()).replace("\r\n", "\n")
 }
 
@@ -83,11 +83,11 @@ fn text_of(coding: Option<&[u8]>, text: &str) -> String {
 fn the_compressed_form_describes_its_own_bytes() {
     let text = "ETag: \"a\"\nAccept-Ranges: bytes\nVary: Origin\nX: y";
     let plain = format!("{text}\nvary: accept-encoding\n");
-    assert_eq!(text_of(None, text), plain);
+    assert_eq!(text_of(BodyForm::Original, text), plain);
     let compressed = "ETag: W/\"a\"\nVary: Origin\nX: y\ncontent-encoding: br\n\
         accept-ranges: none\nvary: accept-encoding\n";
-    assert_eq!(text_of(Some(b"br"), text), compressed);
-    assert_eq!(text_of(Some(b"br"), compressed.trim()), {
+    assert_eq!(text_of(BodyForm::Compressed(b"br"), text), compressed);
+    assert_eq!(text_of(BodyForm::Compressed(b"br"), compressed.trim()), {
         "ETag: W/\"a\"\nVary: Origin\nX: y\nvary: accept-encoding\n\
         content-encoding: br\naccept-ranges: none\n"
     });
@@ -95,10 +95,10 @@ fn the_compressed_form_describes_its_own_bytes() {
 
 fn compressed(text: &str) -> (StoredMeta, Vec<u8>) {
     let origin = block(text);
-    let fields = negotiated_fields(origin.fields(), Some(b"br"));
+    let fields = negotiated_fields(origin.fields(), BodyForm::Compressed(b"br"));
     let text = String::from_utf8_lossy(fields.bytes()).replace("\r\n", "\n");
     let (mut meta, stored) = stored(text.trim());
-    note_coding(&mut meta, origin.fields(), true);
+    note_coding(&mut meta, origin.fields(), BodyForm::Compressed(b"br"));
     (meta, stored.bytes().to_vec())
 }
 

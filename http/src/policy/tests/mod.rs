@@ -12,6 +12,7 @@ mod cache_status;
 mod compression;
 mod conditional;
 mod cookies;
+mod decompression;
 mod directives;
 mod early_hints;
 mod freshness;

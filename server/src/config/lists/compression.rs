@@ -30,6 +30,13 @@ impl ContentCoding {
             ContentCoding::Gzip => "gzip",
         }
     }
+
+    /// Returns the coding with this name in any case (RFC 9110 §8.4.1); `x-gzip` is an old name.
+    pub(crate) fn of_name(name: &[u8]) -> Option<ContentCoding> {
+        let is_named = |coding: &ContentCoding| name.eq_ignore_ascii_case(coding.name().as_bytes());
+        let known = ContentCoding::ALL.into_iter().find(is_named);
+        known.or_else(|| name.eq_ignore_ascii_case(b"x-gzip").then_some(ContentCoding::Gzip))
+    }
 }
 
 /// The content codings of a route, the most preferred first.

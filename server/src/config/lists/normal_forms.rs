@@ -91,6 +91,7 @@ impl RouteSettings {
             || !self.keep_cookies.is_all
             || !self.languages.0.is_empty()
             || !self.compress.is_empty()
+            || self.decompress
     }
 
     /// Whether the query has too many parameters to have its normal form computed.

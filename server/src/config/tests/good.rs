@@ -79,6 +79,7 @@ fn documented_limits() -> RouteSettings {
         origin_strip_prefix: false,
         origin_add_prefix: Default::default(),
         files_fallback: FallbackFile::default(),
+        decompress: false,
         body_bytes_max: 16 << 30,
         upload_buffer_bytes: 64 << 10,
         tunnel_idle_ms_max: 600_000,

@@ -73,6 +73,7 @@ impl Exchange<'_> {
                 idle_ms_max: u64::from(self.route_settings().origin_idle_ms_max),
                 refuses_excess: false,
                 left_bytes: u64::MAX,
+                decoder: None,
             },
             is_fallback: answer.is_fallback,
             request_time,

@@ -1,0 +1,110 @@
+//! Decides whether the content coding of a response is taken off for a client that does not accept
+//! it. Such a response is stored as a variant of its own.
+
+use forebay_http::fields::Fields;
+use forebay_http::policy::accept_encoding::accepts_coding;
+use forebay_http::policy::compression::{
+    BodyForm, forbids_transforming, negotiated_fields, varies_by_coding,
+};
+use forebay_http::policy::decompression::removable_coding;
+use forebay_http::policy::reason::Reason;
+use forebay_http::policy::storable::NotStorable;
+use forebay_http::response::ResponseHead;
+
+use super::compress::NegotiatedForm;
+use super::decoder::BodyDecoder;
+use super::storable::secondary_names;
+use super::{NotStored, StoreContext};
+use crate::config::{ContentCoding, RouteSettings};
+use crate::counters::Counter;
+use crate::worker::Worker;
+
+/// The treatment of a response's content coding on the way to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodingUse {
+    /// The response has no coding that this server can take off, or must not be changed. All
+    /// clients get it as the origin sent it.
+    Untouched,
+    /// The client accepts the coding. Other clients may get another form.
+    Accepted,
+    /// The client does not accept the coding, so it is taken off.
+    Removed(ContentCoding),
+}
+
+/// Decides how the content coding of a response to a request with these fields is treated. Counts a
+/// response that keeps its coding because of `no-transform`.
+pub(crate) fn coding_use(
+    worker: &Worker,
+    settings: &RouteSettings,
+    request: Fields<'_>,
+    (status, fields): (u16, Fields<'_>),
+) -> CodingUse {
+    if !settings.decompress {
+        return CodingUse::Untouched;
+    }
+    let name = removable_coding(status, fields);
+    let Some((name, coding)) = name.and_then(|name| Some((name, ContentCoding::of_name(name)?)))
+    else {
+        return CodingUse::Untouched;
+    };
+    let is_accepted =
+        accepts_coding(request, name) || accepts_coding(request, coding.name().as_bytes());
+    match (is_accepted, forbids_transforming(fields)) {
+        (true, true) => CodingUse::Untouched,
+        (true, false) => CodingUse::Accepted,
+        (false, is_forbidden) if is_forbidden || forbids_transforming(request) => {
+            worker.count(Counter::DecompressNoTransform);
+            CodingUse::Untouched
+        }
+        (false, _) => CodingUse::Removed(coding),
+    }
+}
+
+impl StoreContext<'_> {
+    /// Returns the form in which a response with a content coding is stored, if this server takes
+    /// codings off. `None` if all clients get the response as the origin sent it.
+    ///
+    /// # Errors
+    /// This client needs the response without its coding, and it cannot be stored so.
+    pub(super) fn decompressed_form(
+        &self,
+        head: &ResponseHead,
+        is_part: bool,
+    ) -> Result<Option<NegotiatedForm>, NotStored> {
+        let (settings, fields) = (self.settings(), head.block.fields());
+        let (worker, config) = (self.hook.worker, self.hook.config);
+        let (form, coding) =
+            match coding_use(worker, settings, self.request.fields, (head.status, fields)) {
+                CodingUse::Untouched => return Ok(None),
+                // The origin has already said that it has other forms for other clients.
+                CodingUse::Accepted if varies_by_coding(fields) => return Ok(None),
+                CodingUse::Accepted => (BodyForm::Original, None),
+                CodingUse::Removed(_) if is_part => return Err(NotStored::ENCODED_PART),
+                CodingUse::Removed(coding) => (BodyForm::Decompressed, Some(coding)),
+            };
+        let block = negotiated_fields(fields, form);
+        // With Accept-Encoding in Vary, there may be too many names for a secondary key.
+        if secondary_names(&block, settings).is_none() {
+            return Err(NotStored::why(NotStorable::Vary, head.status));
+        }
+        let decoder = match coding {
+            None => None,
+            Some(coding) => {
+                let opened = BodyDecoder::open(worker, config, &self.route.site.name, coding);
+                Some(opened.ok_or(NotStored { detail: Reason::NoRoom, lasts: false })?)
+            }
+        };
+        Ok(Some(NegotiatedForm { block, encoder: None, decoder }))
+    }
+
+    /// Whether a response with this head is a part of a body whose coding its client does not
+    /// accept. Only the whole body can be decoded.
+    pub(crate) fn needs_whole(&self, head: &ResponseHead) -> bool {
+        if head.status != 206 {
+            return false;
+        }
+        let form = (200, head.block.fields());
+        let coding_use = coding_use(self.hook.worker, self.settings(), self.request.fields, form);
+        matches!(coding_use, CodingUse::Removed(_))
+    }
+}
