@@ -177,7 +177,7 @@ impl<'t> Transaction<'t> {
     pub(crate) fn find_route(&mut self) -> Result<RouteMatch<'t>, Fault> {
         assert!(self.route.is_none(), "a request is routed once");
         let buffer = self.unused.key.as_deref_mut().expect("routing comes before the key");
-        let route = match_route(self.config, &self.request, buffer)?;
+        let route = match_route(self.config, self.client.listener, &self.request, buffer)?;
         if self.client.scheme == Scheme::Https {
             check_certificates(self.client, route)?;
         }

@@ -23,6 +23,10 @@ pub(super) fn explain() -> Command {
                 .value_name("METHOD")
                 .help("Method of the request [default: GET]"),
         )
+        .arg(Arg::new("listen").long("listen").value_name("IP:PORT").help(
+            "Address of the server at which the request arrives [default: the first one for the \
+             scheme and port of the URL, else the first one for the scheme]",
+        ))
         .arg(admin())
         .arg(json())
         .after_help(

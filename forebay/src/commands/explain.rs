@@ -21,6 +21,7 @@ pub(super) fn run(args: &ArgMatches) -> Result<ExitCode, String> {
             ("url", given("url")),
             ("method", given("method")),
             ("header", (!headers.is_empty()).then(|| headers.join("\n"))),
+            ("listen", given("listen")),
             ("json", is_set(args, "json").then(|| "true".to_owned())),
         ],
     );

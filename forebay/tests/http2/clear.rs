@@ -336,3 +336,23 @@ fn an_idle_connection_ends_after_its_time() {
     assert!(rest.windows(5).any(|part| part == b"xxxxx"));
     eventually("it is counted", || server.stat("idle_timeouts_total") == 1.0);
 }
+
+#[test]
+fn streams_have_the_sites_of_their_address() {
+    let origin = origin();
+    let sockets = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let [first, second] = sockets.map(|socket| socket.local_addr().expect("it is bound"));
+    let config = format!(
+        "[[site]]\nname = 's'\nnames = ['a.example']\norigin = 'http://{}'\nlisten = '{second}'\n",
+        origin.address()
+    );
+    let builder =
+        ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config).flag("--http2", "true");
+    let _server = builder.flag("--listen", &format!("{first},{second}")).start();
+    for (address, expected) in [(first, 421), (second, 200)] {
+        with_client(address, &Builder::new(), |client| async move {
+            let answer = ask(&client, get("http", "/stored/10"), &[]).await.expect("an answer");
+            assert_eq!(answer.status, expected, "{address}");
+        });
+    }
+}

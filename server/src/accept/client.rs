@@ -17,7 +17,7 @@ use forebay_rules::run::RuleVariables;
 use crate::accept::ClientNetwork;
 use crate::accept::registry::{RegisteredConnection, Ticket};
 use crate::buffers::Input;
-use crate::config::AddressList;
+use crate::config::{AddressList, ListenerNumber};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
@@ -40,6 +40,8 @@ pub(crate) struct Client {
     pub(crate) peer: SocketAddr,
     /// The scheme of requested URLs: `https` if the connection uses TLS.
     pub(crate) scheme: Scheme,
+    /// The listener that accepted the connection.
+    pub(crate) listener: ListenerNumber,
     registered: RegisteredConnection,
     /// The number of bytes that were written to the client.
     sent_bytes: Cell<u64>,
@@ -75,6 +77,7 @@ impl Client {
         Client {
             peer: transport.peer(),
             scheme: transport.scheme(),
+            listener: transport.listener(),
             transport,
             worker,
             registered,

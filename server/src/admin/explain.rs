@@ -1,23 +1,25 @@
 //! `GET /explain`: how a request would be answered now, and why.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use forebay_http::authority::Authority;
 use forebay_http::edit::FieldName;
+use forebay_http::target::Scheme;
 use forebay_rules::apply::{ApplyError, RequestText};
 use http::StatusCode;
 use serde_json::json;
 
 use super::body::{AdminResponse, json_answer, plain, typed};
 use super::query::{AdminQuery, QueryError};
-use crate::config::ServerSettings;
+use crate::config::{ListenerNumber, ServerSettings};
 use crate::engine::Control;
 use crate::explain::ExplainedRequest;
 use crate::key::{SplitUrl, split_url};
 use crate::parse::head_limits;
 use crate::terminal::escaped_json;
 
-const KNOWN: &[&str] = &["url", "method", "header", "json"];
+const KNOWN: &[&str] = &["url", "method", "header", "listen", "json"];
 
 pub(super) async fn explain(control: &Rc<Control>, query: Option<&str>) -> AdminResponse {
     let read = AdminQuery::parse(query, KNOWN).and_then(|query| {
@@ -71,14 +73,39 @@ fn request_of(
     }
     text.extend_from_slice(&lines);
     text.extend_from_slice(b"\r\n");
+    let listener = listener_of(query.text("listen"), (scheme, authority), settings)?;
     let parsed = RequestText::parse(text, &head_limits(settings));
-    parsed.map(|text| ExplainedRequest { text, scheme }).map_err(|error| {
+    parsed.map(|text| ExplainedRequest { text, scheme, listener }).map_err(|error| {
         let reason = match error {
             ApplyError::Request(Some(error)) => error.reason(),
             _ => "the fields do not form a valid request",
         };
         QueryError::new("header", reason)
     })
+}
+
+/// Returns the listener with the address `given`. Without it, returns the first listener for the
+/// scheme of a URL that has the URL's port, else the first one for the scheme.
+fn listener_of(
+    given: Option<&str>,
+    (scheme, authority): (Scheme, Authority<'_>),
+    settings: &ServerSettings,
+) -> Result<ListenerNumber, QueryError> {
+    if let Some(given) = given {
+        let address = given.parse::<SocketAddr>().ok().filter(|address| address.port() != 0);
+        let known = settings.listeners().find(|(_, known, _)| Some(*known) == address);
+        let Some((number, ..)) = known else {
+            let known: Vec<_> = settings.addresses().map(|known| known.to_string()).collect();
+            let text = format!("not an address of the server, which are {}", known.join(", "));
+            return Err(QueryError::new("listen", text));
+        };
+        return Ok(number);
+    }
+    let port = authority.port.unwrap_or(scheme.default_port());
+    let of_scheme =
+        || settings.listeners().filter(|(.., is_tls)| *is_tls == (scheme == Scheme::Https));
+    let found = of_scheme().find(|(_, address, _)| address.port() == port);
+    Ok(found.or_else(|| of_scheme().next()).map(|(number, ..)| number).unwrap_or_default())
 }
 
 fn host_of(authority: Authority<'_>) -> String {
@@ -132,6 +159,8 @@ mod tests {
             ("url=http://a.org&header=A+b:+c", "header", "NAME: VALUE"),
             ("url=http://a.org&header=A:+%01", "header", "control character"),
             ("url=http://a.org&from=b", "from", "no such parameter"),
+            ("url=http://a.org&listen=[::]:8080", "listen", "which are 127.0.0.1:8080"),
+            ("url=http://a.org&listen=8080", "listen", "which are 127.0.0.1:8080"),
         ] {
             let bad = request(query).expect_err(query);
             assert!(bad.argument == argument && bad.text.contains(part), "{query}: {bad:?}");

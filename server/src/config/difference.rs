@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::route_origins::is_of_origins;
 use super::setting::Setting;
 use super::table::{
-    BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_PREFIX, PATH_REGEX, RULES, Settings,
+    BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_PREFIX, PATH_REGEX, RULES, SITE_LISTEN, Settings,
 };
 use super::{Config, Route, Site};
 
@@ -105,6 +105,10 @@ impl ComparedSection<'_> {
         let is_own_only = setting.name == BALANCE.name && has_own;
         match (is_off(setting.name), route) {
             (true, _) => "\"off\"".to_owned(),
+            // The setting of the server has the same name.
+            _ if std::ptr::eq(setting, &SITE_LISTEN) => {
+                config.written.text_in_site(setting, self.site)
+            }
             (_, Some(route)) if is_own_only => {
                 config.written.text_in_route(setting, self.site, route)
             }
@@ -155,6 +159,9 @@ impl ChangeList {
         }
         if site.names != other.names {
             differ.push(&NAMES);
+        }
+        if site.listen != other.listen {
+            differ.push(&SITE_LISTEN);
         }
         if site.origins.members() != other.origins.members() {
             differ.push(&ORIGIN);

@@ -95,6 +95,7 @@ fn example(setting: &Setting) -> &'static str {
     match setting.name {
         "name" => "\"example\"",
         "names" => "[\"example.org\", \"*.example.org\"]",
+        "listen" => "[]",
         "origin" => "\"http://127.0.0.1:3000\"",
         "balance" => "\"round-robin\"",
         "path" => "\"/robots.txt\"",

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
-use super::table::ServerSettings;
+use super::table::{SITE_LISTEN, ServerSettings};
 use super::value::listen_hint;
 use crate::limits::LISTEN_ADDRESSES_MAX;
 use crate::transport::ListenPlace;
@@ -20,6 +20,13 @@ pub struct ListenAddresses {
 /// The addresses to which clients with TLS connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsAddresses(pub Vec<SocketAddr>);
+
+/// The index of a listener's address in [`ServerSettings::addresses`]. It stays the same while a
+/// process runs, because a reload cannot change these addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListenerNumber(u8);
+
+const _: () = assert!(2 * LISTEN_ADDRESSES_MAX <= u8::MAX as usize);
 
 impl ListenAddresses {
     /// Returns all addresses, the first one first.
@@ -38,11 +45,35 @@ impl ListenAddresses {
     }
 }
 
+impl ListenerNumber {
+    /// Returns the numbers of all listeners, in their order.
+    pub(crate) fn all() -> impl Iterator<Item = ListenerNumber> {
+        (0..).map(ListenerNumber)
+    }
+
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
 impl ServerSettings {
+    /// Returns the addresses of the listeners: those of `listen`, then those of `listen_tls`.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.listen.iter().chain(self.listen_tls.0.iter().copied())
+    }
+
+    /// Returns each listener with its address, and whether its clients use TLS.
+    pub(crate) fn listeners(&self) -> impl Iterator<Item = (ListenerNumber, SocketAddr, bool)> {
+        let plain = self.listen.iter().map(|address| (address, false));
+        let all = plain.chain(self.listen_tls.0.iter().map(|address| (*address, true)));
+        ListenerNumber::all().zip(all).map(|(number, (address, is_tls))| (number, address, is_tls))
+    }
+
     /// Returns the places of the listening sockets: the first one of `listen`, its further ones,
     /// and those of `listen_tls`.
     pub(crate) fn listen_places(&self) -> (ListenPlace, Vec<ListenPlace>, Vec<ListenPlace>) {
-        let all: Vec<_> = self.listen.iter().chain(self.listen_tls.0.iter().copied()).collect();
+        let all: Vec<_> = self.addresses().collect();
         // `[::]` also takes IPv4 clients, unless another socket is there for them.
         let has_ipv4 = |port| port != 0 && all.iter().any(|it| it.is_ipv4() && it.port() == port);
         let place = |address: SocketAddr| ListenPlace {
@@ -73,7 +104,7 @@ impl Readable for ListenAddresses {
             }
             _ => vec![setting.text(raw)?],
         };
-        match addresses(&texts, setting)?.split_first() {
+        match addresses(&texts, setting, LISTEN_ADDRESSES_MAX)?.split_first() {
             Some((first, further)) => {
                 Ok(ListenAddresses { first: *first, further: further.to_vec() })
             }
@@ -84,8 +115,26 @@ impl Readable for ListenAddresses {
 
 impl Readable for TlsAddresses {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
-        addresses(&setting.texts(raw)?, setting).map(TlsAddresses)
+        addresses(&setting.texts(raw)?, setting, LISTEN_ADDRESSES_MAX).map(TlsAddresses)
     }
+}
+
+/// Reads the addresses of a site.
+pub(super) fn read_site_addresses(raw: RawValue<'_>) -> Result<Vec<SocketAddr>, ValueProblem> {
+    let texts = match raw {
+        RawValue::Text(text) if !text.is_empty() => vec![text],
+        RawValue::Integer(port) => {
+            let hint = listen_hint(&port.to_string());
+            return Err(SITE_LISTEN.problem("cannot be a number").hint(hint));
+        }
+        _ => SITE_LISTEN.texts(raw)?,
+    };
+    let addresses = addresses(&texts, &SITE_LISTEN, 2 * LISTEN_ADDRESSES_MAX)?;
+    if addresses.iter().any(|address| address.port() == 0) {
+        let problem = SITE_LISTEN.problem("cannot have port 0, which is any free port");
+        return Err(problem.hint("give the address a port, here and before the first section"));
+    }
+    Ok(addresses)
 }
 
 /// Whether a socket at one of the addresses takes the port of the other one.
@@ -94,11 +143,15 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     has_all && one.is_ipv4() == other.is_ipv4() && one.port() == other.port() && one.port() != 0
 }
 
-fn addresses(texts: &[&str], setting: &Setting) -> Result<Vec<SocketAddr>, ValueProblem> {
+fn addresses(
+    texts: &[&str],
+    setting: &Setting,
+    count_max: usize,
+) -> Result<Vec<SocketAddr>, ValueProblem> {
     let addresses = texts.iter().map(|text| SocketAddr::read(RawValue::Text(text), setting));
     let addresses = addresses.collect::<Result<Vec<_>, _>>()?;
-    if addresses.len() > LISTEN_ADDRESSES_MAX {
-        return Err(setting.problem(format_args!("has more than {LISTEN_ADDRESSES_MAX} addresses")));
+    if addresses.len() > count_max {
+        return Err(setting.problem(format_args!("has more than {count_max} addresses")));
     }
     for (index, address) in addresses.iter().enumerate() {
         let earlier = addresses.get(..index).unwrap_or_default();

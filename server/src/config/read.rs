@@ -19,13 +19,14 @@ use super::file::read_text;
 use super::includes::{Documents, IncludedTexts};
 use super::origin_tls::AuthorityCache;
 use super::origins::read_urls;
+use super::read_sites::SiteDefaults;
 use super::references::ResolvedReference;
 use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
 use super::setting::{RawValue, Setting, ValueProblem};
 use super::site::Site;
 use super::source::SourceFiles;
 use super::suggest::{foreign_name, nearest};
-use super::table::{self, INCLUDE, RULES, RouteSettings, Settings, SiteSettings};
+use super::table::{self, INCLUDE, RULES, RouteSettings, SITE_LISTEN, Settings, SiteSettings};
 use super::watched::{WatchedFile, WatchedFiles};
 use super::written::WrittenValues;
 use super::{Config, ServerSettings, SettingKind, SettingScope, Sites};
@@ -105,7 +106,8 @@ fn read_documents(
     }
     reader.flags(&mut top, flags);
     let ca_at = top.places.get("origin_ca").cloned();
-    let defaults = (&top.route, &top.site, &ca_at);
+    let defaults =
+        SiteDefaults { server: &top.server, site: &top.site, route: &top.route, ca_at: &ca_at };
     let sites: Vec<_> = tables.iter().filter_map(|table| table.get("site")).collect();
     let sites = reader.sites(&sites, defaults);
     reader.finish(top, sites)
@@ -175,6 +177,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) filters: &'a Filters,
     /// Whether a section is unknown; it may be meant for one that is missing.
     pub(super) has_unknown_section: bool,
+    /// Whether `listen` or `listen_tls` at the top cannot be read.
+    pub(super) has_bad_listen: bool,
     /// Whether a certificate or a key cannot be used.
     pub(super) has_bad_certificate: bool,
     pub(super) authorities: AuthorityCache,
@@ -194,6 +198,7 @@ impl<'a> Reader<'a> {
             problems: Vec::new(),
             filters,
             has_unknown_section: false,
+            has_bad_listen: false,
             has_bad_certificate: false,
             authorities: AuthorityCache::default(),
             watched: Vec::new(),
@@ -261,7 +266,8 @@ impl Reader<'_> {
         let rule_counters = library.rule_counters();
         ConfigErrors::check(&self.sources, self.problems, library.into_errors())?;
         let watched = WatchedFiles::collect(self.watched, &sites);
-        let (server, sites) = (top.server, Sites::new(sites));
+        let sites = Sites::new(sites, &top.server);
+        let server = top.server;
         let written = Arc::new(top.written);
         Ok(Config { server, sites, certificates, written, watched, rule_sets, rule_counters })
     }
@@ -282,6 +288,7 @@ impl Reader<'_> {
             return self.unknown(key, value, "at the top of the file", known);
         };
         let read = top.set(setting, raw(value.get_ref()), ProblemSpan::Span(value.span()));
+        self.has_bad_listen |= read.is_err() && setting.name.starts_with("listen");
         self.keep_at(value.span(), read);
     }
 
@@ -303,6 +310,7 @@ impl Reader<'_> {
                 Some(setting) => top.set(setting, RawValue::Flag(flag.value), at.clone()),
                 None => Err(ValueProblem::new("no setting has this flag")),
             };
+            self.has_bad_listen |= read.is_err() && name.starts_with("listen");
             self.keep(at, read);
         }
     }
@@ -388,6 +396,9 @@ pub(crate) fn find(
 fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
         SettingScope::File => "write this setting before the first section",
+        SettingScope::Server if setting.name == SITE_LISTEN.name => {
+            "write this setting before the first section or in [[site]]"
+        }
         SettingScope::Server => "write this setting of the server before the first section",
         SettingScope::Site => "write this setting in [[site]]",
         SettingScope::PerSite => "write this setting before the first section or in [[site]]",

@@ -1,6 +1,7 @@
 //! The `[[site]]` and `[[site.route]]` sections of a file.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
@@ -16,7 +17,7 @@ use super::setting::{Setting, ValueProblem};
 use super::site::{HostPattern, Site, read_name};
 use super::table::{
     self, BALANCE, NAME, NAMES, ORIGIN, PER_SITE, ROUTE, ROUTE_ONLY, RULES, RouteSettings,
-    Settings, SiteSettings,
+    ServerSettings, Settings, SiteSettings,
 };
 use super::value::{FixedAnswer, Redirect};
 use crate::limits::ROUTES_PER_SITE_MAX;
@@ -26,12 +27,19 @@ use crate::limits::ROUTES_PER_SITE_MAX;
 #[derive(Default)]
 struct FirstUses {
     site_names: HashMap<String, usize>,
-    hosts: HashMap<HostPattern, usize>,
+    /// The hosts at each address that a site names, and those of sites without `listen`.
+    hosts: HashMap<(Option<SocketAddr>, HostPattern), usize>,
     routes: RoutesSoFar,
 }
 
 /// The settings at the top of the file, and the position of `origin_ca` there.
-type SiteDefaults<'a> = (&'a RouteSettings, &'a SiteSettings, &'a Option<ProblemSpan>);
+#[derive(Clone, Copy)]
+pub(super) struct SiteDefaults<'a> {
+    pub(super) server: &'a ServerSettings,
+    pub(super) site: &'a SiteSettings,
+    pub(super) route: &'a RouteSettings,
+    pub(super) ca_at: &'a Option<ProblemSpan>,
+}
 
 /// The values of a site that its routes inherit.
 #[derive(Clone, Copy)]
@@ -62,7 +70,13 @@ impl Reader<'_> {
         let mut seen = FirstUses::default();
         let tables: Vec<_> =
             values.iter().flat_map(|value| self.tables(value, "[[site]]")).collect();
-        tables.into_iter().filter_map(|section| self.site(section, defaults, &mut seen)).collect()
+        let read = tables.into_iter().filter_map(|section| {
+            let header = section.0.clone();
+            Some((header, self.site(section, defaults, &mut seen)?))
+        });
+        let sites: Vec<_> = read.collect();
+        self.check_served(&sites, defaults.server);
+        sites.into_iter().map(|(_, site)| site).collect()
     }
 
     /// Returns the tables of a `[[section]]`, each with its span; reports values that are not
@@ -94,11 +108,11 @@ impl Reader<'_> {
     fn site(
         &mut self,
         (header, table): (Range<usize>, &DeTable<'_>),
-        (defaults, top, ca_at): SiteDefaults<'_>,
+        defaults: SiteDefaults<'_>,
         seen: &mut FirstUses,
     ) -> Option<Site> {
-        let mut settings = defaults.clone();
-        let mut own = top.clone();
+        let mut settings = defaults.route.clone();
+        let mut own = defaults.site.clone();
         let (mut rules, earlier) = (Vec::new(), self.problem_count());
         for (key, value) in table.iter() {
             if let Some(setting) = find(PER_SITE.iter(), key.get_ref()) {
@@ -111,7 +125,7 @@ impl Reader<'_> {
                     let read = settings.set(setting, raw(value.get_ref()));
                     self.keep_at(value.span(), read);
                 }
-                (None, "name" | "names" | "origin" | "balance" | "route") => {}
+                (None, "name" | "names" | "listen" | "origin" | "balance" | "route") => {}
                 (None, "rules") => rules = named_files(self, &RULES, value),
                 (None, _) => {
                     let known = table::SITE.iter().chain(PER_SITE).chain(ROUTE);
@@ -123,9 +137,11 @@ impl Reader<'_> {
         self.settle_answers(table, &mut settings);
         let has_unread = self.problem_count() > earlier;
         let name = self.needed(table, &NAME, &header).and_then(|value| self.name(value, seen));
-        let names = self.needed(table, &NAMES, &header).map(|value| self.names(value, seen));
+        let listen = self.site_listen(table.get("listen"), defaults.server);
+        let names = self.needed(table, &NAMES, &header);
+        let names = names.map(|value| self.names(value, listen.as_deref(), seen));
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
-        let ca_at = at("origin_ca").or(ca_at.clone()).unwrap_or(ProblemSpan::File);
+        let ca_at = at("origin_ca").or(defaults.ca_at.clone()).unwrap_or(ProblemSpan::File);
         let outer = SiteValues { settings: &settings, rules: &rules, origins: (&own, &ca_at) };
         let routes = table.get("route").map(|value| self.routes(value, outer, seen));
         let routes = routes.unwrap_or_default();
@@ -142,6 +158,7 @@ impl Reader<'_> {
         let fallback = Route::new(RoutePaths::below("/"), settings, rules);
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
         let mut site = Site::new(name?, names?, origins?, routes, fallback);
+        site.listen = listen?;
         site.certificates = certificates;
         site.settings = own;
         Some(site)
@@ -218,7 +235,14 @@ impl Reader<'_> {
         self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));
     }
 
-    fn names(&mut self, value: &Value<'_>, seen: &mut FirstUses) -> Vec<HostPattern> {
+    /// Reads the names of a site that is served at the addresses `listen`; `None` if these are
+    /// not known.
+    fn names(
+        &mut self,
+        value: &Value<'_>,
+        listen: Option<&[SocketAddr]>,
+        seen: &mut FirstUses,
+    ) -> Vec<HostPattern> {
         let Some(array) = value.get_ref().as_array().filter(|array| !array.is_empty()) else {
             let problem = match value.get_ref() {
                 DeValue::Array(_) => NAMES.problem("is empty: the site would never be used"),
@@ -231,17 +255,31 @@ impl Reader<'_> {
             return Vec::new();
         };
         let elements = array.iter();
-        elements.filter_map(|element| self.host(element, seen)).collect()
+        elements.filter_map(|element| self.host(element, listen, seen)).collect()
     }
 
-    fn host(&mut self, value: &Value<'_>, seen: &mut FirstUses) -> Option<HostPattern> {
+    fn host(
+        &mut self,
+        value: &Value<'_>,
+        listen: Option<&[SocketAddr]>,
+        seen: &mut FirstUses,
+    ) -> Option<HostPattern> {
         let text = NAMES.text(raw(value.get_ref()));
         let pattern = self.keep_at(value.span(), text.and_then(HostPattern::parse))?;
-        if let Some(first) = seen.hosts.get(&pattern) {
-            self.clash(value, *first, format!("a site already serves `{pattern}`"));
-            return None;
+        let places: Vec<_> = match listen {
+            None => Vec::new(),
+            Some([]) => vec![None],
+            Some(addresses) => addresses.iter().copied().map(Some).collect(),
+        };
+        for place in places {
+            let at = (place, pattern.clone());
+            if let Some(first) = seen.hosts.get(&at) {
+                let place = place.map(|address| format!(" at {address}")).unwrap_or_default();
+                self.clash(value, *first, format!("a site already serves `{pattern}`{place}"));
+                return None;
+            }
+            seen.hosts.insert(at, value.span().start);
         }
-        seen.hosts.insert(pattern.clone(), value.span().start);
         Some(pattern)
     }
 

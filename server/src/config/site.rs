@@ -1,5 +1,6 @@
 //! A configured origin with its names and routes.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,9 @@ pub struct Site {
     pub name: String,
     /// The hosts that the site serves.
     pub names: Vec<HostPattern>,
+    /// The only addresses at which the site is served; empty if it is served at every address that
+    /// other sites leave to it.
+    pub listen: Vec<SocketAddr>,
     /// The origins to which the requests of those routes go that have none of their own.
     pub origins: Arc<OriginGroup>,
     /// The settings from which the parts of the site were made.
@@ -90,6 +94,7 @@ impl Site {
         Site {
             name,
             names,
+            listen: Vec::new(),
             origins,
             settings: SiteSettings::default(),
             certificates: None,
@@ -190,6 +195,11 @@ impl Site {
         })
     }
 
+    /// Whether `listen` of the site has `address`.
+    pub(crate) fn names_address(&self, address: SocketAddr) -> bool {
+        self.listen.contains(&address)
+    }
+
     /// Sets the numbers of the routes; `site` is the index of this site in the configuration.
     pub(super) fn set_numbers(&mut self, site: u32) {
         for (route, of_site) in (0..).zip(&mut self.routes) {
@@ -244,6 +254,19 @@ impl HostPattern {
             (Below(one), Below(other)) => {
                 one == other || is_below(one, other) || is_below(other, one)
             }
+        }
+    }
+
+    /// Whether every host that matches `other` matches this pattern.
+    pub(super) fn covers(&self, other: &HostPattern) -> bool {
+        match (self, other) {
+            (HostPattern::Any, _) => true,
+            // No host that matches a pattern with `*.` is above the pattern.
+            (HostPattern::Below(_), HostPattern::Exact(_)) => self.meets(other),
+            (HostPattern::Below(above), HostPattern::Below(host)) => {
+                host == above || self.meets(&HostPattern::Exact(host.clone()))
+            }
+            (one, other) => one == other,
         }
     }
 
@@ -304,7 +327,7 @@ fn check_host(host: &str) -> Result<(), String> {
                 if name.contains(|c: char| c.is_ascii_alphanumeric())
                     && port.bytes().all(|byte| byte.is_ascii_digit()) =>
             {
-                format!("write {name:?}: the site is served on every port")
+                format!("write {name:?}: without `listen`, the site is served on every port")
             }
             _ if host.parse::<std::net::Ipv6Addr>().is_ok() => {
                 format!("write an IPv6 address in brackets: \"[{host}]\"")

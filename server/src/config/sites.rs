@@ -1,13 +1,18 @@
-//! The sites of a configuration, and their lookup by host, which does not allocate.
+//! The sites of a configuration, and their lookup by listener and host, which does not allocate.
+//!
+//! At each address, a host is looked up among the sites that name the address in their `listen`,
+//! and then among the sites without `listen`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use super::listen::ListenerNumber;
 use super::origins::OriginGroup;
 use super::route::{Route, RouteNumber};
 use super::site::{HostPattern, OriginAddress, Site};
+use super::table::ServerSettings;
 use super::tls::CertificateSet;
 use crate::limits::HOST_BYTES_MAX;
 
@@ -15,16 +20,25 @@ use crate::limits::HOST_BYTES_MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     sites: Vec<Site>,
-    exact: HashMap<Box<[u8]>, usize, RandomState>,
-    below: HashMap<Box<[u8]>, usize, RandomState>,
-    /// The largest number of labels in a key of `below`; longer suffixes of a host cannot match.
-    below_labels_max: usize,
-    any: Option<usize>,
+    /// The sites without `listen`.
+    general: HostIndex,
+    /// For each listener, the sites that name its address; empty if no site has `listen`.
+    own: Box<[HostIndex]>,
     /// The routes that have origins of their own.
     with_origins: Box<[RouteNumber]>,
     /// For each site, the slot in which one worker counts its requests; empty until the
     /// configuration is in use.
     count_slots: Box<[u16]>,
+}
+
+/// Indices of sites, by the names of the sites.
+#[derive(Clone, Debug, Default)]
+struct HostIndex {
+    exact: HashMap<Box<[u8]>, usize, RandomState>,
+    below: HashMap<Box<[u8]>, usize, RandomState>,
+    /// The largest number of labels in a key of `below`; longer suffixes of a host cannot match.
+    below_labels_max: usize,
+    any: Option<usize>,
 }
 
 /// A group of origins, with the site and the route to which it belongs.
@@ -39,36 +53,24 @@ pub struct SiteOrigins<'a> {
 }
 
 impl Sites {
-    /// Builds the index. If two sites have the same host pattern, the first site wins; but the
-    /// reader has already refused such a configuration.
-    pub(crate) fn new(mut sites: Vec<Site>) -> Sites {
+    /// Builds the indices for the addresses of a server. If two sites have the same host pattern at
+    /// an address, the first site wins; but the reader has already refused such a configuration.
+    pub(crate) fn new(mut sites: Vec<Site>, server: &ServerSettings) -> Sites {
         for (number, site) in sites.iter_mut().enumerate() {
             site.set_numbers(number as u32);
         }
-        let mut index = Sites::default();
-        for (number, site) in sites.iter().enumerate() {
-            for name in &site.names {
-                index.put(name, number);
-            }
-        }
+        let has_own = sites.iter().any(|site| !site.listen.is_empty());
+        let listeners = server.addresses().filter(|_| has_own);
+        let own =
+            listeners.map(|address| HostIndex::of(&sites, |site| site.names_address(address)));
         let routes = sites.iter().flat_map(Site::routes);
         let with_origins = routes.filter(|route| route.own_origins.is_some());
-        index.with_origins = with_origins.map(|route| route.number).collect();
-        Sites { sites, ..index }
-    }
-
-    fn put(&mut self, name: &HostPattern, number: usize) {
-        match name {
-            HostPattern::Exact(host) => {
-                self.exact.entry(host.as_bytes().into()).or_insert(number);
-            }
-            HostPattern::Below(host) => {
-                self.below.entry(host.as_bytes().into()).or_insert(number);
-                self.below_labels_max = self.below_labels_max.max(host.split('.').count());
-            }
-            HostPattern::Any => {
-                self.any.get_or_insert(number);
-            }
+        Sites {
+            general: HostIndex::of(&sites, |site| site.listen.is_empty()),
+            own: own.collect(),
+            with_origins: with_origins.map(|route| route.number).collect(),
+            count_slots: Box::default(),
+            sites,
         }
     }
 
@@ -108,41 +110,21 @@ impl Sites {
         )
     }
 
-    /// Returns the site of a host, which is compared without regard to case and has no port: the
-    /// site with exactly that name, else the site with the longest matching `*.` name, else the
-    /// site with `*`.
+    /// Returns the site of a host at an address that no site names.
     pub fn lookup(&self, host: &[u8]) -> Option<&Site> {
-        let named = match self.exact.is_empty() && self.below.is_empty() {
-            true => None,
-            false => self.lookup_named(host),
-        };
-        self.sites.get(named.or(self.any)?)
+        self.sites.get(self.general.lookup(host)?)
     }
 
-    fn lookup_named(&self, host: &[u8]) -> Option<usize> {
-        let mut lower = [0; HOST_BYTES_MAX];
-        let lower = lower.get_mut(..host.len())?;
-        lower.copy_from_slice(host);
-        lower.make_ascii_lowercase();
-        self.exact.get(&*lower).copied().or_else(|| self.lookup_below(lower))
+    /// Returns the site of a host for a client of `listener`.
+    #[inline]
+    pub(crate) fn lookup_at(&self, listener: ListenerNumber, host: &[u8]) -> Option<&Site> {
+        let own = self.own.get(listener.index()).and_then(|own| own.lookup(host));
+        self.sites.get(own.or_else(|| self.general.lookup(host))?)
     }
 
-    /// Returns the site with the longest matching `*.` name. The search begins at the last label
-    /// and looks at as many labels as the longest configured name has, however long the host is.
-    fn lookup_below(&self, lower: &[u8]) -> Option<usize> {
-        let mut found = None;
-        let mut rest = lower;
-        for _ in 0..self.below_labels_max {
-            let Some(dot) = rest.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0)
-            else {
-                break;
-            };
-            let (front, _) = rest.split_at(dot);
-            let suffix = lower.get(dot + 1..).unwrap_or_default();
-            found = self.below.get(suffix).copied().or(found);
-            rest = front;
-        }
-        found
+    /// Whether a site has `listen`, so that the site of a host can depend on the listener.
+    pub(crate) fn depend_on_listener(&self) -> bool {
+        !self.own.is_empty()
     }
 
     /// Returns the index of the share of memory to which the arriving responses of the route's site
@@ -175,6 +157,71 @@ impl Sites {
     /// Calls `change` with the certificates of each site that has its own.
     pub(super) fn change_certificates(&mut self, change: impl FnMut(&mut Arc<CertificateSet>)) {
         self.sites.iter_mut().filter_map(|site| site.certificates.as_mut()).for_each(change);
+    }
+}
+
+impl HostIndex {
+    /// Returns the index of those sites for which `has` is true.
+    fn of(sites: &[Site], has: impl Fn(&Site) -> bool) -> HostIndex {
+        let mut index = HostIndex::default();
+        for (number, site) in sites.iter().enumerate().filter(|(_, site)| has(site)) {
+            for name in &site.names {
+                index.put(name, number);
+            }
+        }
+        index
+    }
+
+    fn put(&mut self, name: &HostPattern, number: usize) {
+        match name {
+            HostPattern::Exact(host) => {
+                self.exact.entry(host.as_bytes().into()).or_insert(number);
+            }
+            HostPattern::Below(host) => {
+                self.below.entry(host.as_bytes().into()).or_insert(number);
+                self.below_labels_max = self.below_labels_max.max(host.split('.').count());
+            }
+            HostPattern::Any => {
+                self.any.get_or_insert(number);
+            }
+        }
+    }
+
+    /// Returns the site of a host, which is compared without regard to case and has no port: the
+    /// site with exactly that name, else the site with the longest matching `*.` name, else the
+    /// site with `*`.
+    fn lookup(&self, host: &[u8]) -> Option<usize> {
+        let named = match self.exact.is_empty() && self.below.is_empty() {
+            true => None,
+            false => self.lookup_named(host),
+        };
+        named.or(self.any)
+    }
+
+    fn lookup_named(&self, host: &[u8]) -> Option<usize> {
+        let mut lower = [0; HOST_BYTES_MAX];
+        let lower = lower.get_mut(..host.len())?;
+        lower.copy_from_slice(host);
+        lower.make_ascii_lowercase();
+        self.exact.get(&*lower).copied().or_else(|| self.lookup_below(lower))
+    }
+
+    /// Returns the site with the longest matching `*.` name. The search begins at the last label
+    /// and looks at as many labels as the longest configured name has, however long the host is.
+    fn lookup_below(&self, lower: &[u8]) -> Option<usize> {
+        let mut found = None;
+        let mut rest = lower;
+        for _ in 0..self.below_labels_max {
+            let Some(dot) = rest.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0)
+            else {
+                break;
+            };
+            let (front, _) = rest.split_at(dot);
+            let suffix = lower.get(dot + 1..).unwrap_or_default();
+            found = self.below.get(suffix).copied().or(found);
+            rest = front;
+        }
+        found
     }
 }
 

@@ -1384,7 +1384,7 @@ pub(crate) const RULES: Setting = Setting {
 };
 
 /// The settings of a site that routes do not have.
-pub(crate) const SITE: &[Setting] = &[NAME, NAMES, ORIGIN, BALANCE];
+pub(crate) const SITE: &[Setting] = &[NAME, NAMES, SITE_LISTEN, ORIGIN, BALANCE];
 
 /// The settings of one origin, in its table form.
 pub(crate) const ORIGIN_TABLE: &[Setting] = &[URL, WEIGHT, BACKUP];
@@ -1414,6 +1414,21 @@ pub(crate) const NAMES: Setting = Setting {
     doc: "Hosts that the site serves, without port: `example.org`, `*.example.org` for every \
         name below it, or `*` for every host that no other site serves.",
     reason: "A host that no site serves is answered with 421: Forebay is never an open proxy.",
+};
+
+/// The setting `listen` of a site.
+pub(crate) const SITE_LISTEN: Setting = Setting {
+    name: "listen",
+    kind: SettingKind::Texts {
+        expected: "an address of the server's `listen` or `listen_tls`, or an array of them",
+    },
+    default: Some(""),
+    scope: SettingScope::Site,
+    reloads: true,
+    doc: "The only addresses at which the site is served. At these addresses, it comes before the \
+        sites without this setting, which are served at every address. See \
+        [sites.md](sites.md#other-sites-at-another-address).",
+    reason: "Most servers serve the same sites at each of their addresses.",
 };
 
 /// The setting `origin` of a site.

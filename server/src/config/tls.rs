@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::hash::{Hash, Hasher};
 use std::io::Read;
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -189,10 +190,12 @@ impl Reader<'_> {
                 ValueProblem::new(format!("{both} is also an address of `listen`, without TLS"));
             let hint = "use another port for clients without TLS";
             self.problem(at, problem.hint(hint));
-        } else if !addresses.is_empty()
+        } else if !self.has_bad_certificate
             // A site whose certificate cannot be used seems to have none.
-            && !self.has_bad_certificate
-            && let Some(site) = sites.iter().find(|site| site.certificates_id == 0)
+            && let Some(site) = sites.iter().find(|site| {
+                let is_served = |at: &SocketAddr| site.is_served_at(*at, sites.iter());
+                site.certificates_id == 0 && addresses.iter().any(is_served)
+            })
         {
             let problem = ValueProblem::new(format!("the site {:?} has no certificate", site.name));
             let hint = "set `tls_cert` and `tls_key`, for the site or for all sites";

@@ -77,6 +77,11 @@ impl WrittenValues {
         shown(setting, &[of_route, of_site, Some(&self.top)])
     }
 
+    /// Returns the text of the value that the section of a site has, or of the default.
+    pub(super) fn text_in_site(&self, setting: &Setting, site: &str) -> String {
+        shown(setting, &[self.sites.get(site)])
+    }
+
     /// Returns the text of the value that the section of a route has, or of the default.
     pub(super) fn text_in_route(&self, setting: &Setting, site: &str, route: usize) -> String {
         let of_route = self.routes.get(site).and_then(|routes| routes.get(route));

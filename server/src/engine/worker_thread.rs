@@ -183,8 +183,8 @@ fn event_loop() -> io::Result<Runtime> {
 
 /// Registers the sockets with the event loop of the calling thread.
 fn enter(sockets: Vec<ListenSocket>, tls: &Rc<WorkerTls>) -> io::Result<Vec<Box<dyn Listener>>> {
-    let register = |ListenSocket { socket, is_tls }| {
-        let listener = TcpListener::register(socket)?;
+    let register = |ListenSocket { socket, number, is_tls }| {
+        let listener = TcpListener::register(socket, number)?;
         Ok(if is_tls { TlsListener::over(listener, Rc::clone(tls)) } else { listener })
     };
     sockets.into_iter().map(register).collect()

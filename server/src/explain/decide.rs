@@ -1,6 +1,6 @@
 //! The steps of an explanation, in the order of `flow.rs`.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ use super::facts::{
 use super::stored::stored_facts;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, HostPattern, OriginHost, Route, RouteSettings, Site};
+use crate::config::{Config, HostPattern, ListenerNumber, OriginHost, Route, RouteSettings, Site};
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path, sent_path};
 use crate::key::{
@@ -51,15 +51,21 @@ pub(crate) struct ExplainedRequest {
     pub(crate) text: RequestText,
     /// The scheme of the request's URL.
     pub(crate) scheme: Scheme,
+    /// The listener at which the request arrives.
+    pub(crate) listener: ListenerNumber,
 }
 
 /// Explains how this worker would answer a request now.
 pub(crate) fn explain(worker: &Rc<Worker>, request: &ExplainedRequest) -> Explanation {
     let config = worker.config();
     let (head, scheme) = (request.text.head(), request.scheme);
-    let mut steps = StepFacts::default();
+    let depends = config.sites.depend_on_listener();
+    let mut addresses = config.server.addresses().filter(|_| depends);
+    let listener = addresses.nth(request.listener.index());
+    let mut steps = StepFacts { listener, ..StepFacts::default() };
     let rule_state = RuleState::inspecting(CLIENT, scheme);
-    let explainer = Explainer { worker, config: &config, rule_state: &rule_state };
+    let explainer =
+        Explainer { worker, config: &config, rule_state: &rule_state, listener: request.listener };
     let verdict = explainer.run(head, &mut steps).unwrap_or_else(|fault| {
         if fault == Fault::NoSite {
             steps.other_sites = first_sites(&config);
@@ -73,7 +79,9 @@ pub(crate) fn explain(worker: &Rc<Worker>, request: &ExplainedRequest) -> Explan
 fn first_sites(config: &Config) -> Vec<String> {
     let hosts = |site: &Site| {
         let names: Vec<_> = site.names.iter().map(HostPattern::to_string).collect();
-        format!("{}: {}", site.name, names.join(", "))
+        let at: Vec<_> = site.listen.iter().map(SocketAddr::to_string).collect();
+        let at = if at.is_empty() { String::new() } else { format!(" at {}", at.join(", ")) };
+        format!("{}: {}{at}", site.name, names.join(", "))
     };
     config.sites.iter().take(SITES_SHOWN_MAX).map(hosts).collect()
 }
@@ -120,6 +128,7 @@ struct Explainer<'a> {
     worker: &'a Rc<Worker>,
     config: &'a Rc<Config>,
     rule_state: &'a RuleState,
+    listener: ListenerNumber,
 }
 
 impl Explainer<'_> {
@@ -139,7 +148,7 @@ impl Explainer<'_> {
         let Some(request) = self.run_rules(hook, (received, &received), &mut early, out)? else {
             return Ok(local("a header rule answers the request"));
         };
-        let route = match_route(self.config, &request, &mut key)?;
+        let route = match_route(self.config, self.listener, &request, &mut key)?;
         let context = self.join_context(route);
         out.site = Some(site_facts(route, context.as_ref(), &request));
         let limits = self.config.server.rule_limits().head;

@@ -1,5 +1,7 @@
 //! The parts of an explanation.
 
+use std::net::SocketAddr;
+
 use forebay_http::policy::freshness::FreshnessLifetime;
 use forebay_http::policy::meta::StoredMeta;
 use forebay_http::policy::reason::Detail;
@@ -22,6 +24,8 @@ pub(crate) struct Explanation {
 #[derive(Debug, Default)]
 pub(crate) struct StepFacts {
     pub(crate) rules: RuleFacts,
+    /// The address at which the request arrives; `None` if it does not matter for the site.
+    pub(crate) listener: Option<SocketAddr>,
     pub(crate) site: Option<SiteFacts>,
     /// The first sites and their hosts, if none of the sites serves the request.
     pub(crate) other_sites: Vec<String>,

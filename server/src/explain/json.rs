@@ -14,6 +14,7 @@ impl Explanation {
         let stored = steps.stored.as_ref();
         json!({
             "request": { "method": self.request.method, "url": self.request.url },
+            "listener": steps.listener.map(|address| address.to_string()),
             "site": steps.site.as_ref().map(|site| json!({
                 "name": site.site,
                 "origin": site.origin,

@@ -49,6 +49,9 @@ impl Display for Explanation {
 
 impl Explanation {
     fn write_site(&self, lines: &mut Lines) {
+        if let Some(address) = self.steps.listener {
+            lines.add("listener", address);
+        }
         if let Some(site) = &self.steps.site {
             match &site.file {
                 Some(file) => lines.add("site", format_args!("{}, file {file}", site.site)),
@@ -69,7 +72,13 @@ impl Explanation {
             }
         }
         if !self.steps.other_sites.is_empty() {
-            lines.add("sites", "no site serves this host");
+            lines.add(
+                "sites",
+                match self.steps.listener {
+                    Some(_) => "no site serves this host at this address",
+                    None => "no site serves this host",
+                },
+            );
             self.steps.other_sites.iter().for_each(|site| lines.add("", site));
         }
         let rules = &self.steps.rules;

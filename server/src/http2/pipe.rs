@@ -25,6 +25,7 @@ use std::task::{Context, Poll, Waker};
 
 use forebay_http::target::Scheme;
 
+use crate::config::ListenerNumber;
 use crate::limits::{STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN};
 use crate::transport::tls::TlsInfo;
 use crate::transport::{ClientEnd, Transport};
@@ -81,16 +82,23 @@ pub(super) struct SharedState {
     held_bytes_max: usize,
     /// The result of the connection's TLS handshake; `None` without TLS.
     tls: Option<Rc<TlsInfo>>,
+    /// The listener that accepted the connection.
+    listener: ListenerNumber,
 }
 
 impl SharedState {
-    pub(super) fn new(held_bytes_max: usize, tls: Option<Rc<TlsInfo>>) -> SharedState {
+    pub(super) fn new(
+        held_bytes_max: usize,
+        tls: Option<Rc<TlsInfo>>,
+        listener: ListenerNumber,
+    ) -> SharedState {
         SharedState {
             slots: RefCell::default(),
             waker: RefCell::default(),
             held_bytes: Cell::default(),
             held_bytes_max,
             tls,
+            listener,
         }
     }
 
@@ -336,6 +344,10 @@ impl Transport for StreamTransport {
 
     fn local(&self) -> Option<SocketAddr> {
         self.0.local
+    }
+
+    fn listener(&self) -> ListenerNumber {
+        self.0.shared.listener
     }
 
     /// The packets of a connection carry several streams, so a stream cannot set their mark.

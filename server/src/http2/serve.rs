@@ -98,6 +98,7 @@ impl<'c> Http2Connection<'c> {
             shared: Rc::new(SharedState::new(
                 settings.connection_bytes_max as usize,
                 client.transport.tls_info().cloned(),
+                client.listener,
             )),
             streams: Vec::new(),
             input,

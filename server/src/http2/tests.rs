@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::pipe::{SharedState, StreamPipe};
 use super::serve::is_preface;
+use crate::config::ListenerNumber;
 use crate::limits::{STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN};
 use crate::transport::Transport;
 
@@ -27,7 +28,8 @@ fn fill(transport: &dyn Transport) -> usize {
 
 #[test]
 fn a_pipe_takes_a_bounded_part_of_a_response() {
-    let shared = Rc::new(SharedState::new(2 * STREAM_RESPONSE_BYTES_MAX, None));
+    let shared =
+        Rc::new(SharedState::new(2 * STREAM_RESPONSE_BYTES_MAX, None, ListenerNumber::default()));
     let pipes: Vec<_> = (0..3).map(|slot| pipe(&shared, slot)).collect();
     let transports: Vec<_> = pipes.iter().map(StreamPipe::transport).collect();
     let filled: Vec<_> = transports.iter().map(|transport| fill(&**transport)).collect();
@@ -47,7 +49,8 @@ fn a_pipe_takes_a_bounded_part_of_a_response() {
 
 #[test]
 fn a_pipe_tells_its_ends_apart() {
-    let shared = Rc::new(SharedState::new(STREAM_RESPONSE_BYTES_MAX, None));
+    let shared =
+        Rc::new(SharedState::new(STREAM_RESPONSE_BYTES_MAX, None, ListenerNumber::default()));
     let pipe = pipe(&shared, 7);
     let transport = pipe.transport();
     let mut cx = Context::from_waker(Waker::noop());

@@ -7,7 +7,7 @@ use forebay_http::request::Method;
 use forebay_http::target::Scheme;
 
 use super::conditions::meets;
-use crate::config::{Config, Route, Site};
+use crate::config::{Config, ListenerNumber, Route, Site};
 use crate::fault::Fault;
 use crate::limits::PATH_READINGS_BYTES_MAX;
 use crate::parse::Request;
@@ -33,19 +33,20 @@ pub(crate) enum LocalRequest {
     Answered,
 }
 
-/// Finds the site and the route of a request. `buffer` is memory for the ways in which an origin
+/// Finds the site and the route of a request that a client of `listener` sends. `buffer` is memory for the ways in which an origin
 /// may interpret the path.
 ///
 /// # Errors
-/// - [`Fault::NoSite`]: no site serves the request's host.
+/// - [`Fault::NoSite`]: no site serves the request's host at the listener's address.
 /// - [`Fault::AmbiguousPath`]: the origin might resolve the path to a path of another route.
 pub(crate) fn match_route<'a>(
     config: &'a Config,
+    listener: ListenerNumber,
     request: &Request<'_>,
     buffer: &mut Vec<u8>,
 ) -> Result<RouteMatch<'a>, Fault> {
     let host = request.target.authority.map_or(&b""[..], |authority| authority.host);
-    let site = config.sites.lookup(host).ok_or(Fault::NoSite)?;
+    let site = config.sites.lookup_at(listener, host).ok_or(Fault::NoSite)?;
     let route = match site.routes() {
         [only] => only,
         _ => {

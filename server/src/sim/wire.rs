@@ -18,6 +18,7 @@ use super::blame::Scope;
 use super::flaps::OriginState;
 use super::rng::Rng;
 use super::run::Run;
+use crate::config::ListenerNumber;
 use crate::transport::{Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
 
 /// The address of the origin. For most URLs the server knows no other address.
@@ -280,6 +281,10 @@ impl Transport for SimTransport {
 
     fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    fn listener(&self) -> ListenerNumber {
+        ListenerNumber::default()
     }
 
     fn local(&self) -> Option<SocketAddr> {

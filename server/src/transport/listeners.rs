@@ -10,12 +10,14 @@ use std::net::SocketAddr;
 
 use socket2::{Domain, Protocol, Type};
 
+use crate::config::ListenerNumber;
 use crate::limits::LISTEN_BACKLOG;
 
 /// A listening socket of a worker.
 #[derive(Debug)]
 pub(crate) struct ListenSocket {
     pub(crate) socket: std::net::TcpListener,
+    pub(crate) number: ListenerNumber,
     /// Whether the clients of this socket use TLS.
     pub(crate) is_tls: bool,
 }
@@ -130,12 +132,12 @@ impl Listeners {
     /// that every socket has a worker. Returns the additional sockets.
     fn spread(
         self,
-        is_tls: bool,
+        (number, is_tls): (ListenerNumber, bool),
         of_workers: &mut [Vec<ListenSocket>],
     ) -> Vec<std::net::TcpListener> {
         let count = of_workers.len();
         for (socket, worker) in self.sockets.into_iter().zip((0..count).cycle()) {
-            of_workers[worker].push(ListenSocket { socket, is_tls });
+            of_workers[worker].push(ListenSocket { socket, number, is_tls });
         }
         self.further
     }
@@ -143,12 +145,12 @@ impl Listeners {
     /// Gives the additional sockets to the last workers, which have no socket at this address.
     fn spread_further(
         further: Vec<std::net::TcpListener>,
-        is_tls: bool,
+        (number, is_tls): (ListenerNumber, bool),
         of_workers: &mut [Vec<ListenSocket>],
     ) {
         let without = of_workers.len().saturating_sub(further.len());
         for (socket, worker) in further.into_iter().zip(of_workers.iter_mut().skip(without)) {
-            worker.push(ListenSocket { socket, is_tls });
+            worker.push(ListenSocket { socket, number, is_tls });
         }
     }
 
@@ -192,9 +194,9 @@ impl AllListeners {
         let plain = std::iter::once(self.first).chain(self.further);
         let all =
             plain.map(|plain| (plain, false)).chain(self.tls.into_iter().map(|tls| (tls, true)));
-        for (listeners, is_tls) in all {
-            let without = listeners.spread(is_tls, &mut of_workers);
-            Listeners::spread_further(without, is_tls, &mut further);
+        for (number, (listeners, is_tls)) in ListenerNumber::all().zip(all) {
+            let without = listeners.spread((number, is_tls), &mut of_workers);
+            Listeners::spread_further(without, (number, is_tls), &mut further);
         }
         (of_workers, further)
     }
@@ -265,12 +267,13 @@ mod tests {
             assert_eq!(new.sockets.len(), before, "{before} to {now}");
             assert_eq!(new.further.len(), now.saturating_sub(before), "{before} to {now}");
             let mut of_workers: Vec<Vec<ListenSocket>> = (0..now).map(|_| Vec::new()).collect();
-            let further = new.spread(true, &mut of_workers);
+            let further = new.spread((ListenerNumber::default(), true), &mut of_workers);
             let sizes: Vec<_> = of_workers.iter().map(Vec::len).collect();
             assert_eq!(sizes.iter().sum::<usize>(), before, "{before} to {now}: {sizes:?}");
             let idle = sizes.iter().filter(|size| **size == 0).count();
             assert_eq!(idle, further.len(), "{before} to {now}: {sizes:?}");
-            Listeners::spread_further(further, true, &mut of_workers);
+            let listener = (ListenerNumber::default(), true);
+            Listeners::spread_further(further, listener, &mut of_workers);
             assert!(of_workers.iter().all(|sockets| !sockets.is_empty()), "{before} to {now}");
         }
     }

@@ -32,6 +32,7 @@ use std::task::{Context, Poll};
 use forebay_http::target::Scheme;
 
 use self::tls::TlsInfo;
+use crate::config::ListenerNumber;
 
 /// One connection of a client.
 ///
@@ -62,6 +63,9 @@ pub(crate) trait Transport {
 
     /// Returns the address and port that the client connected to, if the system still knows them.
     fn local(&self) -> Option<SocketAddr>;
+
+    /// Returns the number of the listener that accepted the connection.
+    fn listener(&self) -> ListenerNumber;
 
     /// Marks all further packets with this code point (RFC 2474), 0 to 63. The mark is a hint:
     /// networks may ignore it, and a response is sent even if the mark cannot be set.

@@ -14,16 +14,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::{ClientEnd, Connecting, Connector, Listener, OriginConnection, OriginEnds, Transport};
+use crate::config::ListenerNumber;
 
 /// A client's TCP connection.
 struct TcpTransport {
     stream: RefCell<TcpStream>,
     peer: SocketAddr,
+    listener: ListenerNumber,
 }
 
 impl TcpTransport {
-    fn boxed(stream: TcpStream, peer: SocketAddr) -> Box<dyn Transport> {
-        Box::new(TcpTransport { stream: RefCell::new(stream), peer })
+    fn boxed(stream: TcpStream, peer: SocketAddr, listener: ListenerNumber) -> Box<dyn Transport> {
+        Box::new(TcpTransport { stream: RefCell::new(stream), peer, listener })
     }
 }
 
@@ -73,6 +75,10 @@ impl Transport for TcpTransport {
         self.stream.borrow().local_addr().ok()
     }
 
+    fn listener(&self) -> ListenerNumber {
+        self.listener
+    }
+
     fn set_dscp(&self, dscp: u8) {
         let stream = self.stream.borrow();
         let socket = socket2::SockRef::from(&*stream);
@@ -88,31 +94,38 @@ impl Transport for TcpTransport {
 }
 
 /// A listening TCP socket in the event loop of the calling thread.
-pub(crate) struct TcpListener(tokio::net::TcpListener);
+pub(crate) struct TcpListener {
+    socket: tokio::net::TcpListener,
+    number: ListenerNumber,
+}
 
 impl TcpListener {
     /// Registers a non-blocking, listening socket with the event loop of the calling thread.
     ///
     /// # Errors
     /// The event loop cannot register the socket.
-    pub(crate) fn register(socket: std::net::TcpListener) -> io::Result<Box<dyn Listener>> {
-        Ok(Box::new(TcpListener(tokio::net::TcpListener::from_std(socket)?)))
+    pub(crate) fn register(
+        socket: std::net::TcpListener,
+        number: ListenerNumber,
+    ) -> io::Result<Box<dyn Listener>> {
+        Ok(Box::new(TcpListener { socket: tokio::net::TcpListener::from_std(socket)?, number }))
     }
 }
 
 impl Listener for TcpListener {
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Box<dyn Transport>>> {
-        self.0.poll_accept(cx).map_ok(|(stream, peer)| TcpTransport::boxed(stream, peer))
+        let accepted = self.socket.poll_accept(cx);
+        accepted.map_ok(|(stream, peer)| TcpTransport::boxed(stream, peer, self.number))
     }
 
     fn close(self: Box<Self>, accept: &mut dyn FnMut(Box<dyn Transport>)) {
         // Connections are accepted directly from the kernel's queue, because the event loop may not
         // know about all of them yet.
-        let Ok(listener) = self.0.into_std() else { return };
+        let Ok(listener) = self.socket.into_std() else { return };
         while let Ok((stream, peer)) = listener.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
             if let Ok(stream) = stream {
-                accept(TcpTransport::boxed(stream, peer));
+                accept(TcpTransport::boxed(stream, peer, self.number));
             }
         }
     }
@@ -178,7 +191,8 @@ mod tests {
             let (stream, peer) = listener.accept().expect("a connection");
             stream.set_nonblocking(true).expect("a socket");
             let stream = TcpStream::from_std(stream).expect("a socket");
-            let transport = TcpTransport { stream: RefCell::new(stream), peer };
+            let listener = ListenerNumber::default();
+            let transport = TcpTransport { stream: RefCell::new(stream), peer, listener };
             let mut space = [0; 8];
             // In its first turn, the event loop learns that the socket is ready for writing but not
             // for reading.

@@ -279,7 +279,8 @@ pub(super) const SITE_VALUES: &[Case] = &[
 #[rustfmt::skip]
 const BEHIND: &[Case] = &[
     ("orgin = 1", "5:1", &["`orgin` is not a setting of a site", "mean `origin`?"]),
-    ("listen = \"x\"", "5:1", &["before the first section"]),
+    ("workers = 1", "5:1", &["before the first section"]),
+    ("listen = \"x\"", "5:10", &["is not an address", "\"127.0.0.1:8080\""]),
     ("path_prefix = \"/\"", "5:1", &["write this setting in [[site.route]]"]),
     ("hsts = 'on'", "5:8", &["cannot have the directive \"on\"", "off, or max-age=SECONDS"]),
     ("hsts = 'includeSubDomains'", "5:8", &["has no `max-age`", "browsers ignore"]),

@@ -311,7 +311,10 @@ fn a_reload_names_what_needs_a_restart() {
 fn every_setting_has_a_whole_sentence_and_a_fitting_default() {
     let mut names = std::collections::HashSet::new();
     for setting in all_settings() {
-        assert!(names.insert(setting.name), "the setting {} is listed twice", setting.name);
+        // The server and a site may have different settings of one name, such as `listen`.
+        let is_of_site = setting.scope == SettingScope::Site;
+        let is_new = names.insert((setting.name, is_of_site));
+        assert!(is_new, "the setting {} is listed twice", setting.name);
         assert!(setting.doc.ends_with('.') && !setting.doc.contains('|'), "{}", setting.name);
         assert!(setting.reason.ends_with('.') && !setting.reason.contains('|'), "{}", setting.name);
         if let Some((min, max)) = setting.kind.range() {

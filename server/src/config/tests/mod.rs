@@ -11,3 +11,4 @@ mod references;
 mod route_conditions;
 mod route_origins;
 mod route_regex;
+mod site_listen;

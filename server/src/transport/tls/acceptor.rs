@@ -12,14 +12,17 @@ use rustls::{SignatureAlgorithm, SupportedProtocolVersion};
 
 use super::session::ALPN_HTTP2;
 use super::tickets::{TicketKeys, Tickets};
-use crate::config::{CertificateSet, Config, HostPattern, TlsProfile};
+use crate::config::{CertificateSet, Config, HostPattern, ListenerNumber, Site, TlsProfile};
 
 /// Everything that a worker needs to accept TLS connections. An acceptor is immutable: a reload or
 /// a rotation of the ticket keys creates a new one.
 #[derive(Debug)]
 pub(crate) struct TlsAcceptor {
-    pub(super) config: Arc<ServerConfig>,
-    pub(super) table: Arc<CertificateTable>,
+    /// The TLS library's settings for listeners whose address no site names.
+    config: Arc<ServerConfig>,
+    /// Those of each other listener.
+    of_listeners: Vec<(ListenerNumber, Arc<ServerConfig>)>,
+    table: Arc<CertificateTable>,
     pub(super) handshake_ms_max: u32,
     pub(super) handshakes_max: u32,
 }
@@ -28,10 +31,28 @@ pub(crate) struct TlsAcceptor {
 #[derive(Default)]
 pub(super) struct CertificateTable {
     sets: Vec<KeySet>,
-    exact: HashMap<Box<str>, usize>,
-    below: HashMap<Box<str>, usize>,
+    /// The sites without `listen`.
+    general: NameIndex,
+    /// The sites that name the address of a listener.
+    own: Vec<(ListenerNumber, NameIndex)>,
     /// The index of the set that serves all other names, and clients that send no name.
     other: Option<usize>,
+}
+
+/// Indices of certificate sets, by the names of the sites.
+#[derive(Default)]
+struct NameIndex {
+    exact: HashMap<Box<str>, usize>,
+    below: HashMap<Box<str>, usize>,
+    /// The set of the site with `*`, which also serves clients that send no name.
+    any: Option<usize>,
+}
+
+/// Chooses the certificate for a client of one listener.
+#[derive(Debug)]
+struct ListenerResolver {
+    table: Arc<CertificateTable>,
+    listener: Option<ListenerNumber>,
 }
 
 /// The certificates of one set, which differ in their signature algorithms.
@@ -62,19 +83,32 @@ pub(crate) fn acceptor(
         .with_protocol_versions(versions)
         .map_err(|error| error.to_string())?
         .with_no_client_auth()
-        .with_cert_resolver(Arc::clone(&table) as Arc<dyn ResolvesServerCert>);
+        .with_cert_resolver(table.resolver(None));
     settings.alpn_protocols = match config.server.tls_http2 {
         true => vec![ALPN_HTTP2.to_vec(), b"http/1.1".to_vec()],
         false => vec![b"http/1.1".to_vec()],
     };
     // The session store of the library needs a mutex; tickets need no store.
     settings.session_storage = Arc::new(NoServerSessionStorage {});
-    let tickets = Tickets::new(tickets).ok_or("the ticket keys cannot be used")?;
-    settings.ticketer = Arc::new(tickets);
+    let ticketer = |address| {
+        let tickets = Tickets::new(tickets, address).ok_or("the ticket keys cannot be used");
+        tickets.map(Arc::new)
+    };
+    settings.ticketer = ticketer(String::new())?;
     // A second ticket would cost every client 230 bytes, and a client with one connection needs
     // only one ticket.
     settings.send_tls13_tickets = 1;
+    let mut of_listeners = Vec::new();
+    for (listener, address, _) in config.server.listeners() {
+        if table.own.iter().any(|(number, _)| *number == listener) {
+            let mut own = settings.clone();
+            own.cert_resolver = table.resolver(Some(listener));
+            own.ticketer = ticketer(address.to_string())?;
+            of_listeners.push((listener, Arc::new(own)));
+        }
+    }
     Ok(Some(TlsAcceptor {
+        of_listeners,
         config: Arc::new(settings),
         table,
         handshake_ms_max: config.server.tls_handshake_ms_max,
@@ -87,12 +121,26 @@ impl TlsAcceptor {
     /// parsing a key takes long. They do not share the rest, because every connection changes its
     /// reference count.
     pub(crate) fn for_worker(&self) -> TlsAcceptor {
+        let own = |settings: &Arc<ServerConfig>| Arc::new(ServerConfig::clone(settings));
+        let of_listeners = self.of_listeners.iter();
         TlsAcceptor {
-            config: Arc::new(ServerConfig::clone(&self.config)),
+            config: own(&self.config),
+            of_listeners: of_listeners.map(|(at, settings)| (*at, own(settings))).collect(),
             table: Arc::clone(&self.table),
             handshake_ms_max: self.handshake_ms_max,
             handshakes_max: self.handshakes_max,
         }
+    }
+
+    /// Returns the TLS library's settings for the clients of a listener.
+    pub(super) fn config_at(&self, listener: ListenerNumber) -> Arc<ServerConfig> {
+        let own = self.of_listeners.iter().find(|(number, _)| *number == listener);
+        Arc::clone(own.map_or(&self.config, |(_, settings)| settings))
+    }
+
+    /// Returns the identity of the certificate set for a name at a listener; 0 if there is none.
+    pub(super) fn set_of(&self, listener: ListenerNumber, name: Option<&str>) -> u64 {
+        self.table.lookup(Some(listener), name).map_or(0, |set| set.id)
     }
 }
 
@@ -100,21 +148,31 @@ impl CertificateTable {
     fn new(config: &Config, provider: &CryptoProvider) -> Result<CertificateTable, String> {
         let mut table = CertificateTable::default();
         table.other = table.add(config.certificates.as_deref(), provider)?;
+        let mut sets = Vec::new();
         for site in &config.sites {
             let set = match &site.certificates {
                 Some(own) => table.add(Some(own), provider)?,
                 None => table.other,
             };
-            let Some(set) = set else { continue };
-            for name in &site.names {
-                match name {
-                    HostPattern::Exact(host) => drop(table.exact.insert(host.as_str().into(), set)),
-                    HostPattern::Below(host) => drop(table.below.insert(host.as_str().into(), set)),
-                    HostPattern::Any => table.other = Some(set),
-                }
+            sets.extend(set.map(|set| (site, set)));
+        }
+        let index = |has: &dyn Fn(&Site) -> bool| {
+            let mut index = NameIndex::default();
+            let sites = sets.iter().filter(|(site, _)| has(site));
+            sites.for_each(|(site, set)| index.put(site, *set));
+            index
+        };
+        table.general = index(&|site| site.listen.is_empty());
+        for (number, address, is_tls) in config.server.listeners() {
+            if is_tls && config.sites.iter().any(|site| site.names_address(address)) {
+                table.own.push((number, index(&|site| site.names_address(address))));
             }
         }
         Ok(table)
+    }
+
+    fn resolver(self: &Arc<Self>, listener: Option<ListenerNumber>) -> Arc<dyn ResolvesServerCert> {
+        Arc::new(ListenerResolver { table: Arc::clone(self), listener })
     }
 
     fn add(
@@ -138,9 +196,29 @@ impl CertificateTable {
         Ok(Some(self.sets.len() - 1))
     }
 
+    /// Returns the certificate set for a name at a listener: that of the site which serves the name
+    /// there, else the set for other names.
+    fn lookup(&self, listener: Option<ListenerNumber>, name: Option<&str>) -> Option<&KeySet> {
+        let own = self.own.iter().find(|(number, _)| Some(*number) == listener);
+        let own = own.and_then(|(_, own)| own.lookup(name));
+        self.sets.get(own.or_else(|| self.general.lookup(name)).or(self.other)?)
+    }
+}
+
+impl NameIndex {
+    fn put(&mut self, site: &Site, set: usize) {
+        for name in &site.names {
+            match name {
+                HostPattern::Exact(host) => drop(self.exact.insert(host.as_str().into(), set)),
+                HostPattern::Below(host) => drop(self.below.insert(host.as_str().into(), set)),
+                HostPattern::Any => self.any = Some(set),
+            }
+        }
+    }
+
     /// Returns the certificate set for a name: that of the site with exactly this name; otherwise
-    /// that of the site with the longest matching `*.` name; otherwise the set for other names.
-    fn lookup(&self, name: Option<&str>) -> Option<&KeySet> {
+    /// that of the site with the longest matching `*.` name; otherwise that of the site with `*`.
+    fn lookup(&self, name: Option<&str>) -> Option<usize> {
         let named = name.and_then(|name| {
             // The library returns names in lower case.
             self.exact.get(name).or_else(|| {
@@ -148,18 +226,13 @@ impl CertificateTable {
                 suffixes.find_map(|suffix| self.below.get(suffix?))
             })
         });
-        self.sets.get(named.copied().or(self.other)?)
-    }
-
-    /// Returns the identity of the certificate set for a name; 0 if there is none.
-    pub(super) fn set_of(&self, name: Option<&str>) -> u64 {
-        self.lookup(name).map_or(0, |set| set.id)
+        named.copied().or(self.any)
     }
 }
 
-impl ResolvesServerCert for CertificateTable {
+impl ResolvesServerCert for ListenerResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let set = self.lookup(hello.server_name())?;
+        let set = self.table.lookup(self.listener, hello.server_name())?;
         let fits =
             |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
         set.keys.iter().find(fits).or(set.keys.first()).cloned()

@@ -74,7 +74,7 @@ impl TlsTransport {
             false => slot.as_mut().poll(cx).map(Ok),
         })
         .await?;
-        let connection = ServerConnection::new(std::sync::Arc::clone(&acceptor.config));
+        let connection = ServerConnection::new(acceptor.config_at(self.inner.listener()));
         let connection = connection.map_err(|error| failure(&error))?;
         self.session.borrow_mut().connection = Some(Box::new(connection));
         let mut first = &head[..];
@@ -178,7 +178,7 @@ impl TlsTransport {
                 _ => "TLSv1.3",
             },
             cipher: cipher.and_then(|cipher| cipher.suite().as_str()).unwrap_or_default(),
-            certificates: acceptor.table.set_of(server_name),
+            certificates: acceptor.set_of(self.inner.listener(), server_name),
             is_resumed: connection.and_then(|connection| connection.handshake_kind())
                 == Some(HandshakeKind::Resumed),
         }

@@ -11,6 +11,7 @@ use rustls::ServerConnection;
 
 use super::listener::WorkerTls;
 use crate::clock;
+use crate::config::ListenerNumber;
 use crate::limits::{
     OUT_SLICES_MAX, TLS_COLD_BYTES, TLS_COLD_MS, TLS_COLD_RECORD_BYTES, TLS_WRITE_BYTES_MAX,
 };
@@ -163,6 +164,10 @@ impl Transport for TlsTransport {
 
     fn local(&self) -> Option<SocketAddr> {
         self.inner.local()
+    }
+
+    fn listener(&self) -> ListenerNumber {
+        self.inner.listener()
     }
 
     fn set_dscp(&self, dscp: u8) {

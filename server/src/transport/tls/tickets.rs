@@ -2,7 +2,9 @@
 //!
 //! The keys are immutable bytes. The control thread creates new keys and passes them to the
 //! workers, and to its successor in an upgrade, so a client can resume its session on any worker. A
-//! ticket begins with the name of its key.
+//! ticket begins with the name of its key. At an address that sites name in their `listen`, only
+//! tickets of this address are opened, because a client that resumes its session is not shown the
+//! certificates of the sites.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;
@@ -29,6 +31,8 @@ pub(crate) struct TicketKeys {
 
 /// Seals and opens tickets with the keys of one worker's settings.
 pub(super) struct Tickets {
+    /// The address at which the tickets are opened; empty for addresses that no site names.
+    address: String,
     current: TicketKey,
     previous: TicketKey,
 }
@@ -77,9 +81,11 @@ impl std::fmt::Debug for TicketKeys {
 }
 
 impl Tickets {
-    /// Creates the ciphers of the keys; `None` if the library refuses a key.
-    pub(super) fn new(keys: &TicketKeys) -> Option<Tickets> {
+    /// Creates the ciphers of the keys; `None` if the library refuses a key. `address` is the one
+    /// at which the tickets are opened; empty for addresses that no site names.
+    pub(super) fn new(keys: &TicketKeys, address: String) -> Option<Tickets> {
         Some(Tickets {
+            address,
             current: TicketKey::new(&keys.current)?,
             previous: TicketKey::new(&keys.previous)?,
         })
@@ -93,20 +99,26 @@ impl TicketKey {
         Some(TicketKey { name: *name, key })
     }
 
-    fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
+    /// Returns the text that a sealed ticket is bound to.
+    fn bound_to(&self, address: &str) -> Aad<Vec<u8>> {
+        Aad::from([&self.name[..], address.as_bytes()].concat())
+    }
+
+    fn seal(&self, plain: &[u8], address: &str) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
         let mut sealed = plain.to_vec();
-        let aad = Aad::from(self.name);
+        let aad = self.bound_to(address);
         let nonce_value = Nonce::assume_unique_for_key(nonce);
         self.key.seal_in_place_append_tag(nonce_value, aad, &mut sealed).ok()?;
         Some([&self.name[..], &nonce, &sealed].concat())
     }
 
-    fn open(&self, nonce: [u8; NONCE_LEN], sealed: &[u8]) -> Option<Vec<u8>> {
+    fn open(&self, (nonce, sealed): ([u8; NONCE_LEN], &[u8]), address: &str) -> Option<Vec<u8>> {
         let mut plain = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let opened = self.key.open_in_place(nonce, Aad::from(self.name), &mut plain).ok()?.len();
+        let aad = self.bound_to(address);
+        let opened = self.key.open_in_place(nonce, aad, &mut plain).ok()?.len();
         plain.truncate(opened);
         Some(plain)
     }
@@ -124,14 +136,14 @@ impl ProducesTickets for Tickets {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.current.seal(plain)
+        self.current.seal(plain, &self.address)
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
         let key = [&self.current, &self.previous].into_iter().find(|key| key.name == *name)?;
-        key.open(*nonce, sealed)
+        key.open((*nonce, sealed), &self.address)
     }
 }
 
@@ -152,7 +164,18 @@ mod tests {
     use super::*;
 
     fn tickets(keys: &TicketKeys) -> Tickets {
-        Tickets::new(keys).expect("keys of the right length")
+        Tickets::new(keys, String::new()).expect("keys of the right length")
+    }
+
+    #[test]
+    fn a_ticket_opens_only_at_its_address() {
+        let keys = TicketKeys::generate().expect("randomness");
+        let at = |address: &str| Tickets::new(&keys, address.to_owned()).expect("good keys");
+        let ticket = at("[::1]:443").encrypt(b"session").expect("sealed");
+        for (address, opens) in [("[::1]:443", true), ("[::1]:444", false), ("", false)] {
+            let opened = at(address).decrypt(&ticket);
+            assert_eq!(opened.is_some(), opens, "{address:?}");
+        }
     }
 
     #[test]
