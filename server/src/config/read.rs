@@ -25,8 +25,8 @@ use super::rules::{NamedFile, RuleLibrary, named_by_flag, named_files};
 use super::setting::{RawValue, Setting, ValueProblem};
 use super::site::Site;
 use super::source::SourceFiles;
-use super::suggest::{foreign_name, nearest};
-use super::table::{self, INCLUDE, RULES, RouteSettings, SITE_LISTEN, Settings, SiteSettings};
+use super::suggest::{belongs, foreign_name, nearest};
+use super::table::{self, INCLUDE, RULES, RouteSettings, Settings, SiteSettings};
 use super::watched::{WatchedFile, WatchedFiles};
 use super::written::WrittenValues;
 use super::{Config, ServerSettings, SettingKind, SettingScope, Sites};
@@ -390,26 +390,6 @@ pub(crate) fn find(
     name: &str,
 ) -> Option<&'static Setting> {
     settings.find(|setting| setting.name == name)
-}
-
-/// Returns the hint for a setting that is in the wrong section.
-fn belongs(setting: &Setting) -> &'static str {
-    match setting.scope {
-        SettingScope::File => "write this setting before the first section",
-        SettingScope::Server if setting.name == SITE_LISTEN.name => {
-            "write this setting before the first section or in [[site]]"
-        }
-        SettingScope::Server => "write this setting of the server before the first section",
-        SettingScope::Site => "write this setting in [[site]]",
-        SettingScope::PerSite => "write this setting before the first section or in [[site]]",
-        SettingScope::Route => {
-            "write this setting before the first section, in [[site]] or in [[site.route]]"
-        }
-        SettingScope::OneRoute => "write this setting in [[site.route]]",
-        SettingScope::Everywhere => {
-            "write this setting before the first section, in [[site]] or in [[site.route]]"
-        }
-    }
 }
 
 pub(crate) fn raw<'v>(value: &'v DeValue<'_>) -> RawValue<'v> {

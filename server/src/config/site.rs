@@ -195,11 +195,6 @@ impl Site {
         })
     }
 
-    /// Whether `listen` of the site has `address`.
-    pub(crate) fn names_address(&self, address: SocketAddr) -> bool {
-        self.listen.contains(&address)
-    }
-
     /// Sets the numbers of the routes; `site` is the index of this site in the configuration.
     pub(super) fn set_numbers(&mut self, site: u32) {
         for (route, of_site) in (0..).zip(&mut self.routes) {
@@ -254,19 +249,6 @@ impl HostPattern {
             (Below(one), Below(other)) => {
                 one == other || is_below(one, other) || is_below(other, one)
             }
-        }
-    }
-
-    /// Whether every host that matches `other` matches this pattern.
-    pub(super) fn covers(&self, other: &HostPattern) -> bool {
-        match (self, other) {
-            (HostPattern::Any, _) => true,
-            // No host that matches a pattern with `*.` is above the pattern.
-            (HostPattern::Below(_), HostPattern::Exact(_)) => self.meets(other),
-            (HostPattern::Below(above), HostPattern::Below(host)) => {
-                host == above || self.meets(&HostPattern::Exact(host.clone()))
-            }
-            (one, other) => one == other,
         }
     }
 

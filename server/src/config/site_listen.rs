@@ -7,7 +7,7 @@ use super::error::ProblemSpan;
 use super::listen::read_site_addresses;
 use super::read::{Reader, Value, raw};
 use super::setting::ValueProblem;
-use super::site::Site;
+use super::site::{HostPattern, Site};
 use super::table::{SITE_LISTEN, ServerSettings};
 
 impl Reader<'_> {
@@ -51,6 +51,11 @@ impl Reader<'_> {
 }
 
 impl Site {
+    /// Whether `listen` of the site has `address`.
+    pub(crate) fn names_address(&self, address: SocketAddr) -> bool {
+        self.listen.contains(&address)
+    }
+
     /// Whether the site serves any host at `address`. `sites` are all sites: at an address that
     /// some of them name, they come before a site without `listen`.
     pub(super) fn is_served_at<'a>(
@@ -64,6 +69,21 @@ impl Site {
         let before = sites.filter(|site| site.names_address(address));
         let taken: Vec<_> = before.flat_map(|site| &site.names).collect();
         self.names.iter().any(|name| !taken.iter().any(|other| other.covers(name)))
+    }
+}
+
+impl HostPattern {
+    /// Whether every host that matches `other` matches this pattern.
+    fn covers(&self, other: &HostPattern) -> bool {
+        match (self, other) {
+            (HostPattern::Any, _) => true,
+            // No host that matches a pattern with `*.` is above the pattern.
+            (HostPattern::Below(_), HostPattern::Exact(_)) => self.meets(other),
+            (HostPattern::Below(above), HostPattern::Below(host)) => {
+                host == above || self.meets(&HostPattern::Exact(host.clone()))
+            }
+            (one, other) => one == other,
+        }
     }
 }
 

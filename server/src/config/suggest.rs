@@ -1,6 +1,9 @@
-//! Suggestions for misspelt words.
+//! Suggestions for misspelt words, and for settings in the wrong section.
 
 use strsim::osa_distance;
+
+use super::setting::{Setting, SettingScope};
+use super::table::SITE_LISTEN;
 
 /// Returns the word of `known` that is nearest to `word`, if they differ in at most a third of the
 /// known word's letters, or in a single letter.
@@ -13,6 +16,26 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let distance = |candidate| (osa_distance(word, candidate), candidate);
     let (distance, candidate) = known.into_iter().map(distance).min()?;
     (distance <= (candidate.len() / 3).max(1)).then_some(candidate)
+}
+
+/// Returns the hint for a setting that is in the wrong section.
+pub(super) fn belongs(setting: &Setting) -> &'static str {
+    match setting.scope {
+        SettingScope::File => "write this setting before the first section",
+        SettingScope::Server if setting.name == SITE_LISTEN.name => {
+            "write this setting before the first section or in [[site]]"
+        }
+        SettingScope::Server => "write this setting of the server before the first section",
+        SettingScope::Site => "write this setting in [[site]]",
+        SettingScope::PerSite => "write this setting before the first section or in [[site]]",
+        SettingScope::Route => {
+            "write this setting before the first section, in [[site]] or in [[site.route]]"
+        }
+        SettingScope::OneRoute => "write this setting in [[site.route]]",
+        SettingScope::Everywhere => {
+            "write this setting before the first section, in [[site]] or in [[site.route]]"
+        }
+    }
 }
 
 /// Words of other servers and the settings that they mean.

@@ -33,8 +33,8 @@ pub(crate) enum LocalRequest {
     Answered,
 }
 
-/// Finds the site and the route of a request that a client of `listener` sends. `buffer` is memory for the ways in which an origin
-/// may interpret the path.
+/// Finds the site and the route of a request that a client of `listener` sends. `buffer` is memory
+/// for the ways in which an origin may interpret the path.
 ///
 /// # Errors
 /// - [`Fault::NoSite`]: no site serves the request's host at the listener's address.

@@ -86,8 +86,7 @@ pub(crate) trait Transport {
         Scheme::Http
     }
 
-    /// Returns the result of the TLS handshake; `None` without TLS, or before the handshake is
-    /// complete. All streams of an HTTP/2 connection share the result of their connection.
+    /// Returns the result of the TLS handshake; `None` without TLS, or before it is complete.
     fn tls_info(&self) -> Option<&Rc<TlsInfo>> {
         None
     }
