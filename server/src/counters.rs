@@ -321,7 +321,10 @@ counters! {
     OriginRetriesRefused, Counter, "origin_retries_refused_total",
         "Requests not sent again because of `origin_retry_percent`.";
     OriginEjections, Counter, "origin_ejections_total",
-        "Times that an origin got no requests for a while because it failed.";
+        "Times that an origin got no requests for a while because it failed or was slow.";
+    OriginOutliers, Counter, "origin_outliers_total",
+        "Times that an origin got no requests for a while because its answers took much longer \
+         than those of the others (`origin_outlier_factor`).";
     OriginChecks, Counter, "origin_checks_total",
         "Health checks of origins (`health_path`).";
     OriginChecksFailed, Counter, "origin_checks_failed_total",

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
 use super::health::HealthCheck;
+use super::outliers::OutlierLimits;
 use super::read::{Reader, Value, raw};
 use super::route::read_prefix;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
@@ -24,6 +25,8 @@ pub struct OriginGroup {
     pub balance: Balance,
     /// The active health check of the origins, if there is one.
     pub(crate) health: Option<HealthCheck>,
+    /// The times to the first byte at which an origin is left out, if there are any.
+    pub(crate) outliers: Option<OutlierLimits>,
     /// Identifies the group on this server, also after a reload: the name of the site, and for the
     /// group of a route also its path.
     pub(crate) key: Box<str>,
@@ -208,8 +211,9 @@ pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
 }
 
 impl Reader<'_> {
-    /// Adds the health check, and the terms of TLS to those origins whose URLs are `https`.
-    /// Problems are reported at the position `at`, which is that of `origin_ca` or of the origins.
+    /// Adds the health check, the limits of outliers, and the terms of TLS to those origins whose
+    /// URLs are `https`. Problems are reported at the position `at`, which is that of `origin_ca`
+    /// or of the origins.
     pub(super) fn equip_origins(
         &mut self,
         mut group: OriginGroup,
@@ -217,6 +221,7 @@ impl Reader<'_> {
         at: &ProblemSpan,
     ) -> Option<OriginGroup> {
         group.health = HealthCheck::of(settings);
+        group.outliers = OutlierLimits::of(settings);
         for member in &mut group.members {
             member.address = self.origin_tls(member.address.clone(), settings, at.clone())?;
         }

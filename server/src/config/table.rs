@@ -17,6 +17,7 @@ use super::lists::{
 };
 use super::origin_tls::TlsName;
 use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
+use super::outliers::OutlierFactor;
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsProfile};
 use super::value::{
@@ -1314,6 +1315,23 @@ settings! {
         reloads: true,
         reason: "An origin in a private network often has a certificate from a private authority. \
             There is no setting that switches verification off.",
+    }
+    origin_outlier_factor: OutlierFactor = "0" {
+        doc: "An origin whose answers begin so many times later than those of the others gets no \
+            requests for a while, if its site or route has several origins: see \
+            [origins.md](origins.md#slow-origins). 0: no origin is left out because it is slow.",
+        kind: SettingKind::Count { min: 0, max: 100, unit: "times, but not 1" },
+        reloads: true,
+        reason: "If origins answer different URLs, as with `hash`, some of them may have a right \
+            to be slower. 3 is a good value for origins that are equal.",
+    }
+    origin_outlier_ms_min: u32 = "100ms" {
+        doc: "Time to the first byte below which the answers of an origin are never too slow for \
+            `origin_outlier_factor`.",
+        kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
+        reloads: true,
+        reason: "Visitors notice no difference below this time. Without a limit, an origin that \
+            answers in 3 ms would be left out beside one that answers in 1 ms.",
     }
     health_path: HealthPath = "off" {
         doc: "Path and query that each worker requests from each origin, to check whether it \

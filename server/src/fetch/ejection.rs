@@ -14,6 +14,10 @@ const EJECT_STATUSES: u32 = 5;
 /// The length of the first ejection of an origin; it doubles with each further ejection.
 const EJECT_MS: u64 = 1_000;
 
+/// The length of the first ejection of an origin that is slower than the others. It is longer than
+/// [`EJECT_MS`], because many slow answers pass before it is noticed again.
+const EJECT_OUTLIER_MS: u64 = 10_000;
+
 /// The longest ejection, so that a repaired origin gets requests again within half a minute.
 const EJECT_MS_MAX: u64 = 30_000;
 
@@ -50,7 +54,7 @@ impl Ejection {
     pub(super) fn note_failed(&self, now_ms: u64, is_unreachable: bool) -> Option<u64> {
         let failures = self.failures.get().saturating_add(1);
         self.failures.set(failures);
-        self.eject(now_ms, is_unreachable || failures >= EJECT_FAILURES)
+        self.eject(now_ms, is_unreachable || failures >= EJECT_FAILURES, EJECT_MS)
     }
 
     /// Records an answer with an error status. Returns the length of the ejection in milliseconds
@@ -58,7 +62,7 @@ impl Ejection {
     pub(super) fn note_error_status(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let failures = self.failures.get().saturating_add(1);
         self.failures.set(failures);
-        self.eject(now_ms, has_other && failures >= EJECT_STATUSES)
+        self.eject(now_ms, has_other && failures >= EJECT_STATUSES, EJECT_MS)
     }
 
     /// Records a body that broke off. Returns the length of the ejection as
@@ -66,7 +70,7 @@ impl Ejection {
     pub(super) fn note_broken_body(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let broken = self.broken_bodies.get().saturating_add(1);
         self.broken_bodies.set(broken);
-        self.eject(now_ms, has_other && broken >= EJECT_FAILURES)
+        self.eject(now_ms, has_other && broken >= EJECT_FAILURES, EJECT_MS)
     }
 
     /// Records a body that arrived whole.
@@ -74,12 +78,19 @@ impl Ejection {
         self.broken_bodies.set(0);
     }
 
-    /// Ejects the origin if it `is_due` and not ejected yet. Returns the length of the ejection.
-    fn eject(&self, now_ms: u64, is_due: bool) -> Option<u64> {
+    /// Ejects the origin because it is slower than the others. Returns the length of the ejection
+    /// in milliseconds; `None` if the origin is ejected already.
+    pub(super) fn note_outlier(&self, now_ms: u64) -> Option<u64> {
+        self.eject(now_ms, true, EJECT_OUTLIER_MS)
+    }
+
+    /// Ejects the origin if it `is_due` and not ejected yet. Returns the length of the ejection,
+    /// which is `first_ms` for the first one.
+    fn eject(&self, now_ms: u64, is_due: bool, first_ms: u64) -> Option<u64> {
         if !is_due || self.until_ms.get() > now_ms {
             return None;
         }
-        let for_ms = (EJECT_MS << self.count.get().min(16)).min(EJECT_MS_MAX);
+        let for_ms = (first_ms << self.count.get().min(16)).min(EJECT_MS_MAX);
         self.count.set(self.count.get() + 1);
         self.until_ms.set(now_ms + for_ms);
         self.failures.set(0);
@@ -238,6 +249,21 @@ mod tests {
         assert_eq!((broken(2, true), broken(3, true)), (None, None));
         assert!(!ejection.note_answered(4), "a head says nothing about bodies");
         assert_eq!((broken(4, false), broken(5, true)), (None, Some(EJECT_MS)));
+    }
+
+    #[test]
+    fn an_origin_that_is_slow_is_ejected_for_longer_and_its_share_grows_afterwards() {
+        let ejection = Ejection::default();
+        let mut now_ms = 0;
+        for for_ms in [EJECT_OUTLIER_MS, 2 * EJECT_OUTLIER_MS, EJECT_MS_MAX, EJECT_MS_MAX] {
+            assert_eq!(ejection.note_outlier(now_ms), Some(for_ms));
+            assert_eq!(ejection.note_outlier(now_ms + 1), None, "it is ejected already");
+            now_ms += for_ms;
+            assert_eq!((ejection.until_ms(now_ms), ejection.ramped(1, now_ms)), (0, 100));
+            assert!(ejection.note_answered(now_ms), "it is back");
+        }
+        ejection.note_answered(now_ms + SLOW_START_MS + 1);
+        assert_eq!(ejection.note_outlier(now_ms + 60_000), Some(EJECT_OUTLIER_MS));
     }
 
     #[test]

@@ -178,6 +178,10 @@ impl Exchange<'_> {
         } else {
             self.note_answered(choice);
         }
+        // An error is often fast, and a client may send a body slowly.
+        if status < 500 && progress.is_none() {
+            self.note_latency(choice, answered.took_us);
+        }
         self.check(answered, choice, permit).map_err(ExchangeError::Fault)
     }
 
@@ -185,6 +189,13 @@ impl Exchange<'_> {
     fn note_answered(&self, choice: &OriginChoice<'_>) {
         let is_back = choice.in_group.state.ejection.note_answered(clock::monotonic_ms());
         self.note_reached(choice, is_back);
+    }
+
+    /// Records that the head of an answer has taken this long, or that it has not arrived in this
+    /// time.
+    pub(super) fn note_latency(&self, choice: &OriginChoice<'_>, took_us: u64) {
+        let (group, authority) = (&self.route.origins, &choice.address.authority);
+        choice.in_group.note_latency(self.worker(), group, authority, took_us);
     }
 
     /// Records that the origin could be reached. A later error on an idle connection does not mean

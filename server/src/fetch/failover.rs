@@ -200,5 +200,9 @@ impl<'a> Exchange<'a> {
             let worker = self.worker();
             choice.in_group.report_ejection(worker, authority, &fault.reason(), for_ms);
         }
+        if fault == Fault::OriginFirstByteTimeout && self.outbound.message.is_repeatable() {
+            let limit_ms = self.route_settings().origin_first_byte_ms_max;
+            self.note_latency(choice, u64::from(limit_ms) * 1000);
+        }
     }
 }

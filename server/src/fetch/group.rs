@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use super::choose::{Candidate, Chooser, hash_of};
 use super::ejection::Ejection;
+use super::latency::{ComparedOrigin, RecentLatency};
 use super::origin_counts::OriginCells;
 use super::origins::{ConfiguredMap, OriginPool, Origins};
 use super::retry_budget::RetryBudget;
@@ -37,6 +38,7 @@ pub(super) struct GroupState {
 pub(super) struct MemberState {
     /// The failures of the origin, for which it is ejected if the group has others.
     pub(super) ejection: Ejection,
+    latency: RecentLatency,
     pub(super) counts: OriginCells,
 }
 
@@ -139,6 +141,61 @@ impl GroupMember {
         if let Some(for_ms) = self.state.ejection.note_broken_body(now_ms, has_other) {
             self.report_ejection(worker, authority, &fault.reason(), for_ms);
         }
+    }
+
+    /// Records an answer whose head arrived `took_us` microseconds after the request was sent. If
+    /// the answers of the origin take much longer than those of the others of `group` which are
+    /// backups or not as it is, the origin is ejected.
+    pub(super) fn note_latency(
+        &self,
+        worker: &Worker,
+        group: &OriginGroup,
+        authority: &str,
+        took_us: u64,
+    ) {
+        let (Some(limits), now_ms) = (group.outliers, clock::monotonic_ms()) else { return };
+        let MemberState { ejection, latency, .. } = &*self.state;
+        // Answers to requests from before an ejection say nothing about the origin afterwards.
+        if group.members().len() < 2 || ejection.until_ms(now_ms) != 0 {
+            return;
+        }
+        latency.note(now_ms, took_us);
+        // Medians cost a little, and a fast answer makes no origin an outlier.
+        let slow_us = limits.is_slow(took_us).then(|| latency.median_us(now_ms)).flatten();
+        let Some(own_us) = slow_us else { return };
+        let others = self.compared_origins(group, authority, now_ms);
+        let Some(typical_us) = limits.exceeded(own_us, &others) else { return };
+        latency.clear();
+        if let Some(for_ms) = ejection.note_outlier(now_ms) {
+            worker.count(Counter::OriginOutliers);
+            let (own_ms, typical_ms) = (own_us / 1000, typical_us / 1000);
+            let reason = format_args!(
+                "its answers begin after {own_ms} ms (median), those of the other origins after \
+                 {typical_ms} ms"
+            );
+            self.report_ejection(worker, authority, &reason, for_ms);
+        }
+    }
+
+    /// Returns the other origins of the group which are backups if the origin is one, and otherwise
+    /// those which are not.
+    fn compared_origins(
+        &self,
+        group: &OriginGroup,
+        authority: &str,
+        now_ms: u64,
+    ) -> Vec<ComparedOrigin> {
+        let is_own = |member: &&OriginMember| member.address.authority == authority;
+        let is_backup = group.members().iter().find(is_own).is_some_and(|own| own.is_backup);
+        let is_other = |member: &&OriginMember| member.is_backup == is_backup && !is_own(member);
+        let compared = |member: &OriginMember| {
+            let state = self.group.member(&member.address);
+            ComparedOrigin {
+                is_ejected: state.ejection.until_ms(now_ms) != 0,
+                median_us: state.latency.median_us(now_ms),
+            }
+        };
+        group.members().iter().filter(is_other).map(compared).collect()
     }
 
     /// Counts and reports an ejection of the origin.

@@ -24,6 +24,7 @@ mod group;
 mod health;
 mod hosts;
 mod join;
+mod latency;
 mod lead;
 mod named;
 mod origin_counts;

@@ -1,5 +1,5 @@
-//! A site with several origins, all but one of which fail at times, and the log of the requests
-//! that the origins get.
+//! A site with several origins, all but one of which fail or are slow at times, and the log of the
+//! requests that the origins get.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,6 +24,7 @@ pub(super) struct OriginSet {
     steady: u64,
     /// How long an origin stays in the same state, in milliseconds.
     state_ms: u64,
+    outlier_factor: u64,
     seed: u64,
 }
 
@@ -35,18 +36,18 @@ pub(super) enum OriginState {
     Refuses,
     /// The origin resets each connection at the first request.
     Resets,
+    /// The origin answers this much later than usual, in milliseconds.
+    Slow(u64),
 }
 
 impl OriginSet {
     pub(super) fn of(rng: &mut Rng) -> OriginSet {
         let count = rng.pick(&[1, 1, 1, 2, 3]);
-        OriginSet {
-            count,
-            balance: rng.pick(&["round-robin", "least", "hash"]),
-            steady: rng.below(count),
-            state_ms: rng.pick(&[300, 2_000, 20_000]),
-            seed: rng.next(),
-        }
+        let balance = rng.pick(&["round-robin", "least", "hash"]);
+        let (steady, state_ms) = (rng.below(count), rng.pick(&[300, 2_000, 20_000]));
+        let seed = rng.next();
+        let mut own = Rng::of(&[seed]);
+        OriginSet { count, balance, steady, state_ms, outlier_factor: own.pick(&[0, 2, 4]), seed }
     }
 
     pub(super) fn count(self) -> u64 {
@@ -60,7 +61,15 @@ impl OriginSet {
         }
         let origins = (0..self.count).map(|index| format!("\"http://{}\"", address(index)));
         let origins: Vec<String> = origins.collect();
-        format!("origin = [{}]\nbalance = \"{}\"\n", origins.join(", "), self.balance)
+        format!(
+            "origin = [{}]\n\
+             balance = \"{}\"\n\
+             origin_outlier_factor = {}\n\
+             origin_outlier_ms_min = \"20ms\"\n",
+            origins.join(", "),
+            self.balance,
+            self.outlier_factor
+        )
     }
 
     /// Returns the index of the origin with this address; `None` if the site has only one origin.
@@ -74,7 +83,9 @@ impl OriginSet {
             return OriginState::Up;
         }
         let mut rng = Rng::of(&[self.seed, index, now_ms / self.state_ms]);
-        rng.pick(&[OriginState::Up, OriginState::Up, OriginState::Refuses, OriginState::Resets])
+        use OriginState::{Refuses, Resets, Slow, Up};
+        let slow = Slow(rng.between(50, 2_000));
+        rng.pick(&[Up, Up, Refuses, Resets, slow])
     }
 }
 

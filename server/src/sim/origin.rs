@@ -191,10 +191,14 @@ async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<
     while let Some((request, size)) = receive(run, &end, &mut input, false).await? {
         run.receipts.note(run, &request, origin.unwrap_or(0));
         let state = origin.map(|origin| run.scenario.origins.state(origin, run.now_ms()));
-        if state.is_some_and(|state| state != OriginState::Up) {
-            run.trace("origin resets", &[]);
-            end.reset();
-            return Ok(());
+        match state {
+            Some(OriginState::Refuses | OriginState::Resets) => {
+                run.trace("origin resets", &[]);
+                end.reset();
+                return Ok(());
+            }
+            Some(OriginState::Slow(ms)) => sleep(Duration::from_millis(ms)).await,
+            Some(OriginState::Up) | None => {}
         }
         let (mut rng, fault_percent) = run.origin_request();
         let fault = match attacked::is_hostile(&request) {

@@ -178,6 +178,7 @@ impl SimServer {
             ("retries at the origin", sum(Counter::OriginRetries)),
             ("requests sent again to another origin", sum(Counter::OriginFailovers)),
             ("origins left out", sum(Counter::OriginEjections)),
+            ("origins left out because they were slow", sum(Counter::OriginOutliers)),
             ("responses outdated by HEAD", sum(Counter::OutdatedByHead)),
             ("slow clients", sum(Counter::SlowClients)),
             ("slow clients cut off for other requests", sum(Counter::GaveWay)),

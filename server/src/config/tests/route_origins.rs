@@ -59,6 +59,26 @@ fn health_checks_of_a_site_apply_to_its_routes_unless_they_have_their_own() {
 }
 
 #[test]
+fn a_route_with_origins_has_its_own_limits_of_outliers() {
+    let outliers = |lines: &str| {
+        let text = format!("origin_outlier_factor = 3\n{}", with_route(lines));
+        let config = read(&text);
+        let site = config.sites.iter().next().expect("it has one");
+        let limits = |path: &[u8]| {
+            let outliers = site.route(path).origins.outliers;
+            outliers.map(|limits| (limits.factor, limits.ms_min))
+        };
+        (limits(b"/"), limits(b"/x"))
+    };
+    let of_site = Some((3, 100));
+    assert_eq!(outliers(""), (of_site, of_site));
+    assert_eq!(outliers("origin = \"http://b\""), (of_site, of_site));
+    assert_eq!(outliers("origin = \"http://b\"\norigin_outlier_factor = 0"), (of_site, None));
+    let own = "origin = \"http://b\"\norigin_outlier_ms_min = \"2s\"";
+    assert_eq!(outliers(own), (of_site, Some((3, 2000))));
+}
+
+#[test]
 fn the_origins_of_a_route_answer_in_place_of_what_outer_sections_say() {
     let site = SITE.replace("origin = \"http://a\"\n", "redirect = \"301 https://b.org/\"\n");
     let text = format!("{site}[[site.route]]\npath_prefix = \"/x\"\norigin = \"http://b\"\n");
