@@ -42,9 +42,14 @@ impl FieldWriter<'_> {
                     if lower == "resp.http.age" || lower.starts_with("req.http.") {
                         continue;
                     }
-                    match (field_of(name, self.prefix), template(value)) {
-                        (Some(name), Some(value)) if is_free(&name) => {
-                            let change = FieldChange { name, value: Some(value) };
+                    let value = template(value).filter(|_| !self.is_changed(value));
+                    match field_of(name, self.prefix) {
+                        Some(name) if is_free(&name) && (self.is_request() || value.is_some()) => {
+                            if value.is_none() {
+                                self.left_out(statement, &name);
+                            }
+                            // A client must not write what the origin takes for the VCL's.
+                            let change = FieldChange { name, value };
                             self.out.push_str(&format!("{conds}{}\n", change_lines(&change)));
                         }
                         _ => self.left_out(statement, name),
@@ -76,6 +81,48 @@ impl FieldWriter<'_> {
         }
     }
 
+    fn is_request(&self) -> bool {
+        self.prefix == "bereq.http."
+    }
+
+    /// Whether the value has a field of the request that the VCL has changed.
+    fn is_changed(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Name(name) => ["req.http.", "bereq.http."].iter().any(|prefix| {
+                field_of(name, prefix)
+                    .is_some_and(|field| self.source.changed_fields.contains(&field))
+            }),
+            Expr::Concat(parts) => parts.iter().any(|part| self.is_changed(part)),
+            _ => false,
+        }
+    }
+
+    /// Removes the fields of requests that statements on a condition would change.
+    fn remove(&mut self, statements: &[Statement], conds: &str, depth: usize) {
+        for statement in statements {
+            if !self.is_request() || depth > DEPTH_MAX || self.out.len() > 1 << 18 {
+                return;
+            }
+            match &statement.kind {
+                StatementKind::Set(name, _) | StatementKind::Unset(name) => {
+                    if let Some(name) = field_of(name, self.prefix).filter(|name| is_free(name)) {
+                        let change = FieldChange { name, value: None };
+                        self.out.push_str(&format!("{conds}{}\n", change_lines(&change)));
+                    }
+                }
+                StatementKind::If(branches, last) => {
+                    for inner in branches.iter().map(|(_, inner)| inner).chain([last]) {
+                        self.remove(inner, conds, depth + 1);
+                    }
+                }
+                StatementKind::Call(name) => {
+                    self.remove(self.source.vcl.sub(name), conds, depth + 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn left_out(&self, statement: &Statement, name: &str) {
         let message = "left out: rules cannot have it, or the value is not known (docs/rules.md)";
         self.source.note(&statement.place, name, message);
@@ -89,7 +136,7 @@ impl FieldWriter<'_> {
         depth: usize,
     ) {
         let mut conds = conds.to_owned();
-        for (test, inner) in branches {
+        for (index, (test, inner)) in branches.iter().enumerate() {
             match self.decide(statement, test) {
                 Decision::Known(true) => return self.run(inner, &conds, depth + 1),
                 Decision::Known(false) => {}
@@ -100,7 +147,10 @@ impl FieldWriter<'_> {
                 Decision::Unknown => {
                     let message = "left out: rules cannot have this condition (docs/rules.md)";
                     self.source.note(&statement.place, "if", message);
-                    return;
+                    for (_, inner) in &branches[index..] {
+                        self.remove(inner, &conds, depth + 1);
+                    }
+                    return self.remove(last, &conds, depth + 1);
                 }
             }
         }
@@ -140,7 +190,7 @@ impl FieldWriter<'_> {
         let (source, kind, place) = (self.source, self.kind, &statement.place);
         let evaluator = Evaluator { source, kind, state: &state, place };
         match evaluator.decide(test) {
-            Truth::Known(value) => Decision::Known(value),
+            Truth::Known(value) | Truth::Guarded(_, value, _) => Decision::Known(value),
             Truth::Depends(cond, positive) => {
                 match (cond_line(&cond, positive), cond_line(&cond, !positive)) {
                     (Some(yes), Some(no)) => Decision::Lines(yes, no),
@@ -196,11 +246,13 @@ fn read_key(
                 let part = arguments.first().map(Expr::name).unwrap_or_default();
                 match (part.as_str(), field_of(&part, "req.http.")) {
                     // The scheme is in the key anyway.
-                    (
-                        "req.url" | "server.ip" | "req.http.host" | "req.http.x-forwarded-proto",
-                        _,
-                    ) => {}
-                    (_, Some(field)) if is_key(&field) => fields.push(field),
+                    ("req.url" | "server.ip" | "req.http.host", _) => {}
+                    ("req.http.x-forwarded-proto", _)
+                        if !source.set_fields.contains("x-forwarded-proto") => {}
+                    // A client's field is not the one that the VCL computes.
+                    (_, Some(field)) if is_key(&field) && !source.set_fields.contains(&field) => {
+                        fields.push(field);
+                    }
                     _ => {
                         *is_known = false;
                         source.note(

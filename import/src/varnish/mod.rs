@@ -5,13 +5,17 @@
 //! and the join of both sides is a setting, a rule, or the stricter of the two.
 
 mod answer;
+mod context;
 mod deliver;
 mod eval;
 mod include;
+mod join;
+mod late;
 mod lexer;
 mod origins;
 mod outcome;
 mod parser;
+mod plan;
 mod recv;
 mod regex;
 mod request;
@@ -22,6 +26,7 @@ mod source;
 mod syntax;
 #[cfg(test)]
 mod tests;
+mod url;
 mod write;
 
 use std::path::PathBuf;
@@ -42,9 +47,12 @@ const MODULES: &[&str] = &["std", "directors", "cookie", "xkey", "purge", "query
 /// Subs that change answers in ways that Forebay does not have.
 const OTHER_SUBS: &[(&str, &str)] = &[
     ("vcl_backend_error", "left out: pages for errors are files in error_pages (docs/sites.md)"),
-    ("vcl_hit", "left out: docs/stale.md has the settings for stale responses"),
-    ("vcl_miss", "left out"),
-    ("vcl_pass", "left out"),
+    (
+        "vcl_hit",
+        "left out, except for refusals and pass: docs/stale.md has settings for stale responses",
+    ),
+    ("vcl_miss", "left out, except for refusals and pass"),
+    ("vcl_pass", "left out, except for refusals"),
 ];
 
 /// Translates a VCL: `default.vcl`, with the files that it includes.

@@ -2,10 +2,11 @@
 
 use super::answer;
 use super::eval::{Evaluator, RequestKind, Truth};
+use super::join::{differs_for_origin, is_as_strict, join, without};
 use super::lexer::VclPlace;
 use super::outcome::{
     Cond, Cookies, Loss, RecvAction, RecvOutcome, RequestRule, RequestState, RuleAction,
-    SynthAnswer, join,
+    SynthAnswer,
 };
 use super::request;
 use super::source::VclSource;
@@ -18,6 +19,9 @@ const STEPS_MAX: usize = 10_000;
 const ALL_STEPS_MAX: usize = 2_000_000;
 /// Longest chain of conditions that follow one another, in each of which the next one is decided.
 const DEPTH_MAX: usize = 1000;
+
+/// Rules that the requests of one route may need.
+const RULES_MAX: usize = 256;
 
 /// Varnish's own end of `vcl_recv`.
 pub(super) const BUILTIN: &str = r#"
@@ -221,21 +225,65 @@ impl RecvFollower<'_> {
             Truth::Known(false) => self.goal(place, no, state),
             Truth::Depends(cond, positive) => {
                 let (yes, no) = if positive { (yes, no) } else { (no, yes) };
-                let known =
-                    self.assumed.iter().find_map(|(known, value)| cond.follows(known, *value));
-                if let Some(value) = known {
-                    return self.goal(place, if value { yes } else { no }, state);
-                }
-                self.assumed.push((cond.clone(), true));
-                let yes = self.goal(place, yes, state.clone());
-                self.assumed.pop();
-                self.assumed.push((cond.clone(), false));
-                let no = self.goal(place, no, state);
-                self.assumed.pop();
-                let (outcome, loss) = join(&cond, yes, no.clone());
-                self.join_noted(place, &cond, (outcome, no), loss)
+                self.depends(place, (&cond, None), state, &mut |follower, holds, state| {
+                    follower.goal(place, if holds { yes } else { no }, state)
+                })
+            }
+            Truth::Guarded(guard, otherwise, inner) => {
+                let Truth::Depends(inner, positive) = *inner else {
+                    return self.refuse(place, "if", "cannot be read");
+                };
+                let (is, is_not) = if positive { (yes, no) } else { (no, yes) };
+                let without = if otherwise { yes } else { no };
+                let of_guard = (&guard, Some(false));
+                self.depends(place, of_guard, state, &mut |follower, holds, state| {
+                    if !holds {
+                        return follower.goal(place, without, state);
+                    }
+                    let inner = (&inner, Some(otherwise == positive));
+                    follower.depends(place, inner, state, &mut |follower, holds, state| {
+                        follower.goal(place, if holds { is } else { is_not }, state)
+                    })
+                })
             }
         }
+    }
+
+    /// Follows both sides of a condition. The requests of one side, if it is the usual one, keep
+    /// their origin.
+    fn depends(
+        &mut self,
+        place: &VclPlace,
+        (cond, usual): (&Cond, Option<bool>),
+        state: RequestState,
+        follow: &mut dyn FnMut(&mut Self, bool, RequestState) -> RecvOutcome,
+    ) -> RecvOutcome {
+        let known = self.assumed.iter().find_map(|(known, value)| cond.follows(known, *value));
+        if let Some(value) = known {
+            return follow(self, value, state);
+        }
+        let is_guarded = self.assumed.last() == Some(&(Cond::HasQuery, true));
+        self.assumed.push((cond.clone(), true));
+        let yes = follow(self, true, state.clone());
+        self.assumed.pop();
+        self.assumed.push((cond.clone(), false));
+        let no = follow(self, false, state);
+        self.assumed.pop();
+        // Expressions for paths rarely mean queries, and none of these requests gets more.
+        if is_guarded && matches!(cond, Cond::Url(_)) && is_as_strict(&no, &yes) {
+            return no;
+        }
+        if let Some(side) = usual.filter(|_| differs_for_origin(&yes.state, &no.state)) {
+            let is_known = !matches!(cond, Cond::Other(..));
+            let answers = |one: &RecvOutcome| matches!(one.action, RecvAction::Answer(_));
+            if is_known && !answers(&yes) && !answers(&no) {
+                let outcome = without(cond, !side, if side { yes } else { no.clone() });
+                return self.join_noted(place, cond, (outcome, no), Some(Loss::Origin));
+            }
+        }
+        let (outcome, loss) = join(cond, yes, no.clone());
+        self.has_too_many |= outcome.rules.len() > RULES_MAX;
+        self.join_noted(place, cond, (outcome, no), loss)
     }
 
     /// Notes a loss; without access rules, the requests are served.
@@ -283,7 +331,9 @@ impl RecvFollower<'_> {
             Some(Loss::Fields) => self.source.note(
                 place,
                 "if",
-                format!("{shown}: fields of requests are left out; write a rule (docs/rules.md)"),
+                format!(
+                    "{shown}: these fields of requests are removed; write a rule (docs/rules.md)"
+                ),
             ),
         }
         outcome
@@ -333,7 +383,8 @@ impl RecvFollower<'_> {
     /// Varnish sends only the filtered cookies to the origin and stores the response for all. If
     /// the filter is not known, no request with cookies may cause such a response.
     fn end(&self, action: RecvAction, state: RequestState) -> RecvOutcome {
-        let is_changed = state.cookies == Cookies::Changed && action == RecvAction::Hash;
+        let is_changed =
+            matches!(state.cookies, Cookies::Fewer | Cookies::Other) && action == RecvAction::Hash;
         let mut outcome = RecvOutcome::new(action, state);
         if is_changed {
             let conds = vec![(Cond::Field("cookie".to_owned()), true)];

@@ -1,5 +1,7 @@
 //! Regular expressions: the texts that they name, and their form for paths and rules.
 
+use super::url::alternatives;
+
 /// Texts that one expression may stand for.
 const TEXTS_MAX: usize = 128;
 const DEPTH_MAX: usize = 16;
@@ -170,105 +172,13 @@ impl Expander<'_> {
     }
 }
 
-/// Endings that stand for the end of the path, with any query or without one.
-const PATH_ENDS: &[&str] = &[
-    "(\\?.*)?$",
-    "(\\?.*|)$",
-    "(\\?.+)?$",
-    "(?:\\?.*)?$",
-    "(\\?|$)",
-    "($|\\?)",
-    "(?:\\?|$)",
-    "(\\?[^?]*)?$",
-    "\\??$",
-    "(\\?.*$|$)",
-    "(|\\?.*)$",
-    "($|\\?.*)",
-    "(\\?.*)?",
-    "(?:$|\\?)",
-];
-
-/// The meaning of an expression that is compared with path and query.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum UrlTest {
-    /// An expression for the path; `no_query` if a URL with a query does not match.
-    Path {
-        regex: String,
-        no_query: bool,
-    },
-    /// An expression for the query, without its question mark.
-    Query(String),
-    Other,
-}
-
-/// Reads an expression for path and query.
-pub(super) fn url_test(pattern: &str) -> UrlTest {
-    if !is_linear(pattern) {
-        return UrlTest::Other;
-    }
-    let (flag, bare) = match pattern.strip_prefix("(?i)") {
-        Some(rest) => ("(?i)", rest),
-        None => ("", pattern),
-    };
-    let slash = SLASH_ENDS.iter().find_map(|end| bare.strip_suffix(end)).map(|it| (it, "(/|$)"));
-    let end = PATH_ENDS.iter().find_map(|end| bare.strip_suffix(end)).map(|it| (it, "$"));
-    if let Some((start, end)) = slash.or(end) {
-        return match has_question(start) || has_alternatives(start) {
-            true => UrlTest::Other,
-            false => UrlTest::Path { regex: format!("{flag}{start}{end}"), no_query: false },
-        };
-    }
-    for (start, behind) in [
-        ("(\\?|&)", "(^|&)"),
-        ("(?:\\?|&)", "(^|&)"),
-        ("[?&]", "(^|&)"),
-        ("[&?]", "(^|&)"),
-        ("[\\?&]", "(^|&)"),
-        ("\\?", "^"),
-    ] {
-        if let Some(rest) = bare.strip_prefix(start)
-            && !has_question(rest)
-            && !rest.contains('/')
-            && !has_alternatives(rest)
-        {
-            return UrlTest::Query(format!("{flag}{behind}{rest}"));
-        }
-    }
-    if has_question(bare) {
-        return UrlTest::Other;
-    }
-    if bare.contains(['=', '&']) && !bare.contains(['/', '^']) && !has_alternatives(bare) {
-        return UrlTest::Query(format!("{flag}{bare}"));
-    }
-    let no_query = bare.contains('$');
-    UrlTest::Path { regex: format!("{flag}{}", bare.trim_end_matches(".*")), no_query }
-}
-
-/// Endings that stand for the end of a segment.
-const SLASH_ENDS: &[&str] =
-    &["(/|\\?|$)", "(/|$|\\?)", "($|/|\\?)", "(\\?|/|$)", "(?:/|\\?|$)", "(/.*)?(\\?.*)?$"];
-
-/// Whether the expression has alternatives outside of parentheses.
-fn has_alternatives(pattern: &str) -> bool {
-    let mut depth = 0_i32;
-    pattern.chars().any(|c| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        c == '|' && depth == 0
-    })
-}
-
-/// Whether the expression names a question mark.
-fn has_question(pattern: &str) -> bool {
-    pattern.contains("\\?") || pattern.contains("[?") || pattern.contains("&?]")
-}
-
 /// The expression for a path without its first slash.
 pub(super) fn without_slash(pattern: &str) -> Option<String> {
     let (flag, bare) = match pattern.strip_prefix("(?i)") {
         Some(rest) => ("(?i)", rest),
         None => ("", pattern),
     };
-    if has_alternatives(bare) {
+    if alternatives(bare).len() > 1 {
         return None;
     }
     if let Some(rest) = bare.strip_prefix("^/") {

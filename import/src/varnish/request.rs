@@ -3,7 +3,7 @@
 use super::lexer::VclPlace;
 use super::outcome::{Cookies, FieldChange, RequestState};
 use super::regex;
-use super::source::{HostName, VclSource};
+use super::source::{HostName, VclSource, is_tidy_host};
 use super::syntax::{Expr, Statement, StatementKind, field_of, seconds};
 
 /// The origin would get another URL than from Varnish.
@@ -13,15 +13,15 @@ pub(super) struct Untold;
 const OWN: &[&str] = &["x-forwarded-for", "accept-encoding", "surrogate-capability", "via"];
 
 /// Functions without a meaning for Forebay.
-const HARMLESS: &[&str] = &[
+pub(super) const HARMLESS: &[&str] = &[
     "std.log",
     "std.syslog",
     "std.collect",
+    "cookie.parse",
     "std.cache_req_body",
     "std.timestamp",
     "std.random",
     "std.set_ip_tos",
-    "std.rollback",
 ];
 
 /// Calls of `regsub` and `regsuball` for cookies that only tidy the separators.
@@ -103,26 +103,54 @@ fn set(
         return Ok(());
     };
     match field.as_str() {
-        "host" => set_host(source, host, place, value, state),
+        "host" => return set_host(source, host, place, value, state),
         "cookie" => cookie(source, place, value, state),
-        _ if OWN.contains(&field.as_str()) => {}
-        _ => match template(value) {
-            Some(value) if value.is_empty() => change(state, &field, None),
+        _ if OWN.contains(&field.as_str()) => {
+            state.unknown.insert(field);
+        }
+        _ => match template(value).filter(|_| !mentions_changed(value, state)) {
+            // The field is there, but rules cannot send it.
+            Some(value) if value.is_empty() => change_unknown(state, &field),
             Some(value) => change(state, &field, Some(value)),
             None => {
                 source.note(
                     place,
                     name,
-                    "left out: the value cannot be carried over; write a rule (docs/rules.md)",
+                    "the value cannot be carried over, so the origin does not get the field; \
+                     write a rule (docs/rules.md)",
                 );
-                state.fields.retain(|known| known.name != field);
+                change_unknown(state, &field);
             }
         },
     }
     Ok(())
 }
 
+/// Whether the value has a field that differs from that of the client.
+fn mentions_changed(value: &Expr, state: &RequestState) -> bool {
+    match value {
+        Expr::Name(_) => match field_of(&value.name(), "req.http.").as_deref() {
+            Some("cookie") => state.cookies != Cookies::All,
+            Some("host") => state.host.is_some() || state.unknown.contains("host"),
+            Some(field) => {
+                state.unknown.contains(field)
+                    || state.fields.iter().any(|change| change.name == field)
+            }
+            None => false,
+        },
+        Expr::Concat(parts) => parts.iter().any(|part| mentions_changed(part, state)),
+        _ => false,
+    }
+}
+
+/// Removes the client's field: the value that the origin should get is not known.
+fn change_unknown(state: &mut RequestState, field: &str) {
+    change(state, field, None);
+    state.unknown.insert(field.to_owned());
+}
+
 fn change(state: &mut RequestState, field: &str, value: Option<String>) {
+    state.unknown.remove(field);
     state.fields.retain(|known| known.name != field);
     state.fields.push(FieldChange { name: field.to_owned(), value });
 }
@@ -131,7 +159,9 @@ fn unset(source: &VclSource<'_>, place: &VclPlace, name: &str, state: &mut Reque
     match field_of(name, "req.http.").as_deref() {
         Some("cookie") => state.cookies = Cookies::None,
         Some("host") | None => source.note(place, name, "left out"),
-        Some(field) if OWN.contains(&field) => {}
+        Some(field) if OWN.contains(&field) => {
+            state.unknown.insert(field.to_owned());
+        }
         Some(field) => change(state, field, None),
     }
 }
@@ -144,24 +174,40 @@ fn call(
     state: &mut RequestState,
 ) {
     match name {
-        "cookie.parse" => {}
+        "std.rollback" => {
+            let (backend, grace) = (state.backend.take(), state.grace);
+            *state = RequestState { backend, grace, ..RequestState::default() };
+        }
         "cookie.keep" | "cookie.filter_except" => {
             let names = arguments.first().and_then(Expr::text).unwrap_or_default();
             let names = names.split(',').map(|name| name.trim().to_owned()).collect();
             state.cookies = Cookies::Only(names);
         }
         "cookie.delete_all" | "cookie.clean" => state.cookies = Cookies::None,
-        _ if name.starts_with("cookie.") => filtered(source, place, state),
         _ if HARMLESS.contains(&name) => {}
-        _ => source.note(place, name, "left out: Forebay has no such function; see docs/rules.md"),
+        _ if name.starts_with("cookie.") && !name.starts_with("cookie.set") => {
+            filtered(source, place, state, Cookies::Fewer);
+        }
+        _ if name.starts_with("cookie.") => filtered(source, place, state, Cookies::Other),
+        _ => {
+            is_changed(arguments, state);
+            source.note(place, name, "left out: Forebay has no such function; see docs/rules.md");
+        }
     }
 }
 
-fn filtered(source: &VclSource<'_>, place: &VclPlace, state: &mut RequestState) {
-    if state.cookies == Cookies::None {
+/// Modules may change the fields that they are given.
+fn is_changed(arguments: &[Expr], state: &mut RequestState) {
+    for field in arguments.iter().filter_map(|one| field_of(&one.name(), "req.http.")) {
+        state.unknown.insert(field);
+    }
+}
+
+fn filtered(source: &VclSource<'_>, place: &VclPlace, state: &mut RequestState, by: Cookies) {
+    if state.cookies == Cookies::None && by == Cookies::Fewer {
         return;
     }
-    state.cookies = Cookies::Changed;
+    state.cookies = by;
     source.note(
         place,
         "req.http.Cookie",
@@ -188,7 +234,7 @@ fn cookie(source: &VclSource<'_>, place: &VclPlace, value: &Expr, state: &mut Re
         {
             return;
         }
-        _ => return filtered(source, place, state),
+        _ => return filtered(source, place, state, Cookies::Other),
     };
     if name == "cookie.get_string" {
         return;
@@ -197,8 +243,9 @@ fn cookie(source: &VclSource<'_>, place: &VclPlace, value: &Expr, state: &mut Re
         arguments.get(1).and_then(Expr::text).unwrap_or_default(),
         arguments.get(2).and_then(Expr::text).unwrap_or_default(),
     );
-    if !matches!(name, "regsub" | "regsuball") || arguments[0].name() != "req.http.cookie" {
-        return filtered(source, place, state);
+    let is_filter = arguments.first().is_some_and(|one| one.name() == "req.http.cookie");
+    if !matches!(name, "regsub" | "regsuball") || !is_filter {
+        return filtered(source, place, state, Cookies::Other);
     }
     if TIDY.contains(&pattern.as_str()) {
         return;
@@ -215,7 +262,9 @@ fn cookie(source: &VclSource<'_>, place: &VclPlace, value: &Expr, state: &mut Re
     {
         // The second step of that filter.
     } else {
-        filtered(source, place, state);
+        let is_removal = by.trim_matches([';', ' ']).is_empty();
+        let by = if is_removal { Cookies::Fewer } else { Cookies::Other };
+        filtered(source, place, state, by);
     }
 }
 
@@ -317,35 +366,49 @@ fn set_host(
     place: &VclPlace,
     value: &Expr,
     state: &mut RequestState,
-) {
-    match value {
-        Expr::Text(text) => state.host = Some(text.to_ascii_lowercase()),
-        Expr::Call(name, arguments) if matches!(name.as_str(), "regsub" | "std.tolower") => {
-            let pattern = arguments.get(1).and_then(Expr::text).unwrap_or_default();
-            let by = arguments.get(2).and_then(Expr::text).unwrap_or_default();
-            // Ports and letters in upper case make no difference in Forebay.
-            if name == "std.tolower" || pattern.starts_with(':') {
-                return;
-            }
-            match (host, pattern.as_str()) {
-                (HostName::Exact(name), "^www\\." | "^www.") if by.is_empty() => {
+) -> Result<(), Untold> {
+    // Ports and letters in upper case make no difference in Forebay.
+    if is_tidy_host(value) {
+        return Ok(());
+    }
+    if let Some(text) = value.text() {
+        state.unknown.remove("host");
+        state.host = Some(text.to_ascii_lowercase());
+        return Ok(());
+    }
+    if let Expr::Call(name, arguments) = value {
+        let pattern = arguments.get(1).and_then(Expr::text).unwrap_or_default();
+        let by = arguments.get(2).and_then(Expr::text);
+        let is_own = arguments.first().is_some_and(|one| one.name() == "req.http.host");
+        let is_www = matches!(pattern.as_str(), "^www\\." | "^www.") && by.as_deref() == Some("");
+        if name == "regsub" && is_own && is_www && !state.unknown.contains("host") {
+            let known = state.host.clone().map(HostName::Exact);
+            match known.as_ref().unwrap_or(host) {
+                HostName::Exact(name) => {
                     if let Some(rest) = name.strip_prefix("www.") {
                         state.host = Some(rest.to_owned());
                     }
                 }
-                _ => source.note(
-                    place,
-                    "req.http.host",
-                    "left out: the origin gets the client's host; use origin_host",
-                ),
+                HostName::Below(_) | HostName::Rest => {
+                    source.note(
+                        place,
+                        "req.http.host",
+                        "left out for hosts that the VCL does not name: the origin gets the \
+                         client's host; use origin_host",
+                    );
+                    state.unknown.insert("host".to_owned());
+                }
             }
+            return Ok(());
         }
-        _ => source.note(
-            place,
-            "req.http.host",
-            "left out: the origin gets the client's host; use origin_host",
-        ),
     }
+    source.note(
+        place,
+        "req.http.host",
+        "not carried over: the origin would get another host, so the requests get 503; use \
+         origin_host",
+    );
+    Err(Untold)
 }
 
 /// A value as rules write it.

@@ -1,112 +1,91 @@
 //! `vcl_backend_response`: lifetimes, compression, responses that are not stored.
+//!
+//! Prohibitions to store, and short lifetimes, apply to all responses for which the statement may
+//! apply; everything else only to those for which it certainly does.
 
-use super::eval::{Evaluator, RequestKind, Truth};
+use super::context::{Atom, CondLiteral, Context, ContextReader, LIFETIME};
+use super::eval::RequestKind;
 use super::lexer::VclPlace;
-use super::outcome::{Cond, FieldChange, RequestState};
-use super::regex;
+use super::outcome::FieldChange;
+use super::plan::ResponsePlan;
 use super::request::template;
-use super::rulefile;
 use super::source::VclSource;
 use super::syntax::{Expr, Statement, StatementKind, field_of, seconds};
 
 const DEPTH_MAX: usize = 32;
 const STEPS_MAX: usize = 20_000;
+/// Rules of one kind.
+const RULES_MAX: usize = 200;
 
-/// The field in which rules give this cache a lifetime.
-pub(super) const LIFETIME_FIELD: &str = "forebay-cache-control";
-
-/// Fields whose meaning for the cache Varnish has read before the VCL runs.
-const LIFETIME: &[&str] = &["cache-control", "expires", "pragma"];
-
-/// Names that Varnish's own end of the sub tests; Forebay does not store such responses either.
-const USUAL: &[&str] = &[
-    "beresp.ttl",
-    "beresp.http.set-cookie",
-    "beresp.http.surrogate-control",
-    "beresp.http.cache-control",
-    "beresp.http.vary",
-    "bereq.uncacheable",
-    "beresp.http.pragma",
-    "beresp.uncacheable",
-    "beresp.http.authorization",
-];
-
-/// The treatment of the origin's responses.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ResponsePlan {
-    pub(super) ttl: Option<u64>,
-    pub(super) grace: Option<u64>,
-    pub(super) is_uncacheable: bool,
-    pub(super) is_abandoned: bool,
-    pub(super) gzip: bool,
-    pub(super) types: Vec<String>,
-    /// Lifetimes on conditions of rules, in their order.
-    pub(super) ttl_rules: Vec<(String, u64)>,
-    pub(super) changes: Vec<FieldChange>,
-    /// Rules of the hook `READ_RESPONSE_HDR_HOOK`, without the hook.
-    pub(super) rules: Vec<String>,
-    is_over: bool,
-}
-
-/// A condition of responses.
-pub(super) enum ResponseTest {
-    Known(bool),
-    /// Responses with these statuses, or all of these and above.
-    Status(Vec<u16>, bool),
-    /// A field of the response.
-    Field(String, String, bool),
-    Request(Cond, bool),
-    Other,
-}
-
-pub(super) struct ResponseReader<'r> {
-    source: &'r VclSource<'r>,
-    kind: RequestKind<'r>,
-    steps: usize,
-}
+/// Varnish's lifetime of responses that state none, and its grace, in seconds.
+const DEFAULT_LIFETIME_S: u64 = 120;
+const DEFAULT_GRACE_S: u64 = 10;
 
 /// Follows `vcl_backend_response` for the responses of a route.
 pub(super) fn plan(source: &VclSource<'_>, kind: RequestKind<'_>) -> ResponsePlan {
-    let mut reader = ResponseReader { source, kind, steps: 0 };
-    let mut plan = ResponsePlan::default();
-    reader.run(source.vcl.sub("vcl_backend_response"), &mut plan, 0);
-    plan
+    let mut follower = ResponseFollower { source, kind, steps: 0, plan: ResponsePlan::default() };
+    follower.run(source.vcl.sub("vcl_backend_response"), Context::always(), 0);
+    follower.plan
 }
 
-impl ResponseReader<'_> {
-    fn run(&mut self, statements: &[Statement], plan: &mut ResponsePlan, depth: usize) {
+struct ResponseFollower<'r> {
+    source: &'r VclSource<'r>,
+    kind: RequestKind<'r>,
+    steps: usize,
+    plan: ResponsePlan,
+}
+
+/// Conditions as lines of rules.
+#[derive(Default)]
+struct RuleLines {
+    any: Vec<String>,
+    /// Those of URLs whose query matches an expression for a path.
+    in_query: Vec<String>,
+    is_exact: bool,
+}
+
+impl ResponseFollower<'_> {
+    /// Returns the responses for which statements behind these apply.
+    fn run(&mut self, statements: &[Statement], mut reached: Context, depth: usize) -> Context {
         for statement in statements {
             self.steps += 1;
-            if plan.is_over || depth > DEPTH_MAX || self.steps > STEPS_MAX {
-                return;
+            if depth > DEPTH_MAX || self.steps > STEPS_MAX {
+                self.plan.is_uncacheable = true;
+                return Context::never();
+            }
+            if reached.is_never() {
+                return reached;
             }
             let place = &statement.place;
             match &statement.kind {
                 StatementKind::Set(name, value) => {
-                    self.set(place, &name.to_ascii_lowercase(), value, plan);
+                    self.set(place, &name.to_ascii_lowercase(), value, &reached);
                 }
                 StatementKind::Unset(name) => match field_of(name, "beresp.http.") {
-                    Some(field) => change(plan, &field, None),
+                    Some(field) => {
+                        let change = FieldChange { name: field, value: None };
+                        self.change(place, change, &reached);
+                    }
                     None => self.source.note(place, name, "left out"),
                 },
                 StatementKind::If(branches, last) => {
-                    self.branches(place, (branches, last), plan, depth)
+                    reached = self.branches(place, (branches, last), reached, depth);
                 }
                 StatementKind::Call(name) => {
-                    self.run(self.source.vcl.sub(name), plan, depth + 1);
+                    let inner = self.source.vcl.sub(name);
+                    let rest = self.run(inner, reached.clone(), depth + 1);
+                    // A plain `return` ends only the sub.
+                    reached = match ends_plainly(inner) {
+                        true => Context { is_exact: false, ..reached },
+                        false => rest,
+                    };
                 }
                 StatementKind::Return(action, _) => {
-                    plan.is_over = true;
-                    match action.as_str() {
-                        "pass" => plan.is_uncacheable = true,
-                        "abandon" => plan.is_abandoned = true,
-                        "retry" => self.source.note(
-                            place,
-                            "return",
-                            "return(retry) is left out: docs/origins.md says when requests are \
-                             sent again",
-                        ),
-                        _ => {}
+                    self.returned(place, action, &reached);
+                    // Errors of the origin are answered from the store, as far as it has answers.
+                    let goes_on = matches!(action.as_str(), "abandon" | "retry");
+                    if !goes_on || !reached.is_of_errors() {
+                        return Context::never();
                     }
                 }
                 StatementKind::Do(Expr::Call(name, _)) if name.starts_with("std.") => {}
@@ -115,51 +94,81 @@ impl ResponseReader<'_> {
                 }
             }
         }
+        reached
     }
 
     fn branches(
         &mut self,
         place: &VclPlace,
         (branches, last): (&[(Expr, Vec<Statement>)], &[Statement]),
-        plan: &mut ResponsePlan,
+        reached: Context,
         depth: usize,
-    ) {
+    ) -> Context {
+        let mut other = reached.clone();
+        let mut behind = Context::never();
+        let mut all_go_on = true;
         for (test, inner) in branches {
-            match self.test(place, test) {
-                ResponseTest::Known(true) => return self.run(inner, plan, depth + 1),
-                ResponseTest::Known(false) => {}
-                decision => {
-                    let mut other = plan.clone();
-                    self.run(inner, &mut other, depth + 1);
-                    other.is_over = false;
-                    self.conditional(place, (test, &decision), plan, other);
-                }
+            let (source, kind) = (self.source, self.kind);
+            let log = &self.plan.log;
+            let (yes, no) =
+                ContextReader { source, kind, place, log, knows_method: true }.both(test);
+            let into = other.and(&yes);
+            if !into.is_never() {
+                let rest = self.run(inner, into.clone(), depth + 1);
+                all_go_on &= rest == into;
+                behind = behind.or(&rest);
             }
+            other = other.and(&no);
         }
-        self.run(last, plan, depth + 1);
+        let rest = self.run(last, other.clone(), depth + 1);
+        if all_go_on && rest == other { reached } else { behind.or(&rest) }
     }
 
-    /// Takes over from `other`, which holds on a condition, as much as Forebay can have.
-    fn conditional(
-        &self,
-        place: &VclPlace,
-        (test, decision): (&Expr, &ResponseTest),
-        plan: &mut ResponsePlan,
-        mut other: ResponsePlan,
-    ) {
-        let is_unstored = other.is_uncacheable || other.ttl == Some(0);
-        let is_new = is_unstored && !plan.is_uncacheable;
-        plan.is_abandoned |= other.is_abandoned;
-        other.is_abandoned = plan.is_abandoned;
-        if is_new && mentions(test).iter().all(|name| USUAL.contains(&name.as_str())) {
+    fn returned(&mut self, place: &VclPlace, action: &str, reached: &Context) {
+        match action {
+            "pass" | "hit_for_pass" => self.unstore(place, reached, false),
+            "deliver" | "" => {}
+            "abandon" if reached.is_of_errors() => self.plan.is_abandoned = true,
+            "retry" | "restart" if reached.is_of_errors() => self.source.note(
+                place,
+                "return",
+                "return(retry) is left out: docs/origins.md says when requests are sent again",
+            ),
+            _ => {
+                self.plan.is_refused = true;
+                self.source.note(
+                    place,
+                    "return",
+                    format!(
+                        "return({action}) may refuse the request, and rules cannot do that after \
+                         the response, so these paths get 403; or use --drop-access-rules"
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Does not store the responses.
+    fn unstore(&mut self, place: &VclPlace, reached: &Context, is_lifetime_0: bool) {
+        if self.plan.is_uncacheable {
             return;
         }
-        let cond = decision.rule_line();
-        if is_new {
-            match cond {
-                Some(cond) => plan.rules.push(format!("{cond}set-http-cntl SERVER_NO_STORE on\n")),
-                None => {
-                    plan.is_uncacheable = true;
+        for literals in &reached.any {
+            let is_unstored = |one: &CondLiteral| {
+                one.atom == Atom::IsUnstored && one.is_positive && one.is_of_origin()
+            };
+            if literals.iter().any(is_unstored) {
+                continue;
+            }
+            let known = literals.iter().filter(|one| one.is_of_origin());
+            let lines: String = known.filter_map(CondLiteral::lines).collect();
+            if lines.is_empty() || self.plan.unstored.len() > RULES_MAX {
+                self.plan.is_uncacheable |= !is_lifetime_0 || !reached.is_always();
+                if is_lifetime_0 && reached.is_always() {
+                    self.plan.lifetime = Some(0);
+                    return;
+                }
+                if !reached.is_always() {
                     self.source.note(
                         place,
                         "if",
@@ -167,58 +176,55 @@ impl ResponseReader<'_> {
                          stored; write a rule (docs/rules.md)",
                     );
                 }
+                return;
             }
-            return;
-        }
-        if let (Some(cond), Some(ttl)) = (&cond, other.ttl)
-            && other.ttl != plan.ttl
-        {
-            plan.ttl_rules.push((cond.clone(), ttl));
-            other.ttl = plan.ttl;
-        }
-        if let Some(cond) = &cond {
-            let is_known = |change: &FieldChange| plan.changes.contains(change);
-            let new = other.changes.iter().filter(|change| !is_known(change));
-            let lines: String = new.clone().map(rulefile::change_lines).collect();
-            let is_lifetime = |change: &FieldChange| LIFETIME.contains(&change.name.as_str());
-            if !lines.is_empty() && !new.clone().any(is_lifetime) {
-                plan.rules.push(format!("{cond}{lines}"));
-                other.changes.clone_from(&plan.changes);
+            let list = match is_lifetime_0 {
+                true => &mut self.plan.unstored_by_lifetime,
+                false => &mut self.plan.unstored,
+            };
+            if !list.contains(&lines) {
+                list.push(lines);
             }
-        }
-        other.rules.clone_from(&plan.rules);
-        other.ttl_rules.clone_from(&plan.ttl_rules);
-        if other.gzip && !plan.gzip {
-            (plan.gzip, other.gzip) = (true, true);
-            plan.types = media_types(decision).unwrap_or_default();
-            other.types.clone_from(&plan.types);
-        }
-        other.grace = if is_error(decision) { plan.grace } else { other.grace };
-        if other != *plan {
-            self.source.note(
-                place,
-                "if",
-                "left out: lifetimes and fields of responses on this condition; see \
-                 status_freshness, or write a rule (docs/rules.md)",
-            );
         }
     }
 
-    fn set(&self, place: &VclPlace, name: &str, value: &Expr, plan: &mut ResponsePlan) {
+    fn set(&mut self, place: &VclPlace, name: &str, value: &Expr, reached: &Context) {
         let time = match value {
             Expr::Number(number) => seconds(number).map(|time| time.max(0.0).ceil() as u64),
             _ => None,
         };
         let is_on = value.name() == "true";
+        let is_off = value.name() == "false";
         match (name, time) {
-            ("beresp.ttl", Some(time)) => {
-                plan.ttl = Some(time);
-                plan.ttl_rules.clear();
+            ("beresp.ttl", Some(0)) => self.unstore_by_lifetime(place, reached),
+            ("beresp.ttl", Some(time)) => self.lifetime(place, time, reached),
+            ("beresp.ttl", None) => {
+                self.source.note(
+                    place,
+                    name,
+                    "the value cannot be carried over, so the response is not stored",
+                );
+                self.plan.log.lifetime = Some(None);
+                self.plan.log.may_be_zero = true;
+                self.unstore(place, reached, false);
             }
-            ("beresp.grace", Some(time)) => plan.grace = Some(time),
+            ("beresp.grace", Some(time)) => {
+                let known = self.plan.grace.unwrap_or(DEFAULT_GRACE_S);
+                match reached.is_always() {
+                    true => self.plan.grace = Some(time),
+                    false if reached.is_of_errors() => {}
+                    false => self.plan.grace = Some(known.min(time)),
+                }
+            }
+            ("beresp.grace", None) => {
+                self.plan.grace = Some(0);
+                self.source.note(place, name, "the value cannot be carried over, so it becomes 0");
+            }
             ("beresp.keep" | "beresp.do_stream" | "beresp.storage" | "beresp.storage_hint", _) => {}
-            ("beresp.uncacheable", _) => plan.is_uncacheable |= is_on,
-            ("beresp.do_gzip", _) => plan.gzip = is_on,
+            ("beresp.uncacheable", _) if is_off => {}
+            ("beresp.uncacheable", _) => self.unstore(place, reached, false),
+            ("beresp.status", _) => self.status(place, value, reached),
+            ("beresp.do_gzip", _) => self.gzip(is_on, reached),
             ("beresp.do_esi", _) if is_on => self.source.note(
                 place,
                 name,
@@ -226,145 +232,203 @@ impl ResponseReader<'_> {
                  tags; let the application write whole pages",
             ),
             ("beresp.do_gunzip" | "beresp.do_esi", _) if !is_on => {}
-            _ => match (field_of(name, "beresp.http."), template(value)) {
+            _ => match field_of(name, "beresp.http.") {
                 // They are for bans by expression.
-                (Some(field), _) if matches!(field.as_str(), "x-url" | "x-host") => {}
-                (Some(field), Some(value)) => change(plan, &field, Some(value)),
-                _ => self.source.note(place, name, "left out: the value cannot be carried over"),
-            },
-        }
-    }
-
-    /// The value of a condition.
-    pub(super) fn test(&self, place: &VclPlace, test: &Expr) -> ResponseTest {
-        use ResponseTest::{Field, Known, Other, Request, Status};
-        match test {
-            Expr::Not(inner) => match self.test(place, inner) {
-                Known(value) => Known(!value),
-                Field(name, pattern, positive) => Field(name, pattern, !positive),
-                Request(cond, positive) => Request(cond, !positive),
-                _ => Other,
-            },
-            Expr::All(parts) | Expr::Any(parts) => {
-                let is_all = matches!(test, Expr::All(_));
-                let mut rest = Vec::new();
-                for part in parts {
-                    match self.test(place, part) {
-                        Known(value) if value == is_all => {}
-                        Known(value) => return Known(value),
-                        other => rest.push(other),
+                Some(field) if matches!(field.as_str(), "x-url" | "x-host") => {}
+                Some(field) => match template(value).filter(|_| !self.is_changed(value)) {
+                    Some(value) => {
+                        let change = FieldChange { name: field, value: Some(value) };
+                        self.change(place, change, reached);
                     }
-                }
-                join_tests(rest, is_all)
-            }
-            Expr::Compare(left, symbol, right) if left.name() == "beresp.status" => {
-                let Expr::Number(number) = &**right else { return Other };
-                match (number.parse::<u16>(), *symbol) {
-                    (Ok(status), "==") => Status(vec![status], false),
-                    (Ok(status), ">=") => Status(vec![status.max(1)], true),
-                    (Ok(status), ">") => Status(vec![status.saturating_add(1)], true),
-                    (Ok(600 | 599), "<" | "<=") => Known(true),
-                    _ => Other,
-                }
-            }
-            Expr::Compare(left, symbol, right) => {
-                let (name, text) = (left.name(), right.text());
-                if let (Some(field), Some(text)) = (field_of(&name, "beresp.http."), text) {
-                    let pattern = match symbol.ends_with('~') {
-                        true if regex::is_linear(&text) => text,
-                        false if text.is_empty() => "^$".to_owned(),
-                        false => format!("^{}$", regex::literal(&text)),
-                        true => return Other,
-                    };
-                    return Field(field, pattern, !symbol.starts_with('!'));
-                }
-                self.of_request(place, test)
-            }
-            Expr::Name(name) => match field_of(name, "beresp.http.") {
-                Some(field) => Field(field, ".".to_owned(), true),
-                None if name == "bereq.uncacheable" => Known(false),
-                None => self.of_request(place, test),
+                    None => {
+                        self.plan.log.unknown.push(field.clone());
+                        self.plan.log.fields.push(field);
+                        self.left_out(place, name);
+                    }
+                },
+                None => self.source.note(place, name, "left out: the value cannot be carried over"),
             },
-            Expr::Call(..) => self.of_request(place, test),
-            _ => Other,
         }
     }
 
-    fn of_request(&self, place: &VclPlace, test: &Expr) -> ResponseTest {
-        let state = RequestState::default();
-        let evaluator = Evaluator { source: self.source, kind: self.kind, state: &state, place };
-        match evaluator.decide(&as_request(test)) {
-            Truth::Known(value) => ResponseTest::Known(value),
-            Truth::Depends(Cond::Other(..), _) => ResponseTest::Other,
-            Truth::Depends(cond, positive) => ResponseTest::Request(cond, positive),
+    fn left_out(&self, place: &VclPlace, name: &str) {
+        self.source.note(place, name, "left out: the value cannot be carried over");
+    }
+
+    /// Whether the value has a field that the VCL has changed.
+    fn is_changed(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Name(name) => ["req.http.", "bereq.http."].iter().any(|prefix| {
+                field_of(name, prefix)
+                    .is_some_and(|field| self.source.changed_fields.contains(&field))
+            }),
+            Expr::Concat(parts) => parts.iter().any(|part| self.is_changed(part)),
+            _ => false,
         }
     }
-}
 
-impl ResponseTest {
-    /// The condition in rules.
-    fn rule_line(&self) -> Option<String> {
-        match self {
-            ResponseTest::Status(list, false) => {
-                let list: Vec<_> = list.iter().map(u16::to_string).collect();
-                Some(format!("cond %{{STATUS}} ({})\n", list.join(",")))
+    fn status(&mut self, place: &VclPlace, value: &Expr, reached: &Context) {
+        self.plan.log.fields.push("status".to_owned());
+        let is_error = match value {
+            Expr::Number(number) => number.parse::<u16>().map_or(true, |status| status >= 300),
+            _ => true,
+        };
+        if is_error && !reached.is_of_errors() {
+            self.plan.is_refused = true;
+            let message = "another status may refuse the request, and rules cannot do that after \
+                           the response, so these paths get 403; or use --drop-access-rules";
+            return self.source.note(place, "beresp.status", message);
+        }
+        self.source.note(place, "beresp.status", "left out: the origin's status is sent");
+    }
+
+    fn unstore_by_lifetime(&mut self, place: &VclPlace, reached: &Context) {
+        self.plan.log.lifetime = Some(reached.is_always().then_some(0));
+        self.plan.log.may_be_zero = true;
+        self.unstore(place, reached, true);
+    }
+
+    fn lifetime(&mut self, place: &VclPlace, lifetime: u64, reached: &Context) {
+        let before = self.plan.log.lifetime;
+        self.plan.log.lifetime = Some(None);
+        if reached.is_always() {
+            self.plan.log.lifetime = Some(Some(lifetime));
+            self.plan.log.may_be_zero = false;
+            self.plan.lifetime = Some(lifetime);
+            self.plan.lifetimes.clear();
+            self.plan.unstored_by_lifetime.clear();
+            self.plan.query_lifetimes.iter_mut().for_each(|(_, time)| *time = lifetime.min(*time));
+            return;
+        }
+        let lines = lines(reached, true, CondLiteral::is_of_origin);
+        if lifetime <= DEFAULT_LIFETIME_S
+            || self.plan.lifetime.is_some_and(|known| lifetime < known)
+        {
+            let rules = lines.in_query.iter().map(|line| (line.clone(), lifetime));
+            self.plan.query_lifetimes.extend(rules);
+        }
+        if lines.any.is_empty() {
+            self.plan.log.lifetime = before;
+            if lines.in_query.is_empty() && lifetime > DEFAULT_LIFETIME_S {
+                self.source.note(place, "beresp.ttl", "left out: such a response is not stored");
             }
-            ResponseTest::Status(list, true) => {
-                Some(format!("cond %{{STATUS}} >{}\n", list.first().map_or(499, |one| one - 1)))
+            return;
+        }
+        let is_base = self.plan.lifetimes.is_empty() && self.plan.unstored_by_lifetime.is_empty();
+        match self.plan.lifetime.filter(|_| is_base) {
+            _ if self.plan.lifetimes.len() > RULES_MAX => self.plan.is_uncacheable = true,
+            _ if lines.is_exact => {
+                self.plan.lifetimes.extend(lines.any.into_iter().map(|line| (line, lifetime)));
             }
-            ResponseTest::Field(name, pattern, positive) => {
-                let not = if *positive { "" } else { " [NOT]" };
-                Some(format!("cond %{{HEADER:{name}}} {}{not}\n", regex::in_rules(pattern)))
+            // The shorter lifetime is that of all for which it may be.
+            Some(known) if lifetime < known => {
+                self.plan.lifetimes.extend(lines.any.into_iter().map(|line| (line, lifetime)));
             }
-            ResponseTest::Request(cond, positive) => rulefile::cond_line(cond, *positive),
+            Some(_) => self.source.note(
+                place,
+                "if",
+                "left out: a longer lifetime on this condition; see status_freshness, or write a \
+                 rule (docs/rules.md)",
+            ),
+            None => self.unstore(place, reached, false),
+        }
+    }
+
+    fn change(&mut self, place: &VclPlace, change: FieldChange, reached: &Context) {
+        let log = &mut self.plan.log;
+        let field = change.name.clone();
+        let lines = match reached.is_always() {
+            true => RuleLines { any: vec![String::new()], in_query: vec![], is_exact: true },
+            false => lines(reached, false, |one| one.is_current(log)),
+        };
+        log.removed.retain(|known| *known != field);
+        log.fields.push(field.clone());
+        if reached.is_always() {
+            log.unknown.retain(|known| *known != field);
+            if change.value.is_none() {
+                log.removed.push(field.clone());
+            }
+        }
+        let is_lifetime = LIFETIME.contains(&field.as_str()) && !reached.is_always();
+        let has_room = self.plan.changes.len() < RULES_MAX;
+        if lines.is_exact && !is_lifetime && has_room {
+            let each = lines.any.into_iter().map(|line| (line, change.clone()));
+            self.plan.changes.extend(each);
+            return;
+        }
+        log.unknown.push(field);
+        self.source.note(
+            place,
+            "if",
+            "left out: a field of responses on this condition; write a rule (docs/rules.md)",
+        );
+    }
+
+    fn gzip(&mut self, is_on: bool, reached: &Context) {
+        if !is_on {
+            self.plan.gzip &= !reached.is_always();
+            return;
+        }
+        let types = match reached.any.as_slice() {
+            [literals] => literals.iter().find_map(media_types),
             _ => None,
+        };
+        if !self.plan.gzip {
+            self.plan.types = types.unwrap_or_default();
         }
+        self.plan.gzip = true;
     }
 }
 
-/// The condition with `bereq` in place of `req`.
-fn as_request(test: &Expr) -> Expr {
-    let renamed = |name: &String| match name.strip_prefix("bereq.") {
-        Some(rest) => Expr::Name(format!("req.{rest}")),
-        None => Expr::Name(name.clone()),
-    };
-    match test {
-        Expr::Name(name) => renamed(name),
-        Expr::Compare(left, symbol, right) => match &**left {
-            Expr::Name(name) => Expr::Compare(Box::new(renamed(name)), symbol, right.clone()),
-            _ => test.clone(),
-        },
-        _ => test.clone(),
-    }
+/// Whether a sub may end by a `return` without an action.
+fn ends_plainly(statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| match &statement.kind {
+        StatementKind::Return(action, _) => action.is_empty(),
+        StatementKind::If(branches, last) => {
+            branches.iter().any(|(_, inner)| ends_plainly(inner)) || ends_plainly(last)
+        }
+        _ => false,
+    })
 }
 
-fn join_tests(mut rest: Vec<ResponseTest>, is_all: bool) -> ResponseTest {
-    match rest.len() {
-        0 => ResponseTest::Known(is_all),
-        1 => rest.remove(0),
-        _ if !is_all => {
-            let mut statuses = Vec::new();
-            for one in &rest {
-                let ResponseTest::Status(list, false) = one else { return ResponseTest::Other };
-                statuses.extend(list);
+/// The lines of the alternatives, if they are those of all the responses.
+fn lines(
+    reached: &Context,
+    is_of_lifetime: bool,
+    is_valid: impl Fn(&CondLiteral) -> bool,
+) -> RuleLines {
+    let mut found = RuleLines { is_exact: reached.is_exact, ..RuleLines::default() };
+    for literals in &reached.any {
+        // Such a response is stored only for the time that the origin states, or not at all.
+        let is_less = |one: &CondLiteral| {
+            matches!(one.atom, Atom::IsUnstored | Atom::IsShort) && one.is_positive
+        };
+        if is_of_lifetime && literals.iter().any(is_less) {
+            continue;
+        }
+        let mut text = String::new();
+        for literal in literals {
+            match literal.lines().filter(|_| is_valid(literal)) {
+                Some(lines) => text.push_str(&lines),
+                // Rules for lifetimes leave out such a response, and so does the cache.
+                None if is_of_lifetime && literal.atom == Atom::IsUnstored => {}
+                None => found.is_exact = false,
             }
-            ResponseTest::Status(statuses, false)
         }
-        _ => ResponseTest::Other,
+        let is_in_query =
+            literals.iter().any(|one| matches!(one.atom, Atom::InQuery(_)) && one.is_positive);
+        if is_in_query { found.in_query.push(text) } else { found.any.push(text) }
     }
-}
-
-fn is_error(decision: &ResponseTest) -> bool {
-    matches!(decision, ResponseTest::Status(list, _) if list.iter().all(|status| *status >= 400))
+    found
 }
 
 /// The media types of a condition for `Content-Type`.
-fn media_types(decision: &ResponseTest) -> Option<Vec<String>> {
-    let ResponseTest::Field(field, pattern, true) = decision else { return None };
-    if field != "content-type" {
+fn media_types(literal: &CondLiteral) -> Option<Vec<String>> {
+    let Atom::Field(field, pattern) = &literal.atom else { return None };
+    if field != "content-type" || !literal.is_positive {
         return None;
     }
-    let (literals, _) = regex::expand(pattern, true)?;
+    let (literals, _) = super::regex::expand(pattern, true)?;
     let types: Option<Vec<_>> = literals
         .iter()
         .map(|literal| match literal.text.as_str() {
@@ -376,52 +440,4 @@ fn media_types(decision: &ResponseTest) -> Option<Vec<String>> {
         })
         .collect();
     types
-}
-
-/// Names in a condition.
-fn mentions(test: &Expr) -> Vec<String> {
-    match test {
-        Expr::Name(_) => vec![test.name()],
-        Expr::Not(inner) => mentions(inner),
-        Expr::All(parts) | Expr::Any(parts) | Expr::Concat(parts) => {
-            parts.iter().flat_map(mentions).collect()
-        }
-        Expr::Compare(left, _, _) => mentions(left),
-        Expr::Call(name, _) => vec![name.clone()],
-        _ => vec!["?".to_owned()],
-    }
-}
-
-fn change(plan: &mut ResponsePlan, field: &str, value: Option<String>) {
-    plan.changes.retain(|known| known.name != field);
-    plan.changes.push(FieldChange { name: field.to_owned(), value });
-}
-
-impl ResponsePlan {
-    /// The rules of the plan. Lifetimes are in a field that only this cache reads.
-    pub(super) fn rule_text(&self, is_stored: bool) -> String {
-        let mut out = String::new();
-        let always = self.ttl.filter(|_| !self.ttl_rules.is_empty());
-        let always = always.map(|ttl| (String::new(), ttl));
-        for (cond, ttl) in always.iter().chain(&self.ttl_rules).filter(|_| is_stored) {
-            out.push_str(&format!(
-                "cond %{{READ_RESPONSE_HDR_HOOK}}\n{cond}cond %{{HEADER:Cache-Control}} \
-                 /no-cache|no-store|private/ [NOT,NOCASE]\nset-header {LIFETIME_FIELD} \
-                 \"max-age={ttl}\"\n\n"
-            ));
-        }
-        for rule in self.rules.iter().filter(|_| is_stored) {
-            out.push_str(&format!("cond %{{READ_RESPONSE_HDR_HOOK}}\n{rule}\n"));
-        }
-        for change in self.changes.iter().filter(|change| rulefile::is_free(&change.name)) {
-            // With a lifetime of its own, the response is stored whatever these fields say.
-            let is_removed = change.value.is_none() && self.ttl.is_some();
-            let hook = match LIFETIME.contains(&change.name.as_str()) && !is_removed {
-                true => "SEND_RESPONSE_HDR_HOOK",
-                false => "READ_RESPONSE_HDR_HOOK",
-            };
-            out.push_str(&format!("cond %{{{hook}}}\n{}\n", rulefile::change_lines(change)));
-        }
-        out
-    }
 }

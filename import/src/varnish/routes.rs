@@ -1,19 +1,23 @@
 //! Sites and routes: for which paths the VCL treats requests differently.
 
+use std::collections::BTreeSet;
+
 use super::deliver;
-use super::eval::RequestKind;
+use super::eval::{OTHER_METHOD, RequestKind};
+use super::join::join;
+use super::late;
 use super::lexer::VclPlace;
-use super::outcome::{Cond, Loss, RecvAction, RecvOutcome, RequestRule, RuleAction, join};
+use super::outcome::{Cond, Loss, RecvAction, RecvOutcome, RequestRule, RuleAction, SynthAnswer};
+use super::plan::ResponsePlan;
 use super::recv::follow;
 use super::regex;
-use super::response::{self, ResponsePlan};
-use super::source::{HostName, PathTest, VclSource};
+use super::response;
+use super::source::{HostName, VclSource};
 use super::syntax::Statement;
+use super::url::{PathTest, QueryEffect};
 
-/// Methods other than GET and HEAD that are told apart.
-const METHODS: &[&str] = &["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"];
-/// Methods that need no rule.
-const KNOWN: &[&str] = &["GET", "HEAD", "PURGE", "BAN"];
+/// Methods that purge, if `purge_from` is set.
+const PURGES: &[&str] = &["PURGE", "BAN"];
 
 /// The treatment of the requests of a site or a route.
 #[derive(Clone, PartialEq)]
@@ -54,24 +58,26 @@ impl VclSite {
 
 /// Follows the VCL for the requests of a site.
 pub(super) fn site(source: &VclSource<'_>, host: &HostName, builtin: &[Statement]) -> VclSite {
-    let reader = SiteReader { source, host, builtin };
-    let treatment = reader.treatment(&[]);
+    let mut reader = SiteReader { source, host, builtin, has_purge: false };
+    let purge_from = reader.purge_from();
+    reader.has_purge = purge_from.is_some();
+    let treatment = reader.treatment(&[], &[]);
     let mut routes: Vec<VclRoute> = Vec::new();
-    let ordered = order(&reader);
+    let mut ordered = order(&reader);
+    // Of two tests with the same expression, the route of the first one has all paths.
+    let mut seen = BTreeSet::new();
+    ordered.retain(|path| seen.insert(path.regex.clone()));
     for (index, path) in ordered.iter().enumerate() {
         let path = path.clone();
         let mut holding = vec![path.clone()];
         holding.extend(source.paths.iter().filter(|other| covers(other, &path)).cloned());
-        let mut treatment = reader.treatment(&holding);
-        let later = ordered[index + 1..]
-            .iter()
-            .filter(|other| !holding.contains(other) && !are_apart(&path, other));
-        for other in later {
-            reader.overlap(&mut treatment, &holding, other);
-        }
-        if path.no_query {
-            treatment = reader.without_query(treatment, &path);
-        }
+        // Paths of routes before this one never get here.
+        let later = ordered[index + 1..].iter();
+        let open: Vec<_> = later
+            .filter(|other| !holding.contains(other) && !are_apart(&path, other))
+            .cloned()
+            .collect();
+        let treatment = reader.treatment(&holding, &open);
         routes.push(VclRoute { path, treatment });
     }
     // A route with the treatment of the site is needed only before one that has its paths, too.
@@ -84,7 +90,6 @@ pub(super) fn site(source: &VclSource<'_>, host: &HostName, builtin: &[Statement
     }
     kept.reverse();
     let routes = kept;
-    let purge_from = reader.purge_from();
     VclSite { names: vec![host.clone()], treatment, routes, purge_from }
 }
 
@@ -92,38 +97,89 @@ struct SiteReader<'s> {
     source: &'s VclSource<'s>,
     host: &'s HostName,
     builtin: &'s [Statement],
+    /// Whether `purge_from` decides about PURGE and BAN.
+    has_purge: bool,
 }
 
 impl SiteReader<'_> {
-    fn outcome(&self, method: &str, paths: &[PathTest]) -> RecvOutcome {
-        let kind = RequestKind { method, host: self.host, paths };
+    fn outcome(&self, method: &str, (paths, open): (&[PathTest], &[PathTest])) -> RecvOutcome {
+        let kind = RequestKind { method, host: self.host, paths, open, is_original: true };
         follow(self.source, kind, self.builtin)
     }
 
-    fn treatment(&self, paths: &[PathTest]) -> Treatment {
-        let kind = RequestKind { method: "GET", host: self.host, paths };
-        let mut outcome = self.methods(paths);
+    fn treatment(&self, paths: &[PathTest], open: &[PathTest]) -> Treatment {
+        let kind = RequestKind { method: "GET", host: self.host, paths, open, is_original: false };
+        let mut outcome = self.methods((paths, open));
+        late::restrict(self.source, kind, &mut outcome);
         outcome.rules.retain_mut(simplify);
-        Treatment {
-            outcome,
-            plan: response::plan(self.source, kind),
-            field_rules: deliver::rules(self.source, kind),
+        let plan = response::plan(self.source, kind);
+        self.restrict_queries(kind, &plan, &mut outcome);
+        if plan.is_refused && !self.source.drop_access_rules {
+            outcome = RecvOutcome::new(RecvAction::Answer(SynthAnswer::refused()), outcome.state);
+        }
+        Treatment { outcome, plan, field_rules: deliver::rules(self.source, kind) }
+    }
+
+    /// With a query, an expression for the path may not match: those responses are not stored if
+    /// they would have another plan.
+    fn restrict_queries(
+        &self,
+        kind: RequestKind<'_>,
+        plan: &ResponsePlan,
+        outcome: &mut RecvOutcome,
+    ) {
+        let fails = |path: &&PathTest| match &path.query {
+            QueryEffect::None => false,
+            QueryEffect::Never => true,
+            QueryEffect::Decides { unless, .. } => *unless,
+        };
+        let Some(first) = self.source.vcl.sub("vcl_backend_response").first() else { return };
+        for path in kind.paths.iter().filter(fails) {
+            let others: Vec<_> =
+                kind.paths.iter().filter(|other| *other != path).cloned().collect();
+            let other = response::plan(self.source, RequestKind { paths: &others, ..kind });
+            let is_refused = other.is_refused && !self.source.drop_access_rules;
+            if other == *plan || outcome.action != RecvAction::Hash && !is_refused {
+                continue;
+            }
+            let mut conds = vec![(Cond::HasQuery, true)];
+            if let QueryEffect::Decides { whole: Some(whole), .. } = &path.query {
+                conds.push((Cond::Url(whole.clone()), false));
+            }
+            let text = format!(
+                "{} does not match URLs with other queries in Varnish, so these URLs bypass the \
+                 cache; to store them, allow a query before the $",
+                path.regex
+            );
+            self.source.note(&first.place, "bereq.url", text);
+            let action = match is_refused {
+                true => RuleAction::Answer(SynthAnswer::refused()),
+                false => RuleAction::Bypass,
+            };
+            outcome.rules.push(RequestRule { conds, action });
         }
     }
 
     /// The treatment of GET, with rules for other methods.
-    fn methods(&self, paths: &[PathTest]) -> RecvOutcome {
+    fn methods(&self, paths: (&[PathTest], &[PathTest])) -> RecvOutcome {
         let mut all = self.outcome("GET", paths);
         let mut groups: Vec<(Vec<&str>, RecvOutcome)> = Vec::new();
-        for method in METHODS {
-            let outcome = self.outcome(method, paths);
+        let methods = self.source.methods.iter().map(String::as_str);
+        let is_own =
+            |method: &&str| *method != "GET" && !(self.has_purge && PURGES.contains(method));
+        let methods: Vec<&str> = methods.filter(is_own).collect();
+        for method in &methods {
+            let mut outcome = self.outcome(method, paths);
+            if outcome.action == RecvAction::Purge {
+                outcome.action = RecvAction::Answer(SynthAnswer::refused());
+            }
             match groups.iter_mut().find(|(_, known)| *known == outcome) {
                 Some((methods, _)) => methods.push(method),
                 None => groups.push((vec![method], outcome)),
             }
         }
         let list = |methods: &[&str]| methods.iter().map(|one| (*one).to_owned()).collect();
-        let other = self.outcome("OTHER", paths);
+        let other = self.outcome(OTHER_METHOD, paths);
         let in_group: Vec<&str> = groups
             .iter()
             .filter(|(_, outcome)| *outcome == other)
@@ -138,70 +194,12 @@ impl SiteReader<'_> {
                 self.source.note(&self.place(), &methods.join(", "), text);
             }
         }
-        let rest = METHODS.iter().filter(|one| !in_group.contains(one));
-        let known: Vec<&str> = KNOWN.iter().chain(rest).copied().collect();
+        let mut known = vec!["GET"];
+        known.extend(methods.iter().filter(|one| !in_group.contains(one)));
+        if self.has_purge {
+            known.extend(PURGES);
+        }
         join(&Cond::Method(list(&known)), all, other).0
-    }
-
-    /// The expression of the path does not match a URL with a query: those get the treatment that
-    /// they have without it, as far as rules can tell.
-    fn without_query(&self, treatment: Treatment, path: &PathTest) -> Treatment {
-        let is_other = |other: &&PathTest| *other != path && !other.no_query && covers(other, path);
-        let others: Vec<_> = self.source.paths.iter().filter(is_other).cloned().collect();
-        let mut other = self.methods(&others);
-        other.rules.retain_mut(simplify);
-        let mut joined = join(&Cond::HasQuery, other, treatment.outcome.clone()).0;
-        joined.rules.retain_mut(simplify);
-        let kind = RequestKind { method: "GET", host: self.host, paths: &others };
-        let first = self.source.vcl.sub("vcl_backend_response").first();
-        if let Some(first) = first
-            && response::plan(self.source, kind) != treatment.plan
-            && joined.action == RecvAction::Hash
-        {
-            self.source.note(
-                &first.place,
-                "bereq.url",
-                format!(
-                    "{} matches no URL with a query in Varnish, so these URLs bypass the cache; to \
-                     store them, allow a query before the $",
-                    path.regex
-                ),
-            );
-            let conds = vec![(Cond::HasQuery, true)];
-            joined.rules.push(RequestRule { conds, action: RuleAction::Bypass });
-        }
-        Treatment { outcome: joined, ..treatment }
-    }
-
-    /// Adds rules for paths that another route has, too: they get the treatment of both.
-    fn overlap(&self, treatment: &mut Treatment, holding: &[PathTest], other: &PathTest) {
-        let mut both = holding.to_vec();
-        both.push(other.clone());
-        let mut outcome = self.methods(&both);
-        outcome.rules.retain_mut(simplify);
-        let kind = RequestKind { method: "GET", host: self.host, paths: &both };
-        let plan = response::plan(self.source, kind);
-        if plan.is_uncacheable && outcome.action == RecvAction::Hash {
-            outcome.action = RecvAction::Pass;
-        }
-        let is_stored =
-            treatment.outcome.action == RecvAction::Hash && outcome.action == RecvAction::Hash;
-        if is_stored && plan != treatment.plan {
-            self.note_paths(other, "have the lifetimes and fields of the first");
-        }
-        if outcome == treatment.outcome {
-            return;
-        }
-        let cond = match regex::without_slash(&other.regex) {
-            Some(regex) => Cond::Path(regex),
-            None => Cond::Other(self.place(), format!("req.url ~ {}", other.regex)),
-        };
-        let (joined, loss) = join(&cond, outcome, treatment.outcome.clone());
-        treatment.outcome = joined;
-        treatment.outcome.rules.retain_mut(simplify);
-        if loss.is_some() {
-            self.note_paths(other, "have the stricter treatment of both");
-        }
     }
 
     fn place(&self) -> VclPlace {
@@ -214,35 +212,39 @@ impl SiteReader<'_> {
         )
     }
 
-    fn note_paths(&self, path: &PathTest, message: &str) {
-        let text = format!("paths that match {} and another expression {message}", path.regex);
-        self.source.note(&self.place(), "req.url", text);
-    }
-
+    /// The addresses that may purge.
     fn purge_from(&self) -> Option<Vec<String>> {
-        for method in ["PURGE", "BAN"] {
-            let outcome = self.outcome(method, &[]);
+        let first = self.source.vcl.sub("vcl_recv").first().map(|one| &one.place)?;
+        for method in PURGES {
+            let outcome = self.outcome(method, (&[], &[]));
             if outcome.action != RecvAction::Purge {
                 continue;
             }
-            let mut lists = outcome.rules.iter().filter_map(|rule| match rule.conds.as_slice() {
-                [(Cond::Client(list), false)] => Some(list.clone()),
-                _ => None,
-            });
-            let found = lists.next();
-            if found.is_none() {
-                let place = self.source.vcl.sub("vcl_recv").first().map(|one| &one.place);
-                if let Some(place) = place {
+            let answers = |rule: &&RequestRule| matches!(rule.action, RuleAction::Answer(_));
+            let rules: Vec<_> = outcome.rules.iter().filter(answers).collect();
+            match rules.as_slice() {
+                [] => {
                     self.source.note(
-                        place,
+                        first,
                         method,
-                        "left out: name the addresses that may purge in purge_from \
-                         (docs/purging.md); until then the origin gets these requests",
+                        "the VCL lets every client purge; here only this machine may: name the \
+                         addresses in purge_from (docs/purging.md)",
                     );
+                    return Some(vec!["127.0.0.1".to_owned(), "::1".to_owned()]);
                 }
-                continue;
+                [one] => {
+                    if let [(Cond::Client(list), false)] = one.conds.as_slice() {
+                        return Some(list.clone());
+                    }
+                }
+                _ => {}
             }
-            return found;
+            self.source.note(
+                first,
+                method,
+                "left out: name the addresses that may purge in purge_from (docs/purging.md); \
+                 until then these requests get 403",
+            );
         }
         None
     }
@@ -250,7 +252,7 @@ impl SiteReader<'_> {
 
 /// Requests of other methods bypass the cache anyway.
 fn simplify(rule: &mut RequestRule) -> bool {
-    if matches!(rule.action, RuleAction::Answer(_)) {
+    if matches!(rule.action, RuleAction::Answer(_) | RuleAction::Change(_)) {
         return true;
     }
     let mut is_for_get = true;
@@ -274,9 +276,10 @@ fn order(reader: &SiteReader<'_>) -> Vec<PathTest> {
         .map(|path| {
             let mut holding = vec![path.clone()];
             holding.extend(paths.iter().filter(|other| covers(other, path)).cloned());
-            let kind = RequestKind { method: "GET", host: reader.host, paths: &holding };
+            let (method, host) = ("GET", reader.host);
+            let kind = RequestKind { method, host, paths: &holding, open: &[], is_original: false };
             let is_stored = !response::plan(reader.source, kind).is_uncacheable;
-            let rank = reader.outcome("GET", &holding).rank();
+            let rank = reader.outcome("GET", (&holding, &[])).rank();
             (rank.min(if is_stored { 3 } else { 2 }), path.clone())
         })
         .collect();

@@ -18,8 +18,12 @@ const FIXED: &[&str] = &[
 
 /// Whether rules may change the field.
 pub(super) fn is_free(field: &str) -> bool {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
-    !field.is_empty() && field.chars().all(is_name) && !FIXED.contains(&field)
+    is_name(field) && !FIXED.contains(&field)
+}
+
+/// Whether conditions of rules may have the field.
+pub(super) fn is_name(field: &str) -> bool {
+    !field.is_empty() && field.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
 /// A line with a condition.
@@ -34,7 +38,7 @@ pub(super) fn cond_line(cond: &Cond, positive: bool) -> Option<String> {
             (format!("CLIENT-HEADER:{name}"), regex::in_rules(pattern))
         }
         Cond::HasQuery => ("CLIENT-URL:QUERY".to_owned(), "/./".to_owned()),
-        Cond::Query(pattern) => ("CLIENT-URL:QUERY".to_owned(), regex::in_rules(pattern)),
+        Cond::Url(pattern) => ("CLIENT-URL:URL".to_owned(), regex::in_rules(pattern)),
         Cond::Path(pattern) => ("CLIENT-URL:PATH".to_owned(), regex::in_rules(pattern)),
         Cond::Method(list) => ("METHOD".to_owned(), format!("({})", list.join(","))),
         Cond::Client(list) => ("IP:CLIENT".to_owned(), format!("{{{}}}", list.join(","))),
@@ -46,7 +50,12 @@ pub(super) fn cond_line(cond: &Cond, positive: bool) -> Option<String> {
 
 /// A rule for requests.
 pub(super) fn request_rule(rule: &RequestRule, has_purge: bool) -> Option<String> {
-    let mut out = "cond %{REMAP_PSEUDO_HOOK}\n".to_owned();
+    let hook = match &rule.action {
+        RuleAction::Change(change) if !is_free(&change.name) => return Some(String::new()),
+        RuleAction::Change(change) => hook_of(change),
+        _ => "REMAP_PSEUDO_HOOK",
+    };
+    let mut out = format!("cond %{{{hook}}}\n");
     for (cond, positive) in &rule.conds {
         out.push_str(&cond_line(cond, *positive)?);
     }
@@ -64,6 +73,7 @@ pub(super) fn request_rule(rule: &RequestRule, has_purge: bool) -> Option<String
             }
             out.push_str(&answer_lines(answer));
         }
+        RuleAction::Change(change) => out.push_str(&change_lines(change)),
     }
     out.push('\n');
     Some(out)
@@ -104,12 +114,16 @@ pub(super) fn change_lines(change: &FieldChange) -> String {
 pub(super) fn request_changes(changes: &[FieldChange]) -> String {
     let mut out = String::new();
     for change in changes.iter().filter(|change| is_free(&change.name)) {
-        // Forebay writes these fields itself, just before it sends the request.
-        let hook = match change.name.starts_with("x-forwarded-") {
-            true => "SEND_REQUEST_HDR_HOOK",
-            false => "REMAP_PSEUDO_HOOK",
-        };
+        let hook = hook_of(change);
         out.push_str(&format!("cond %{{{hook}}}\n{}\n", change_lines(change)));
     }
     out
+}
+
+fn hook_of(change: &FieldChange) -> &'static str {
+    // Forebay writes these fields itself, just before it sends the request.
+    match change.name.starts_with("x-forwarded-") {
+        true => "SEND_REQUEST_HDR_HOOK",
+        false => "REMAP_PSEUDO_HOOK",
+    }
 }

@@ -1,17 +1,23 @@
 //! The VCL as a whole, and the notes about it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::lexer::VclPlace;
-use super::regex::{self, PatternText, UrlTest};
+use super::regex::{self, PatternText};
+use super::request::HARMLESS;
 use super::syntax::{Acl, Expr, Statement, StatementKind, Vcl, field_of};
+use super::url::{PathTest, path_test};
 use crate::Note;
 
 /// Paths that the VCL tells apart.
 const PATHS_MAX: usize = 31;
 /// Sites with names of their own.
 const HOSTS_MAX: usize = 64;
+/// Methods that are told apart, and how many there may be with those that the VCL names.
+const METHODS: &[&str] =
+    &["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE", "BAN"];
+const METHODS_MAX: usize = 32;
 
 /// The name of a site.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -32,9 +38,10 @@ impl HostName {
         }
     }
 
-    /// Whether the host matches; `None` if that depends on the request.
-    pub(super) fn matches(&self, literals: &[PatternText]) -> Option<bool> {
-        let each = literals.iter().map(|literal| self.matches_one(literal));
+    /// Whether the host matches; `None` if that depends on the request. `hosts` are all names with
+    /// a site of their own.
+    pub(super) fn matches(&self, literals: &[PatternText], hosts: &[HostName]) -> Option<bool> {
+        let each = literals.iter().map(|literal| self.matches_one(literal, hosts));
         let mut result = Some(false);
         for one in each {
             match one {
@@ -46,26 +53,22 @@ impl HostName {
         result
     }
 
-    fn matches_one(&self, literal: &PatternText) -> Option<bool> {
+    fn matches_one(&self, literal: &PatternText, hosts: &[HostName]) -> Option<bool> {
         let is_suffix = !literal.starts && literal.ends && literal.text.starts_with('.');
+        let of_literal = match (literal.starts, is_suffix) {
+            (true, _) if literal.ends => HostName::Exact(literal.text.clone()),
+            (_, true) => HostName::Below(literal.text.clone()),
+            _ => HostName::Rest,
+        };
         match self {
             HostName::Exact(name) => Some(literal.matches(name)),
-            // Names with a site of their own are no longer among these.
             HostName::Below(end) if is_suffix && end.ends_with(&literal.text) => Some(true),
-            HostName::Below(_) | HostName::Rest => match literal.starts && literal.ends {
-                true => Some(false),
-                false if is_suffix => Some(false),
-                false => None,
-            },
+            // Names with a site of their own are not among these.
+            HostName::Below(_) | HostName::Rest => {
+                (of_literal != HostName::Rest && hosts.contains(&of_literal)).then_some(false)
+            }
         }
     }
-}
-
-/// A test of the path that decides between routes.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct PathTest {
-    pub(super) regex: String,
-    pub(super) no_query: bool,
 }
 
 /// Everything that the translation may look at.
@@ -79,21 +82,52 @@ pub(super) struct VclSource<'v> {
     pub(super) notes: RefCell<Vec<Note>>,
     /// The statements of `vcl_recv` that were followed so far.
     pub(super) steps: Cell<usize>,
+    /// Methods that are told apart.
+    pub(super) methods: BTreeSet<String>,
+    /// Fields of requests that the VCL sets or removes in any sub.
+    pub(super) changed_fields: BTreeSet<String>,
+    /// Fields of requests that the VCL sets.
+    pub(super) set_fields: BTreeSet<String>,
+    /// Fields of responses that the VCL sets or removes before they are stored.
+    pub(super) response_fields: BTreeSet<String>,
+    removes_www: bool,
 }
 
 impl<'v> VclSource<'v> {
     pub(super) fn new(vcl: &'v Vcl, drop_access_rules: bool) -> VclSource<'v> {
         let acls = vcl.acls.iter().map(|acl| (acl.name.as_str(), addresses(acl))).collect();
         let (notes, steps) = (RefCell::default(), Cell::default());
-        let mut source =
-            VclSource { vcl, drop_access_rules, paths: vec![], hosts: vec![], acls, notes, steps };
+        let mut source = VclSource {
+            vcl,
+            drop_access_rules,
+            paths: vec![],
+            hosts: vec![],
+            acls,
+            notes,
+            steps,
+            methods: METHODS.iter().map(|one| (*one).to_owned()).collect(),
+            changed_fields: BTreeSet::new(),
+            set_fields: BTreeSet::new(),
+            response_fields: BTreeSet::new(),
+            removes_www: false,
+        };
         for name in ["vcl_recv", "vcl_backend_response", "vcl_deliver"] {
             source.collect_all(vcl.sub(name));
         }
-        for (name, statements) in vcl.subs.iter().filter(|(name, _)| !name.starts_with("vcl_")) {
-            if vcl.subs.len() < 256 && !name.is_empty() {
+        for (name, statements) in &vcl.subs {
+            if !["vcl_recv", "vcl_backend_response", "vcl_deliver"].contains(&name.as_str()) {
                 source.collect_all(statements);
             }
+        }
+        if source.removes_www {
+            let with_www = source.hosts.clone().into_iter().filter_map(|host| match host {
+                HostName::Exact(name) if !name.starts_with("www.") => {
+                    Some(HostName::Exact(format!("www.{name}")))
+                }
+                _ => None,
+            });
+            let with_www: Vec<_> = with_www.collect();
+            source.hosts.extend(with_www);
         }
         source.hosts.sort();
         source.hosts.dedup();
@@ -118,13 +152,46 @@ impl<'v> VclSource<'v> {
 
     fn collect_all(&mut self, statements: &[Statement]) {
         for statement in statements {
-            let StatementKind::If(branches, rest) = &statement.kind else { continue };
-            for (test, inner) in branches {
-                self.collect(test);
-                self.collect_all(inner);
+            match &statement.kind {
+                StatementKind::If(branches, rest) => {
+                    for (test, inner) in branches {
+                        self.collect(test);
+                        self.collect_all(inner);
+                    }
+                    self.collect_all(rest);
+                }
+                StatementKind::Set(name, value) => self.collect_change(name, Some(value)),
+                StatementKind::Unset(name) => self.collect_change(name, None),
+                // Modules may change a field that they are given.
+                StatementKind::Do(Expr::Call(name, arguments))
+                    if !HARMLESS.contains(&name.as_str()) && name != "hash_data" =>
+                {
+                    for argument in arguments {
+                        if argument.name().starts_with("req.http.") {
+                            self.collect_change(&argument.name(), Some(argument));
+                        }
+                    }
+                }
+                _ => {}
             }
-            self.collect_all(rest);
         }
+    }
+
+    fn collect_change(&mut self, name: &str, value: Option<&Expr>) {
+        self.response_fields.extend(field_of(name, "beresp.http."));
+        let field = field_of(name, "req.http.").or_else(|| field_of(name, "bereq.http."));
+        let Some(field) = field else { return };
+        if field == "host" && value.is_some_and(is_tidy_host) {
+            return;
+        }
+        if let (true, Some(Expr::Call(_, arguments))) = (field == "host", value) {
+            let pattern = arguments.get(1).and_then(Expr::text);
+            self.removes_www |= pattern.is_some_and(|pattern| pattern.starts_with("^www"));
+        }
+        if value.is_some() {
+            self.set_fields.insert(field.clone());
+        }
+        self.changed_fields.insert(field);
     }
 
     fn collect(&mut self, test: &Expr) {
@@ -135,7 +202,9 @@ impl<'v> VclSource<'v> {
                 let (name, text) = (left.name(), right.text());
                 let Some(text) = text else { return };
                 let is_regex = symbol.ends_with('~');
-                if matches!(name.as_str(), "req.url" | "bereq.url") {
+                if matches!(name.as_str(), "req.method" | "bereq.method" | "req.request") {
+                    self.collect_methods(&text, is_regex);
+                } else if matches!(name.as_str(), "req.url" | "bereq.url") {
                     if let Some(path) = path_test(&text, is_regex)
                         && !self.paths.contains(&path)
                         && self.paths.len() < PATHS_MAX
@@ -152,13 +221,24 @@ impl<'v> VclSource<'v> {
         }
     }
 
+    fn collect_methods(&mut self, text: &str, is_regex: bool) {
+        let texts = match is_regex {
+            true => regex::expand(text, false).unwrap_or_default().0,
+            false => vec![PatternText::whole(text)],
+        };
+        for literal in texts.into_iter().filter(|one| one.starts && one.ends) {
+            let is_name = |c: char| c.is_ascii_uppercase() || "-_".contains(c);
+            let is_method = !literal.text.is_empty() && literal.text.len() <= 32;
+            if is_method && literal.text.chars().all(is_name) && self.methods.len() < METHODS_MAX {
+                self.methods.insert(literal.text);
+            }
+        }
+    }
+
     fn collect_hosts(&mut self, text: &str, is_regex: bool) {
         let literals = match is_regex {
             true => host_literals(text).unwrap_or_default(),
             false => vec![PatternText::whole(&text.to_ascii_lowercase())],
-        };
-        let is_host = |text: &str| {
-            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
         };
         for literal in literals {
             let text = literal.text.to_ascii_lowercase();
@@ -174,6 +254,37 @@ impl<'v> VclSource<'v> {
     }
 }
 
+/// Whether a site may have the name.
+pub(super) fn is_host(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
+}
+
+/// Whether the new host differs from the old one only by port and case.
+pub(super) fn is_tidy_host(value: &Expr) -> bool {
+    let Expr::Call(name, arguments) = value else { return false };
+    let is_host = |one: &Expr| one.name() == "req.http.host" || is_tidy_host(one);
+    if !arguments.first().is_some_and(is_host) {
+        return false;
+    }
+    let pattern = arguments.get(1).and_then(Expr::text).unwrap_or_default();
+    let is_port = arguments.get(2).and_then(Expr::text).is_some_and(|by| by.is_empty())
+        && PORTS.contains(&pattern.as_str());
+    name == "std.tolower" || matches!(name.as_str(), "regsub" | "regsuball") && is_port
+}
+
+/// Expressions for the port of a host.
+const PORTS: &[&str] = &[
+    ":[0-9]+",
+    ":[0-9]+$",
+    ":\\d+",
+    ":\\d+$",
+    ":.*",
+    ":.*$",
+    ":[0-9]*$",
+    "(:[0-9]+)?$",
+    ":[\\d]+",
+];
+
 /// The hosts of an expression; a port at its end does not matter.
 pub(super) fn host_literals(pattern: &str) -> Option<Vec<PatternText>> {
     let mut bare = pattern.to_owned();
@@ -185,19 +296,6 @@ pub(super) fn host_literals(pattern: &str) -> Option<Vec<PatternText>> {
     let (mut literals, _) = regex::expand(&bare, true)?;
     literals.iter_mut().for_each(|literal| literal.text.make_ascii_lowercase());
     Some(literals)
-}
-
-/// The test of the path that a comparison with `req.url` is.
-pub(super) fn path_test(text: &str, is_regex: bool) -> Option<PathTest> {
-    if is_regex {
-        return match regex::url_test(text) {
-            UrlTest::Path { regex, no_query } => Some(PathTest { regex, no_query }),
-            UrlTest::Query(_) | UrlTest::Other => None,
-        };
-    }
-    let is_path = text.starts_with('/') && !text.contains('?');
-    let regex = format!("^{}$", regex::literal(text));
-    is_path.then_some(PathTest { regex, no_query: true })
 }
 
 /// The addresses of an acl, if each entry is an address that grants something.

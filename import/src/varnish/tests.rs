@@ -2,9 +2,14 @@
 
 use std::fs;
 
-use super::regex::{UrlTest, cookie_names, in_rules, url_test};
+use forebay_rules::ast::RuleScope;
+
+use super::regex::{cookie_names, in_rules};
+use super::url::{PathTest, QueryEffect, path_test, whole_url};
 use super::varnish;
 use crate::{Import, ImportOptions};
+
+mod strict;
 
 const ORIGIN: &str = "vcl 4.1; backend default { .host = \"192.0.2.1\"; }\n";
 
@@ -13,15 +18,27 @@ fn import(vcl: &str, drop_access_rules: bool) -> Import {
     let path = folder.path().join("test.vcl");
     fs::write(&path, format!("{ORIGIN}{vcl}")).expect("a file");
     let options = ImportOptions { drop_access_rules, ..ImportOptions::default() };
-    varnish(&[path], &options).expect("valid syntax")
+    let import = varnish(&[path], &options).expect("valid syntax");
+    for file in &import.rule_files {
+        let read = forebay_rules::read("", &file.text, RuleScope::Route);
+        assert!(read.is_usable(), "{vcl}\n{}", file.text);
+    }
+    import
+}
+
+/// The sites.
+fn whole(import: &Import) -> &str {
+    import.toml.split_once("[[site]]").map_or("", |(_, sites)| sites)
+}
+
+fn rules_of(import: &Import) -> String {
+    import.rule_files.iter().map(|file| file.text.as_str()).collect()
 }
 
 /// The configuration and its rules in one text, without the settings at the top.
 fn recv(statements: &str) -> String {
     let import = import(&format!("sub vcl_recv {{ {statements} }}"), false);
-    let rules: String = import.rule_files.iter().map(|file| file.text.as_str()).collect();
-    let sites = import.toml.split_once("[[site]]").map_or("", |(_, sites)| sites);
-    format!("{sites}{rules}")
+    format!("{}{}", whole(&import), rules_of(&import))
 }
 
 #[test]
@@ -92,7 +109,7 @@ fn an_access_rule_is_never_weaker_than_in_varnish() {
         (
             "if (req.url ~ \"^/a/\" && !req.http.X) { return (synth(403)); } \
              if (req.url ~ \"\\.php\" && !req.http.Y) { return (synth(404)); }",
-            "cond %{CLIENT-URL:PATH} /\\.php/\ncond %{CLIENT-HEADER:y} /./ [NOT]\nset-status 404",
+            "/.*\\.php/\ncond %{CLIENT-HEADER:y} /./ [NOT]\nset-status 404",
         ),
         // Another URL for the origin may be another page.
         ("set req.url = regsub(req.url, \"^/a\", \"/b\");", "respond = \"503\""),
@@ -138,8 +155,7 @@ fn lifetimes_of_responses_become_settings() {
         ("if (beresp.age > 1s) { set beresp.uncacheable = true; }", "cache = false"),
     ] {
         let import = import(&format!("sub vcl_backend_response {{ {statements} }}"), false);
-        let rules: String = import.rule_files.iter().map(|file| file.text.as_str()).collect();
-        let found = format!("{}{rules}", import.toml);
+        let found = format!("{}{}", import.toml, rules_of(&import));
         assert!(found.contains(part), "{statements}: {part}\n{found}");
     }
 }
@@ -161,22 +177,55 @@ fn a_long_chain_of_conditions_ends() {
     assert!(found.contains("respond = \"403\""), "{found}");
     let known = "if (req.method == \"X\") { return (pass); }\n".repeat(5000);
     let found = recv(&known);
-    assert!(found.contains("respond = \"403\""), "{found}");
+    assert!(found.contains("cond %{METHOD} (X) [NOT]\nset-status 403 [L]"), "{found}");
 }
 
 #[test]
 fn expressions_are_read_as_varnish_reads_them() {
-    let path = |regex: &str, no_query| UrlTest::Path { regex: regex.to_owned(), no_query };
-    for (pattern, expected) in [
-        ("^/a/", path("^/a/", false)),
-        ("\\.png$", path("\\.png$", true)),
-        ("\\.png(\\?.*)?$", path("\\.png$", false)),
-        ("^/a(/|\\?|$)", path("^/a(/|$)", false)),
-        ("[?&]a=", UrlTest::Query("(^|&)a=".to_owned())),
-        ("^/a\\?b", UrlTest::Other),
-        ("^/(?!a)", UrlTest::Other),
+    for (pattern, regex, unless, also) in [
+        ("^/a/", "^/a/", false, false),
+        ("^/a/.*$", "^/a/", false, false),
+        ("^/a(\\?.*)?", "^/a", false, false),
+        ("\\.php", "\\.php", false, true),
+        ("\\.png$", "\\.png$", true, true),
+        ("\\.png(\\?.*)?$", "\\.png$", false, true),
+        ("^/a(/|\\?|$)", "^/a(/|$)", false, false),
+        ("^/a(/|$)", "^/a(/|$)", true, false),
+        ("^/a$|^/b/", "^/a$|^/b/", true, false),
+        ("^/a.*b", "^/a.*b", false, true),
+        ("^/a[^/]*b", "^/a[^/]*b", false, true),
+        ("\\.css(\\?[a-z]+)?$", "\\.css$", true, true),
     ] {
-        assert_eq!(url_test(pattern), expected, "{pattern}");
+        let found = path_test(pattern, true).map(|test| (test.regex, test.query));
+        let query = match (unless, also) {
+            (false, false) => QueryEffect::None,
+            _ => {
+                let whole = whole_url(pattern, true);
+                assert!(whole.is_some(), "{pattern}");
+                let is_named = pattern.contains('?');
+                QueryEffect::Decides { unless, also, whole, is_named }
+            }
+        };
+        assert_eq!(found, Some((regex.to_owned(), query)), "{pattern}");
+    }
+    let exact = PathTest { regex: "^/a$".to_owned(), query: QueryEffect::Never };
+    assert_eq!(path_test("^/a$", true), Some(exact));
+    const HOST: &str = "^[a-z]+://[^/]*";
+    for (pattern, whole) in [
+        ("[?&]a=", Some("/.*[?&]a=")),
+        ("^/a\\?b", Some("/a\\?b")),
+        ("/ajax/", Some("(?:/.*)?/ajax/")),
+        ("^/a$|\\.b", Some("(?:/a$|/.*\\.b)")),
+        ("(utm_a|b)=", Some("/.*(utm_a|b)=")),
+        // These could match in the host.
+        ("^(/a|.*b)", None),
+        ("[^a]b", None),
+        ("(^|/)b", None),
+        ("x?/b", None),
+        ("^/(?!a)", None),
+    ] {
+        let whole = whole.map(|rest| format!("{HOST}{rest}"));
+        assert_eq!(whole_url(pattern, true), whole, "{pattern}");
     }
     assert_eq!(cookie_names("SESS"), None);
     assert_eq!(cookie_names("(^|;\\s*)(a|b[a-z0-9]+)="), Some(vec!["a".into(), "b*".into()]));

@@ -2,9 +2,11 @@
 
 use super::deliver::key_fields;
 use super::origins::{VclOrigins, usual_timeouts};
-use super::outcome::{Cond, Cookies, RecvAction, RequestRule, RuleAction, SynthAnswer};
+use super::outcome::{
+    Cond, Cookies, FieldChange, RecvAction, RecvOutcome, RequestRule, RuleAction, SynthAnswer,
+};
+use super::plan::LIFETIME_FIELD;
 use super::regex;
-use super::response::LIFETIME_FIELD;
 use super::routes::{self, Treatment, VclSite};
 use super::rulefile;
 use super::source::{HostName, VclSource};
@@ -63,7 +65,8 @@ pub(super) fn write_all(
     top.texts("status_freshness", &statuses(DEFAULT_LIFETIME_S));
     let uses_field = sites.iter().any(|site| {
         let each = site.routes.iter().map(|route| &route.treatment);
-        each.chain([&site.treatment]).any(|one| !one.plan.ttl_rules.is_empty())
+        each.chain([&site.treatment])
+            .any(|one| one.outcome.action == RecvAction::Hash && one.plan.has_lifetime_rules())
     });
     let fields: &[&str] = if uses_field { &[LIFETIME_FIELD] } else { &[] };
     top.texts("targeted_cache_control", fields);
@@ -137,7 +140,7 @@ impl VclWriter<'_> {
         let Treatment { outcome, plan, field_rules } = treatment;
         let mut rules = String::new();
         let mut lists = SettingLists::default();
-        for rule in &outcome.rules.iter().filter_map(tidied).collect::<Vec<_>>() {
+        for rule in &in_order(outcome) {
             let is_passed = outcome.action != RecvAction::Hash && rule.action == RuleAction::Bypass;
             if !is_passed && !lists.take(rule) {
                 match rulefile::request_rule(rule, has_purge) {
@@ -186,7 +189,7 @@ impl VclWriter<'_> {
         if outcome.action == RecvAction::Pipe {
             table.texts("upgrade_protocols", &["websocket"]);
         }
-        if outcome.action != RecvAction::Hash || plan.is_uncacheable || plan.ttl == Some(0) {
+        if outcome.action != RecvAction::Hash || plan.is_uncacheable || plan.lifetime == Some(0) {
             table.raw("cache", "false");
             return;
         }
@@ -201,7 +204,7 @@ impl VclWriter<'_> {
         match &state.cookies {
             Cookies::None => table.raw("keep_cookies", "[]"),
             Cookies::Only(names) => table.texts("keep_cookies", names),
-            Cookies::All | Cookies::Changed => {}
+            Cookies::All | Cookies::Fewer | Cookies::Other => {}
         }
         if state.sort_query {
             table.raw("sort_query", "true");
@@ -210,9 +213,9 @@ impl VclWriter<'_> {
             let names: Vec<_> = state.drop_query.iter().cloned().collect();
             table.raw("drop_query", list(&names));
         }
-        if let Some(ttl) = plan.ttl {
+        if let Some(ttl) = plan.lifetime {
             let ttl = ttl.min(LIFETIME_S_MAX);
-            if plan.ttl_rules.is_empty() {
+            if !plan.has_lifetime_rules() {
                 table.text("override_freshness_s", &format!("{ttl}s"));
             }
             table.texts("status_freshness", &statuses(ttl));
@@ -235,6 +238,36 @@ impl VclWriter<'_> {
             }
         }
     }
+}
+
+/// The rules of requests. Conditions see the client's fields: changes come last, and a change that
+/// would depend on another one removes the field.
+fn in_order(outcome: &RecvOutcome) -> Vec<RequestRule> {
+    let is_change = |rule: &RequestRule| matches!(rule.action, RuleAction::Change(_));
+    let tidy = outcome.rules.iter().filter_map(tidied);
+    let (changes, mut rules): (Vec<_>, Vec<_>) = tidy.partition(is_change);
+    let mut removed = Vec::new();
+    for (index, rule) in changes.iter().enumerate() {
+        let RuleAction::Change(change) = &rule.action else { continue };
+        let before = changes[..index].iter().filter_map(|rule| match &rule.action {
+            RuleAction::Change(change) => Some(&change.name),
+            _ => None,
+        });
+        let depends =
+            before.into_iter().any(|name| rule.conds.iter().any(|(cond, _)| cond.is_about(name)));
+        match depends {
+            true => removed.push(change.name.clone()),
+            false => rules.push(rule.clone()),
+        }
+    }
+    for name in removed {
+        rules.retain(
+            |rule| !matches!(&rule.action, RuleAction::Change(change) if change.name == name),
+        );
+        let action = RuleAction::Change(FieldChange { name, value: None });
+        rules.push(RequestRule { conds: Vec::new(), action });
+    }
+    rules
 }
 
 /// The rule without conditions that follow from its others; `None` if it never applies.
