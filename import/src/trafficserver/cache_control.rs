@@ -1,5 +1,8 @@
 //! `cache.config`: whether responses are stored, by the host and the path of the target.
 
+use std::net::IpAddr;
+
+use super::host::may_match;
 use super::lines::ConfigLine;
 use super::settings::seconds;
 use super::source::{SourceLine, TsSource};
@@ -19,7 +22,10 @@ enum Destination {
     /// A name and all names below it.
     Domain(String),
     Host(String),
+    Address(String),
     Url(String),
+    /// An expression for the host.
+    Hosts(String),
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,6 +37,7 @@ pub(super) enum CacheAction {
 }
 
 /// The paths of a target to which a rule applies.
+#[derive(Clone)]
 pub(super) enum CacheScope {
     No,
     All,
@@ -54,8 +61,9 @@ fn rule(source: &TsSource, line: &ConfigLine) -> Option<CacheRule> {
         match name {
             "dest_domain" => Some(Destination::Domain(lower.trim_start_matches('.').to_owned())),
             "dest_host" => Some(Destination::Host(lower)),
-            "dest_ip" => Some(Destination::Host(lower)),
-            "url_regex" | "host_regex" => Some(Destination::Url(value.to_owned())),
+            "dest_ip" => Some(Destination::Address(lower)),
+            "url_regex" => Some(Destination::Url(value.to_owned())),
+            "host_regex" => Some(Destination::Hosts(value.to_owned())),
             _ => None,
         }
     });
@@ -132,10 +140,27 @@ impl CacheRule {
             {
                 CacheScope::All
             }
-            Destination::Url(regex) => of_regex(regex, target),
+            Destination::Url(regex) => {
+                let is_never = self.action == CacheAction::Never;
+                match of_regex(regex, target) {
+                    // The expression is also compared with the query.
+                    CacheScope::Regex(path) if is_never && !is_literal(&path) => {
+                        CacheScope::Unknown
+                    }
+                    scope => scope,
+                }
+            }
+            Destination::Address(address) if address == host => CacheScope::All,
+            Destination::Address(address) => {
+                let is_apart =
+                    [address.as_str(), host].iter().all(|one| one.parse::<IpAddr>().is_ok());
+                if is_apart { CacheScope::No } else { CacheScope::Unknown }
+            }
+            Destination::Hosts(regex) if !may_match(regex, host) => return CacheScope::No,
+            Destination::Hosts(_) => CacheScope::Unknown,
             _ => return CacheScope::No,
         };
-        if self.prefix.is_none() && self.suffix.is_none() {
+        if matches!(scope, CacheScope::No) || self.prefix.is_none() && self.suffix.is_none() {
             return scope;
         }
         if !matches!(scope, CacheScope::All) {
@@ -163,6 +188,26 @@ impl CacheRule {
     }
 }
 
+/// Switches the cache off in the route of a rule if another one may forbid to store responses of
+/// its paths.
+pub(super) fn restrict(
+    rules: &[CacheRule],
+    target: &RuleUrl,
+    own: &CacheScope,
+    table: &mut TomlTable,
+) {
+    for rule in rules.iter().filter(|rule| rule.action == CacheAction::Never) {
+        let may_overlap = match (rule.scope(target), own) {
+            (CacheScope::No, _) => false,
+            (CacheScope::Prefix(other), CacheScope::Prefix(own)) => own.starts_with(&other),
+            _ => true,
+        };
+        if may_overlap {
+            rule.write(table);
+        }
+    }
+}
+
 /// The paths of an expression for the URL of a target.
 fn of_regex(regex: &str, target: &RuleUrl) -> CacheScope {
     let text = regex.strip_prefix('^').unwrap_or(regex);
@@ -174,8 +219,14 @@ fn of_regex(regex: &str, target: &RuleUrl) -> CacheScope {
         let is_of_end = is_end && text.ends_with('$') && regex == text && !text.contains('?');
         return if is_of_end { CacheScope::Regex(text.to_owned()) } else { CacheScope::Unknown };
     };
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = host.trim_end_matches(".*").replace('\\', "");
+    let Some((host, path)) = rest.split_once('/').filter(|(host, _)| !host.contains(".*")) else {
+        // The expression may end in the middle of a host.
+        return match rest {
+            "" | ".*" => CacheScope::All,
+            _ => CacheScope::Unknown,
+        };
+    };
+    let host = host.replace('\\', "");
     let own = target.base();
     let own = own.split_once("://").map_or("", |(_, authority)| authority);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
@@ -183,8 +234,19 @@ fn of_regex(regex: &str, target: &RuleUrl) -> CacheScope {
         return CacheScope::Unknown;
     }
     match host.is_empty() || host == target.host || host == own {
-        true if matches!(path, "" | ".*") => CacheScope::All,
+        true if matches!(path, "" | ".*" | ".*$") => CacheScope::All,
         true => CacheScope::Regex(format!("^/{path}")),
         false => CacheScope::No,
+    }
+}
+
+/// Whether an expression for paths is a beginning, or an end such as `\.php$`.
+fn is_literal(regex: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-".contains(c);
+    let bare = regex.replace("\\.", "").replace("\\-", "-");
+    let bare = bare.strip_suffix(".*").unwrap_or(&bare);
+    match bare.strip_prefix('^') {
+        Some(rest) => rest.chars().all(is_plain),
+        None => bare.chars().all(|c| is_plain(c) || "()|?$".contains(c)),
     }
 }

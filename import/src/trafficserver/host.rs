@@ -1,5 +1,7 @@
 //! The hosts of rules, some of which are regular expressions.
 
+use forebay_rules::pattern::PatternCompiler;
+
 /// The hosts to which a rule applies.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum RuleHosts {
@@ -10,6 +12,8 @@ pub(super) enum RuleHosts {
     Any,
     /// Each host without another rule for the path.
     Rest,
+    /// Hosts that match an expression, which cannot be listed.
+    Matching(String),
 }
 
 /// Names that one expression may stand for.
@@ -27,6 +31,9 @@ impl RuleHosts {
     pub(super) fn covers(&self, other: &RuleHosts) -> bool {
         match (self, other) {
             (RuleHosts::Any | RuleHosts::Rest, _) => true,
+            (RuleHosts::Matching(regex), RuleHosts::Name(name)) => may_match(regex, name),
+            // Some of these hosts may match.
+            (RuleHosts::Matching(_), _) => true,
             (RuleHosts::Below(zone), RuleHosts::Name(name) | RuleHosts::Below(name)) => {
                 self == other || name.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.'))
             }
@@ -39,9 +46,16 @@ impl RuleHosts {
         match self {
             RuleHosts::Name(name) => name.clone(),
             RuleHosts::Below(name) => format!("*.{name}"),
-            RuleHosts::Any | RuleHosts::Rest => "*".to_owned(),
+            RuleHosts::Any | RuleHosts::Rest | RuleHosts::Matching(_) => "*".to_owned(),
         }
     }
+}
+
+/// Whether an expression may match a host.
+pub(super) fn may_match(regex: &str, name: &str) -> bool {
+    let compiled = PatternCompiler::default().compile(&format!("(?i){regex}"), false);
+    // An expression that cannot be compiled might match anything.
+    compiled.ok().flatten().is_none_or(|regex| regex.is_match(name.as_bytes()))
 }
 
 /// The hosts of a regular expression; `None` if they cannot be enumerated.

@@ -163,6 +163,8 @@ impl MappingTable {
             (false, true) => Some(vec![RuleHosts::Rest]),
             (false, false) => Some(vec![RuleHosts::Name(from.host.clone())]),
         };
+        // The hosts to close, if they cannot be listed.
+        let closed = hosts.clone().unwrap_or(vec![RuleHosts::Matching(from.host.clone())]);
         let mut rule = MappingRule {
             at: line.at.clone(),
             directive: directive.clone(),
@@ -183,7 +185,7 @@ impl MappingTable {
                 // It is noted already.
                 let unknown = Some(String::new());
                 rule.filters.push(AclFilter { unknown, ..AclFilter::default() });
-                self.push(hosts, &rule);
+                self.push(closed, &rule);
             }
             return Ok(());
         }
@@ -192,9 +194,14 @@ impl MappingTable {
                 "not carried over: the target has variables, or no host and scheme of HTTP; its \
                  requests get 503",
             );
-            self.push(hosts, &rule);
+            self.push(closed, &rule);
             return Ok(());
         };
+        if hosts.is_none() && redirect.is_none() && rule.from.requests().is_some() {
+            note(UNLISTED);
+            self.push(closed, &rule);
+            return Ok(());
+        }
         let Some(hosts) = hosts.filter(|_| rule.from.requests().is_some()) else {
             note(
                 "left out: the hosts cannot be enumerated, so they get the rules for any host; \
@@ -204,7 +211,7 @@ impl MappingTable {
         };
         rule.to = to;
         self.conditions(line, &mut rule);
-        self.push(Some(hosts), &rule);
+        self.push(hosts, &rule);
         Ok(())
     }
 
@@ -219,13 +226,17 @@ impl MappingTable {
     }
 
     /// Adds a rule for each of its hosts.
-    fn push(&mut self, hosts: Option<Vec<RuleHosts>>, rule: &MappingRule) {
-        for hosts in hosts.into_iter().flatten() {
+    fn push(&mut self, hosts: Vec<RuleHosts>, rule: &MappingRule) {
+        for hosts in hosts {
             let rank = self.rules.len();
             self.rules.push(MappingRule { hosts, rank, ..rule.clone() });
         }
     }
 }
+
+const UNLISTED: &str = "not carried over: the hosts cannot be listed, so requests of these and of \
+                        all hosts without a site of their own get 503 for these paths; write a \
+                        site for them, such as *.NAME (docs/sites.md)";
 
 /// The URL of requests, and that of the target; `None` if the latter is none.
 fn urls(

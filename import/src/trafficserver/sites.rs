@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cache_control::{CacheAction, CacheScope};
+use super::cache_control::{self, CacheAction, CacheScope};
 use super::files::ConfigFiles;
 use super::host::RuleHosts;
 use super::mapping::MappingRule;
@@ -42,7 +42,7 @@ pub(super) fn all(
 ) -> Vec<TsSite> {
     let mut keys: Vec<&RuleHosts> = Vec::new();
     for hosts in rules.iter().map(|rule| &rule.hosts).chain(closed_hosts) {
-        let is_own = !matches!(hosts, RuleHosts::Any | RuleHosts::Rest);
+        let is_own = !matches!(hosts, RuleHosts::Any | RuleHosts::Rest | RuleHosts::Matching(_));
         if is_own && !keys.contains(&hosts) {
             keys.push(hosts);
         }
@@ -335,7 +335,8 @@ impl<'b> SiteBuilder<'b> {
         let Some(rule) = one.rule.filter(|rule| rule.redirect.is_none()) else { return };
         let change = PathChange::of(rule);
         for cache in &self.context.cache {
-            let added = match cache.scope(&rule.to) {
+            let scope = cache.scope(&rule.to);
+            let added = match scope.clone() {
                 CacheScope::No | CacheScope::All => continue,
                 CacheScope::Unknown => false,
                 CacheScope::Prefix(prefix) if change.to.starts_with(&prefix) => {
@@ -358,6 +359,7 @@ impl<'b> SiteBuilder<'b> {
                         let mut table = self.table(one);
                         self.fill(files, one, &PathsOfRoute::Regex, &mut table);
                         cache.write(&mut table);
+                        cache_control::restrict(&self.context.cache, &rule.to, &scope, &mut table);
                         self.add_regex(String::new(), false, regex, table);
                     }
                     is_usable
@@ -397,14 +399,18 @@ impl<'b> SiteBuilder<'b> {
             self.amend(&path, cache);
             return true;
         }
+        let Some(rule) = one.rule else { return false };
+        let scope = cache.scope(&rule.to);
         let mut table = self.table(one);
         self.fill(files, one, &PathsOfRoute::Below(path.clone()), &mut table);
         cache.write(&mut table);
+        cache_control::restrict(&self.context.cache, &rule.to, &scope, &mut table);
         if !is_whole && has_same_path {
             let regex = format!("^/{}[^/]", escaped(&path));
             let mut table = self.table(one);
             self.fill(files, one, &PathsOfRoute::Regex, &mut table);
             cache.write(&mut table);
+            cache_control::restrict(&self.context.cache, &rule.to, &scope, &mut table);
             self.add_regex(path.clone(), true, regex, table);
         }
         self.prefixes.push((path, table));

@@ -191,10 +191,90 @@ fn hosts_of_expressions_are_enumerated_or_left_out() {
         (r"(a|b)+\.test", None),
     ] {
         let found = mapped(&format!("regex_map http://{host}/ http://127.0.0.1:9/"));
+        let is_closed = found.toml.contains("respond = \"503");
+        assert_eq!(is_closed, names.is_none(), "{host}:\n{}", found.toml);
         let is_mapped = found.toml.contains("http://127.0.0.1:9");
         assert_eq!(is_mapped, names.is_some(), "{host}:\n{}", found.toml);
         let wanted = names.map(|names| format!("names = {names}"));
         assert!(wanted.is_none_or(|wanted| found.toml.contains(&wanted)), "{}", found.toml);
+    }
+}
+
+#[test]
+fn hosts_that_cannot_be_listed_do_not_get_the_rules_of_others() {
+    // The second host may match, the third one cannot.
+    let found = mapped(
+        "regex_map http://a[0-9]\\.test/private/ http://10.0.0.1/ @action=deny\n\
+         map http://a7.test/ http://10.0.0.7/\n\
+         map http://b.test/ http://10.0.0.8/\n\
+         map / http://10.0.0.9/\n",
+    );
+    for (name, is_closed) in [("a7.test", true), ("b.test", false), ("*", true)] {
+        let mut sites = found.toml.split("[[site]]");
+        let site = sites.find(|site| site.contains(&format!("names = [\"{name}\"]")));
+        let site = site.unwrap_or_else(|| panic!("no {name}\n{}", found.toml));
+        let routes: Vec<_> = site.split("[[site.route]]").collect();
+        let private = routes.iter().find(|route| route.contains("path_prefix = \"/private/\""));
+        let closed = private.is_some_and(|route| route.contains("respond = \"503"));
+        assert_eq!(closed, is_closed, "{name}\n{}", found.toml);
+    }
+}
+
+#[test]
+fn what_one_line_of_cache_config_forbids_to_store_no_other_line_stores() {
+    const NEVER: &str = "action=never-cache";
+    for (lines, stored) in [
+        // Beginnings within each other, in either order.
+        (
+            format!(
+                "dest_host=b.test prefix=a {NEVER}\ndest_host=b.test prefix=a/b/ ttl-in-cache=1d"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "dest_host=b.test prefix=a/b/ ttl-in-cache=1d\ndest_host=b.test prefix=a {NEVER}"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "dest_host=b.test prefix=a/ ttl-in-cache=1d\ndest_host=b.test prefix=a/b/ {NEVER}"
+            ),
+            2,
+        ),
+        // Ends.
+        (
+            format!(
+                "dest_host=b.test suffix=php {NEVER}\ndest_host=b.test prefix=a/ ttl-in-cache=1d"
+            ),
+            1,
+        ),
+        (
+            format!(
+                "dest_host=b.test suffix=php ttl-in-cache=1d\ndest_host=b.test prefix=a/ {NEVER}"
+            ),
+            1,
+        ),
+        // Expressions for the host, and for more than the path.
+        (format!("host_regex=\\.test$ {NEVER}"), 0),
+        (format!("host_regex=\\.org$ {NEVER}"), 1),
+        (format!("url_regex=^http://b.*/secret/ {NEVER}"), 0),
+        (format!("url_regex=^http://b {NEVER}"), 0),
+        (format!("url_regex=^http://b\\.test/.*session= {NEVER}"), 0),
+        (format!("url_regex=^http://c\\.test/ {NEVER}"), 1),
+        (format!("dest_ip=10.0.0.1 {NEVER}"), 0),
+    ] {
+        let found = import(&[
+            ("remap.config", "map http://a.test/ http://b.test/"),
+            ("cache.config", &lines),
+        ]);
+        let sites = found.toml.split_once("[[site]]").map_or("", |(_, sites)| sites);
+        let mut parts = sites.split("[[site.route]]").filter(|part| part.contains("origin = "));
+        let is_stored = |part: &&str| !part.contains("cache = false");
+        let count = parts.clone().filter(is_stored).count();
+        assert_eq!(count, stored, "{lines}\n{}", found.toml);
+        assert!(parts.next().is_some(), "{lines}\n{}", found.toml);
     }
 }
 
