@@ -1,9 +1,9 @@
 //! Translates configurations of other servers into Forebay's (`docs/import.md`).
 //!
-//! A rule that is known to refuse requests and cannot be carried over becomes a 403, so that a site
-//! is not more open than it was; `docs/import.md` lists the forms that are not recognised. The
-//! translation reads files, opens no sockets, and knows nothing of the server. The crate `rules`
-//! checks regular expressions and header rules.
+//! A rule that refuses requests and cannot be carried over becomes a 403, a condition of storing
+//! that cannot be carried over switches the cache off, and each case is noted: a site is not more
+//! open than it was (`docs/import.md`). The translation reads files, opens no sockets, and knows
+//! nothing of the server. The crate `rules` checks regular expressions and header rules.
 
 #![forbid(unsafe_code)]
 

@@ -45,8 +45,8 @@ fn conditions<'s>(scope: &BlockScope<'s>, route: &mut TomlTable) -> Result<(), C
             match variable(arg) {
                 Some(RequestPart::Cookie(name)) => push(&mut cookies, name),
                 Some(RequestPart::Field(name)) => push(&mut fields, name),
-                // Fields of the origin's response: Forebay obeys them by itself.
-                None if arg.starts_with("$upstream_http_") => {}
+                // The response does not exist when the cache is asked.
+                None if response_field(arg).is_some() => {}
                 None => return Err((directive, "this condition cannot be carried over")),
             }
         }
@@ -110,6 +110,45 @@ fn variable(text: &str) -> Option<RequestPart> {
     }
     let name = text.strip_prefix("$http_").filter(|name| is_name(name))?;
     Some(RequestPart::Field(name.replace('_', "-").to_ascii_lowercase()))
+}
+
+/// The field of the origin's response that a variable has.
+fn response_field(text: &str) -> Option<String> {
+    let name = text.strip_prefix("$upstream_http_").filter(|name| !name.is_empty())?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then(|| name.replace('_', "-"))
+}
+
+/// The field in which rules give this cache a lifetime.
+pub(super) const LIFETIME_FIELD: &str = "forebay-cache-control";
+
+/// Header rules about responses: those that `proxy_no_cache` excludes, and `X-Accel-Expires`, which
+/// takes precedence over the other fields in nginx.
+pub(super) fn rules(scope: &BlockScope<'_>) -> String {
+    const HOOK: &str = "\ncond %{READ_RESPONSE_HDR_HOOK}\n";
+    const NO_STORE: &str = "  set-http-cntl SERVER_NO_STORE on\n";
+    const SECONDS: &str = "cond %{HEADER:X-Accel-Expires} /^0*[1-9][0-9]{0,8}$/";
+    let mut out = String::new();
+    if !is_cached(scope) {
+        return out;
+    }
+    let excluded = scope.all(&["proxy_no_cache"]).into_iter().flat_map(|one| one.args.iter());
+    for field in excluded.filter_map(|arg| response_field(arg)) {
+        out.push_str(&format!(
+            "{HOOK}cond %{{HEADER:{field}}} /./\ncond %{{HEADER:{field}}} /^0$/ [NOT]\n{NO_STORE}"
+        ));
+    }
+    let ignored = scope.all(&["proxy_ignore_headers"]);
+    let is_ignored = |arg: &String| arg.eq_ignore_ascii_case("x-accel-expires");
+    if !ignored.iter().any(|one| one.args.iter().any(is_ignored)) {
+        out.push_str(&format!(
+            "{HOOK}cond %{{HEADER:X-Accel-Expires}} /./\n{SECONDS} [NOT]\n{NO_STORE}\
+             {HOOK}{SECONDS}\n\
+             cond %{{HEADER:Cache-Control}} /no-cache|no-store|private/ [NOT,NOCASE]\n  \
+             set-header {LIFETIME_FIELD} \"max-age=%{{HEADER:X-Accel-Expires}}\"\n"
+        ));
+    }
+    out
 }
 
 fn push(list: &mut Vec<String>, name: String) {

@@ -117,6 +117,9 @@ pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mu
             (None, _) => note(source, directive, "its value has no counterpart").unwrap_or(()),
         }
     }
+    if is_proxied && table.value("cache").is_some_and(|value| value == "true") {
+        text.push_str(&caching::rules(scope));
+    }
     add_rule(&mut text, &[TO_CLIENT, SUCCESSES], successes);
     add_rule(&mut text, &[TO_CLIENT], always);
     if text.is_empty() {

@@ -362,8 +362,19 @@ fn redirects(
             None if turns_away(directive) => {
                 source.note(directive, refusal(source));
                 if !source.drop_access_rules {
-                    close_below(prefix_of(directive.arg(0)), table, tables);
+                    close_below(prefix_of(directive.arg(0)), table, tables, forbid);
                 }
+            }
+            None if !is_redirect(directive) => {
+                let prefix = prefix_of(directive.arg(0));
+                source.note(
+                    directive,
+                    format!(
+                        "not carried over: nginx answers these paths by another location, so all \
+                         paths below {prefix} get 503; write routes for them (docs/sites.md)"
+                    ),
+                );
+                close_below(prefix, table, tables, redirect::write_unavailable);
             }
             None => source.note(
                 directive,
@@ -373,15 +384,28 @@ fn redirects(
     }
 }
 
-/// Refuses all paths with this prefix.
-fn close_below(prefix: &str, mut closed: TomlTable, tables: &mut Vec<TomlTable>) {
+/// Whether a `rewrite` answers with a redirect, and does not go on with another path.
+fn is_redirect(directive: &NginxDirective) -> bool {
+    matches!(directive.arg(2), "permanent" | "redirect")
+        || ["http://", "https://", "$scheme"]
+            .iter()
+            .any(|start| directive.arg(1).starts_with(start))
+}
+
+/// Answers all paths with this prefix.
+fn close_below(
+    prefix: &str,
+    mut closed: TomlTable,
+    tables: &mut Vec<TomlTable>,
+    close: fn(&mut TomlTable),
+) {
     let is_below = |table: &TomlTable| {
         let path = table.value("path").or(table.value("path_prefix")).unwrap_or_default();
         path.trim_start_matches('"').starts_with(prefix)
     };
     let has_regexes = tables.iter().any(|table| table.has("path_regex"));
     for table in tables.iter_mut().filter(|table| is_below(table)) {
-        forbid(table);
+        close(table);
         // A regular expression could match the paths.
         if has_regexes && table.has("path_prefix") {
             table.raw("before_regex", "true");
@@ -393,7 +417,7 @@ fn close_below(prefix: &str, mut closed: TomlTable, tables: &mut Vec<TomlTable>)
         if has_regexes {
             closed.raw("before_regex", "true");
         }
-        forbid(&mut closed);
+        close(&mut closed);
         tables.push(closed);
     }
 }

@@ -1,5 +1,6 @@
 //! Settings that Forebay has for the whole server only.
 
+use super::super::caching;
 use super::super::scope::BlockScope;
 use super::super::source::NginxSource;
 use super::super::syntax::NginxDirective;
@@ -15,6 +16,7 @@ pub(super) fn write(source: &NginxSource<'_>, top: &mut TomlTable) {
         top.raw("heuristic_percent", "0");
         // nginx stores no response that sets a cookie.
         top.text("set_cookie", "refuse");
+        top.texts("targeted_cache_control", &[caching::LIFETIME_FIELD]);
     }
     trusted(source, &all, top);
     log(source, &all, top);

@@ -1,5 +1,7 @@
 //! The host, the path and the fields that origins and clients get.
 
+use forebay_rules::ast::RuleScope;
+
 use super::import;
 
 /// Each row has directives of a location, its path, and lines of its route.
@@ -145,4 +147,64 @@ fn routes_with_the_same_rules_share_a_file() {
     );
     assert_eq!(found.rule_files.len(), 2, "{:?}", found.rule_files);
     assert_eq!(found.toml.matches("forebay.1.rules").count(), 2, "{}", found.toml);
+}
+
+#[test]
+fn paths_that_nginx_answers_by_another_location_are_closed() {
+    for (rewrite, closed) in [
+        ("rewrite ^/old/ /other.html last;", Some("/old/")),
+        ("rewrite ^/old/a$ /other.html;", Some("/old/")),
+        ("rewrite ^(.*)$ /index.php?q=$1 last;", Some("/")),
+        ("rewrite /secret /other.html break;", Some("/")),
+        ("rewrite ^/old/ /new permanent;", None),
+    ] {
+        let text = format!("server {{ {rewrite} location / {{ proxy_pass http://a; }} }}");
+        let found = import(&text);
+        let mut routes = found.toml.split("[[site.route]]");
+        let path = |path: &str| format!("path_prefix = \"{path}\"\n");
+        match closed {
+            Some(closed) => {
+                let route = routes.find(|route| route.contains(&path(closed)));
+                assert!(route.is_some_and(|one| one.contains("respond = \"503")), "{}", found.toml);
+                assert!(found.notes.iter().any(|note| note.directive == "rewrite"), "{rewrite}");
+            }
+            None => assert!(!found.toml.contains("respond"), "{}", found.toml),
+        }
+    }
+}
+
+#[test]
+fn responses_that_nginx_does_not_store_are_not_stored() {
+    const ZONE: &str = "proxy_cache z; proxy_pass http://a;";
+    for (inside, part, is_there) in [
+        (
+            "proxy_no_cache $upstream_http_x_skip;",
+            "cond %{HEADER:x-skip} /./\ncond %{HEADER:x-skip} /^0$/ [NOT]\n  \
+             set-http-cntl SERVER_NO_STORE on",
+            true,
+        ),
+        (
+            "",
+            "cond %{HEADER:X-Accel-Expires} /./\ncond %{HEADER:X-Accel-Expires} \
+             /^0*[1-9][0-9]{0,8}$/ [NOT]\n  set-http-cntl SERVER_NO_STORE on",
+            true,
+        ),
+        ("", "\"max-age=%{HEADER:X-Accel-Expires}\"", true),
+        ("proxy_ignore_headers X-Accel-Expires;", "X-Accel-Expires", false),
+        ("proxy_cache off;", "X-Accel-Expires", false),
+    ] {
+        let zone = if inside.starts_with("proxy_cache ") { "proxy_pass http://a;" } else { ZONE };
+        let text = format!("server {{ location / {{ {zone} {inside} }} }}");
+        let found = import(&text);
+        let rules: String = found.rule_files.iter().map(|file| file.text.as_str()).collect();
+        assert_eq!(rules.contains(part), is_there, "{text}\n{}\n{rules}", found.toml);
+        for file in &found.rule_files {
+            let read = forebay_rules::read("", &file.text, RuleScope::Route);
+            assert!(read.is_usable(), "{}", file.text);
+        }
+    }
+    // A variable that is not of the response: nothing is stored.
+    let found =
+        import(&format!("server {{ location / {{ {ZONE} proxy_no_cache $upstream_status; }} }}"));
+    assert!(found.toml.contains("cache = false"), "{}", found.toml);
 }
