@@ -1,9 +1,11 @@
 //! `server`: sites with their names, ports and certificates.
 
+mod addresses;
 mod ports;
 mod whole;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use self::ports::{Listen, Ports};
 use super::access::{self, refuses};
@@ -29,6 +31,8 @@ struct NginxServer<'s> {
     scope: BlockScope<'s>,
     ports: Ports,
     names: Vec<String>,
+    /// The addresses of the site, if sites have different ones.
+    listen: Vec<SocketAddr>,
     /// An address at which the site would be served now, but was not in nginx.
     exposed_at: Option<Listen>,
 }
@@ -71,30 +75,13 @@ pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> Stri
         let scope = http.inside(directive.inner());
         let ports = Ports::of(source, directive);
         let names = names(source, directive);
-        servers.push(NginxServer { directive, scope, ports, names, exposed_at: None });
+        let listen = Vec::new();
+        servers.push(NginxServer { directive, scope, ports, names, listen, exposed_at: None });
     }
     let mut top = TomlTable::default();
-    let port = ports::choose(servers.iter().map(|one| &one.ports.plain));
-    let tls_port = ports::choose(servers.iter().map(|one| &one.ports.tls));
-    servers.retain(|server| {
-        let has = |list: &[Listen], port| list.iter().any(|one| Some(one.port) == port);
-        let kept = has(&server.ports.plain, port) || has(&server.ports.tls, tls_port);
-        if !kept {
-            source.note(
-                server.directive,
-                "left out: Forebay serves all sites at the same port, one without TLS and one \
-                 with TLS; run a second Forebay for this one",
-            );
-        }
-        kept
-    });
-    let listens: Vec<_> = servers.iter().map(|one| (one.directive, &one.ports)).collect();
-    let served = ports::write(source, &listens, port, &mut top);
-    for server in &mut servers {
-        server.exposed_at = server.ports.exposed_at(&served);
+    if !addresses::separate(source, &mut servers, &mut top) {
+        merge(source, &mut servers, &mut top);
     }
-    let everyone = default_server(source, &servers, port);
-    claim_names(source, &mut servers, everyone);
     let has_tls = servers.iter().any(|server| !server.ports.tls.is_empty());
     if let Some(first) = servers.iter().find(|server| !server.ports.tls.is_empty()) {
         certificates(source, first, &mut top);
@@ -108,6 +95,32 @@ pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> Stri
         write(source, server, has_tls, &mut used, &mut out);
     }
     out
+}
+
+/// Writes `listen` and `listen_tls`, and gives each server its hosts. All servers get the same
+/// addresses.
+fn merge(source: &NginxSource<'_>, servers: &mut Vec<NginxServer<'_>>, top: &mut TomlTable) {
+    let port = ports::choose(servers.iter().map(|one| &one.ports.plain));
+    let tls_port = ports::choose(servers.iter().map(|one| &one.ports.tls));
+    servers.retain(|server| {
+        let has = |list: &[Listen], port| list.iter().any(|one| Some(one.port) == port);
+        let kept = has(&server.ports.plain, port) || has(&server.ports.tls, tls_port);
+        if !kept {
+            source.note(
+                server.directive,
+                "left out: its addresses and hosts cannot be carried over beside those of the \
+                 other servers; run a second Forebay for this one",
+            );
+        }
+        kept
+    });
+    let listens: Vec<_> = servers.iter().map(|one| (one.directive, &one.ports)).collect();
+    let served = ports::write(source, &listens, port, top);
+    for server in servers.iter_mut() {
+        server.exposed_at = server.ports.exposed_at(&served);
+    }
+    let everyone = default_server(source, servers, port);
+    claim_names(source, servers, everyone);
 }
 
 /// The hosts of a server. `_` is the usual name of a server that has none.
@@ -268,6 +281,10 @@ fn write(
     let name = candidates.find(|name| used.insert(name.clone())).unwrap_or_default();
     site.text("name", &name);
     site.texts("names", &server.names);
+    if !server.listen.is_empty() {
+        let texts: Vec<_> = server.listen.iter().map(SocketAddr::to_string).collect();
+        site.texts("listen", &texts);
+    }
     if !server.ports.tls.is_empty() {
         certificates(source, server, &mut site);
     }
@@ -290,7 +307,7 @@ fn write(
     if site.has("redirect") || site.has("respond") {
         fields::of_response(source, &server.scope, &mut site);
     }
-    if server.is_tls_only() {
+    if server.is_tls_only() && server.listen.is_empty() {
         site.raw("https_redirect_port", "443");
     }
     match &routes.origins {
@@ -309,7 +326,7 @@ fn write(
 /// The reason for which all requests of a site are refused, if there is one.
 fn whole_site(source: &NginxSource<'_>, server: &NginxServer<'_>) -> Option<&'static str> {
     if let Some(address) = server.exposed_at {
-        let address = std::net::SocketAddr::new(address.ip, address.port);
+        let address = SocketAddr::new(address.ip, address.port);
         let consequence = match source.drop_access_rules {
             true => "it is served there now (--drop-access-rules)",
             false => "its requests get 403; run a second Forebay for it",
@@ -317,8 +334,8 @@ fn whole_site(source: &NginxSource<'_>, server: &NginxServer<'_>) -> Option<&'st
         source.note(
             server.directive,
             format!(
-                "it listens only at internal addresses, but Forebay serves all sites at \
-                 {address}; {consequence}"
+                "it listens only at internal addresses, but would be served at {address}, because \
+                 the addresses of all servers cannot be carried over; {consequence}"
             ),
         );
         if !source.drop_access_rules {

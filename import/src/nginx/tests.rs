@@ -1,6 +1,7 @@
 //! Single decisions, and texts that are broken in many ways.
 
 mod access;
+mod addresses;
 mod files;
 mod regex;
 mod rewriting;

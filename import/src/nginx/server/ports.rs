@@ -7,8 +7,8 @@ use super::super::source::NginxSource;
 use super::super::syntax::NginxDirective;
 use crate::toml::{TomlTable, quote};
 
-/// Addresses that `listen_tls` may have.
-const TLS_MAX: usize = 4;
+/// Addresses that `listen` and `listen_tls` may have, each.
+pub(super) const ADDRESSES_MAX: usize = 4;
 
 /// An address of a server.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -23,6 +23,20 @@ pub(super) struct Ports {
     pub(super) plain: Vec<Listen>,
     pub(super) tls: Vec<Listen>,
     pub(super) is_default: bool,
+    /// The addresses at which this is the default server, by its own word.
+    pub(super) default_at: Vec<Listen>,
+}
+
+impl Listen {
+    pub(super) fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.ip, self.port)
+    }
+}
+
+/// Whether two addresses of one port cannot have a socket each.
+pub(super) fn overlap(one: Listen, other: Listen) -> bool {
+    let is_wide = one.ip.is_unspecified() || other.ip.is_unspecified();
+    is_wide && one.ip.is_ipv4() == other.ip.is_ipv4() && one.port == other.port
 }
 
 /// Whether only this machine, or its own network, reaches an address.
@@ -38,10 +52,18 @@ fn is_internal(ip: IpAddr) -> bool {
 }
 
 impl Ports {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Listen> {
+        self.plain.iter().chain(&self.tls)
+    }
+
+    pub(super) fn has(&self, listen: Listen) -> bool {
+        self.all().any(|one| *one == listen)
+    }
+
     /// One of the addresses at which Forebay serves all sites, but nginx not this server, whose
     /// own addresses are all internal.
     pub(super) fn exposed_at(&self, served: &[Listen]) -> Option<Listen> {
-        let own: Vec<_> = self.plain.iter().chain(&self.tls).map(|one| one.ip).collect();
+        let own: Vec<_> = self.all().map(|one| one.ip).collect();
         let is_hidden = own.iter().all(|ip| is_internal(*ip));
         served.iter().find(|one| is_hidden && !own.contains(&one.ip)).copied()
     }
@@ -67,7 +89,10 @@ impl Ports {
                 source.note(directive, "left out: `listen` needs an IP address or a port");
                 continue;
             };
-            ports.is_default |= has("default_server") || has("default");
+            if has("default_server") || has("default") {
+                ports.is_default = true;
+                ports.default_at.push(listen);
+            }
             let switched_on =
                 server.inner().iter().any(|one| one.name == "ssl" && one.arg(0) == "on");
             let list = if has("ssl") || switched_on { &mut ports.tls } else { &mut ports.plain };
@@ -113,20 +138,59 @@ pub(super) fn write(
     port: Option<u16>,
     top: &mut TomlTable,
 ) -> Vec<Listen> {
+    let shared = shared(servers);
+    let plain = match shared.len() {
+        0 | 1 => write_one(source, servers, port, top),
+        _ => {
+            let texts: Vec<_> = shared.iter().map(|one| one.address().to_string()).collect();
+            top.texts("listen", &texts);
+            shared
+        }
+    };
+    let mut tls: Vec<_> = servers.iter().flat_map(|(_, ports)| &ports.tls).copied().collect();
+    tls.sort();
+    tls.dedup();
+    let wide = tls.clone();
+    tls.retain(|one| {
+        one.ip.is_unspecified()
+            || !wide.iter().any(|other| {
+                other.ip.is_unspecified()
+                    && other.port == one.port
+                    && other.ip.is_ipv4() == one.ip.is_ipv4()
+            })
+    });
+    if let (true, Some((directive, _))) = (tls.len() > ADDRESSES_MAX, servers.first()) {
+        source.note(directive, "addresses are left out: `listen_tls` has at most 4");
+        tls.truncate(ADDRESSES_MAX);
+    }
+    if !tls.is_empty() {
+        let texts: Vec<_> =
+            tls.iter().map(|one| SocketAddr::new(one.ip, one.port).to_string()).collect();
+        top.texts("listen_tls", &texts);
+    }
+    tls.extend(plain);
+    tls
+}
+
+/// Writes `listen` with one address, and lists the others. Returns the address.
+fn write_one(
+    source: &NginxSource<'_>,
+    servers: &[(&NginxDirective, &Ports)],
+    port: Option<u16>,
+    top: &mut TomlTable,
+) -> Vec<Listen> {
     let mut plain: Vec<IpAddr> = Vec::new();
-    let mut tls: Vec<Listen> = Vec::new();
     for (directive, ports) in servers {
         for listen in &ports.plain {
             if Some(listen.port) != port {
                 source.note(
                     directive,
-                    format!("port {} is left out: `listen` has one port", listen.port),
+                    format!("port {} is left out: most servers have another one", listen.port),
                 );
             } else if !plain.contains(&listen.ip) {
                 plain.push(listen.ip);
             }
         }
-        tls.extend(&ports.tls);
     }
     // Any address of the machine includes the single ones.
     let any = plain.iter().find(|ip| ip.is_unspecified() && ip.is_ipv4()).copied();
@@ -141,34 +205,24 @@ pub(super) fn write(
             if let Some((directive, _)) =
                 servers.iter().find(|(_, ports)| ports.plain.iter().any(|one| one.ip == *other))
             {
-                source.note(
-                    directive,
-                    format!("the address {other} is left out: `listen` has one address"),
-                );
+                source.note(directive, format!("the address {other} is left out beside {ip}"));
             }
         }
     }
-    tls.sort();
-    tls.dedup();
-    let wide = tls.clone();
-    tls.retain(|one| {
-        one.ip.is_unspecified()
-            || !wide.iter().any(|other| {
-                other.ip.is_unspecified()
-                    && other.port == one.port
-                    && other.ip.is_ipv4() == one.ip.is_ipv4()
-            })
+    chosen.zip(port).map(|(ip, port)| Listen { ip, port }).into_iter().collect()
+}
+
+/// The addresses without TLS that all servers without TLS have, if each can have a socket.
+fn shared(servers: &[(&NginxDirective, &Ports)]) -> Vec<Listen> {
+    let sets = servers.iter().map(|(_, ports)| ports.plain.iter().copied().collect());
+    let mut sets = sets.filter(|set: &BTreeSet<Listen>| !set.is_empty());
+    let Some(first) = sets.next().filter(|first| sets.all(|other| other == *first)) else {
+        return Vec::new();
+    };
+    let list: Vec<_> = first.into_iter().collect();
+    let has_overlap = (1..list.len()).any(|end| {
+        let (earlier, rest) = list.split_at(end);
+        earlier.iter().any(|one| rest.iter().any(|other| overlap(*one, *other)))
     });
-    if let (true, Some((directive, _))) = (tls.len() > TLS_MAX, servers.first()) {
-        source.note(directive, "addresses are left out: `listen_tls` has at most 4");
-        tls.truncate(TLS_MAX);
-    }
-    if !tls.is_empty() {
-        let texts: Vec<_> =
-            tls.iter().map(|one| SocketAddr::new(one.ip, one.port).to_string()).collect();
-        top.texts("listen_tls", &texts);
-    }
-    let served = chosen.zip(port).map(|(ip, port)| Listen { ip, port });
-    tls.extend(served);
-    tls
+    if has_overlap || list.len() > ADDRESSES_MAX { Vec::new() } else { list }
 }
