@@ -104,8 +104,11 @@ fn listener_of(
     let port = authority.port.unwrap_or(scheme.default_port());
     let of_scheme =
         || settings.listeners().filter(|(.., is_tls)| *is_tls == (scheme == Scheme::Https));
-    let found = of_scheme().find(|(_, address, _)| address.port() == port);
-    Ok(found.or_else(|| of_scheme().next()).map(|(number, ..)| number).unwrap_or_default())
+    let has_port = |(_, address, _): &(_, SocketAddr, _)| address.port() == port;
+    // A trusted proxy may have taken the TLS of a client off.
+    let found = of_scheme().find(has_port).or_else(|| of_scheme().next());
+    let found = found.or_else(|| settings.listeners().find(has_port));
+    Ok(found.map(|(number, ..)| number).unwrap_or_default())
 }
 
 fn host_of(authority: Authority<'_>) -> String {

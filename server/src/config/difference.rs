@@ -106,7 +106,7 @@ impl ComparedSection<'_> {
         match (is_off(setting.name), route) {
             (true, _) => "\"off\"".to_owned(),
             // The setting of the server has the same name.
-            _ if std::ptr::eq(setting, &SITE_LISTEN) => {
+            _ if setting.name == SITE_LISTEN.name => {
                 config.written.text_in_site(setting, self.site)
             }
             (_, Some(route)) if is_own_only => {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use super::Config;
 use super::error::ProblemSpan;
 use super::listen::read_site_addresses;
 use super::read::{Reader, Value, raw};
@@ -34,13 +35,17 @@ impl Reader<'_> {
 
     /// Checks that every site is served at some address. Each site has the span of its header.
     pub(super) fn check_served(&mut self, sites: &[(Range<usize>, Site)], server: &ServerSettings) {
-        if self.has_bad_listen {
+        let all = || sites.iter().map(|(_, site)| site);
+        if self.has_bad_listen || all().all(|site| site.listen.is_empty()) {
             return;
         }
-        let all = || sites.iter().map(|(_, site)| site);
+        let taken: Vec<Vec<_>> =
+            server.addresses().map(|address| names_before(address, all())).collect();
         // A site whose names are invalid seems to have none.
         for (header, site) in sites.iter().filter(|(_, site)| !site.names.is_empty()) {
-            if !server.addresses().any(|at| site.is_served_at(at, all())) {
+            let is_left = |taken: &Vec<&HostPattern>| has_name_beside(site, taken);
+            // An address in the `listen` of a site is one of the server.
+            if site.listen.is_empty() && !taken.iter().any(is_left) {
                 let text = format!("the site {:?} is served at no address", site.name);
                 let hint = "sites with `listen` serve its names at every address: give this site \
                             a `listen` too, or take an address out of theirs";
@@ -66,10 +71,51 @@ impl Site {
         if !self.listen.is_empty() {
             return self.names_address(address);
         }
-        let before = sites.filter(|site| site.names_address(address));
-        let taken: Vec<_> = before.flat_map(|site| &site.names).collect();
-        self.names.iter().any(|name| !taken.iter().any(|other| other.covers(name)))
+        has_name_beside(self, &names_before(address, sites))
     }
+
+    /// Whether the site serves hosts of `other`, too, and has one of its origins.
+    fn may_stand_in_for(&self, other: &Site) -> bool {
+        let has_host = self.names.iter().any(|own| other.names.iter().any(|it| own.covers(it)));
+        let origins = |site: &Site| -> Vec<String> {
+            let addresses = site.routes().iter().flat_map(|route| route.origins.addresses());
+            addresses.map(|address| address.authority.clone()).collect()
+        };
+        has_host && {
+            let own = origins(self);
+            origins(other).iter().any(|authority| own.contains(authority))
+        }
+    }
+}
+
+impl Config {
+    /// Returns warnings about sites with `listen` whose hosts are served at the other addresses by
+    /// a site that has the same origin, but not their restrictions.
+    pub(super) fn listen_warnings(&self) -> Vec<String> {
+        let (own, general): (Vec<_>, Vec<_>) =
+            self.sites.iter().partition(|site| !site.listen.is_empty());
+        let warning = |site: &&Site| {
+            let other = general.iter().find(|other| other.may_stand_in_for(site))?;
+            Some(format!(
+                "site {:?}: at other addresses, site {:?} serves its hosts from the same origin",
+                site.name, other.name
+            ))
+        };
+        own.iter().filter_map(warning).collect()
+    }
+}
+
+/// Returns the names of the sites that come before others at `address`.
+fn names_before<'a>(
+    address: SocketAddr,
+    sites: impl Iterator<Item = &'a Site>,
+) -> Vec<&'a HostPattern> {
+    sites.filter(|site| site.names_address(address)).flat_map(|site| &site.names).collect()
+}
+
+/// Whether a name of the site has hosts that none of `taken` has.
+fn has_name_beside(site: &Site, taken: &[&HostPattern]) -> bool {
+    site.names.iter().any(|name| !taken.iter().any(|other| other.covers(name)))
 }
 
 impl HostPattern {
@@ -93,7 +139,8 @@ fn unknown_address(address: SocketAddr, server: &ServerSettings) -> ValueProblem
     let problem =
         SITE_LISTEN.problem(format_args!("has {address}, where the server does not listen"));
     let wide = known.iter().find(|known| {
-        let is_same_kind = known.is_ipv4() == address.is_ipv4();
+        // `[::]` takes IPv4 clients, too, unless another socket is there for them.
+        let is_same_kind = known.is_ipv4() == address.is_ipv4() || known.is_ipv6();
         is_same_kind && known.port() == address.port() && known.ip().is_unspecified()
     });
     problem.hint(match wide {
@@ -102,7 +149,7 @@ fn unknown_address(address: SocketAddr, server: &ServerSettings) -> ValueProblem
             let known: Vec<_> = known.iter().map(SocketAddr::to_string).collect();
             format!(
                 "the server listens at {}; this list is `listen` and `listen_tls` before the first \
-                 section",
+                 section, where the addresses of flags such as --listen have to stand, too",
                 known.join(", ")
             )
         }

@@ -353,9 +353,10 @@ impl Readable for LogLevel {
 }
 
 impl Config {
-    /// Returns the warnings about lists that have every address, each a sentence.
+    /// Returns the warnings about lists that have every address, and about sites that are served
+    /// at some addresses only, each a sentence.
     pub fn address_warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings = self.listen_warnings();
         if self.server.trusted_proxies.has_every_address() {
             warnings.push(
                 "`trusted_proxies` has every address: any client can pretend to have any address"

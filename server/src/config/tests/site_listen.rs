@@ -107,3 +107,18 @@ fn only_sites_at_addresses_with_tls_need_a_certificate() {
         check(&text, "2:14", &["the site \"tls\" has no certificate"]);
     }
 }
+
+#[test]
+fn a_site_that_serves_the_hosts_of_another_from_its_origin_gets_a_warning() {
+    let (wide, own) = (site("all", &["*"], ""), site("admin", &["admin.test"], "'127.0.0.1:80'"));
+    let listen = "listen = ['127.0.0.1:80', '127.0.0.1:81']\n";
+    let warnings = |text: &str| Config::from_toml(text, "t").expect(text).address_warnings();
+    let both = format!("{listen}{wide}{own}");
+    let found = warnings(&both);
+    assert!(found.len() == 1 && found[0].contains("site \"admin\""), "{found:?}");
+    assert!(found[0].contains("site \"all\" serves its hosts"), "{found:?}");
+    // Another host, another origin, or no addresses left out.
+    assert_eq!(warnings(&both.replace("\"*\"", "\"*.example\"")), Vec::<String>::new());
+    let (first, second) = both.rsplit_once("http://").expect("two origins");
+    assert_eq!(warnings(&format!("{first}http://other.{second}")), Vec::<String>::new());
+}
