@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use forebay_testkit::client::request_text;
 use forebay_testkit::clock::holds_within;
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
+use forebay_testkit::{Client, Gate, Origin, Script, Server, ServerBuilder, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -17,8 +18,19 @@ fn slow(ms: u64) -> Origin {
 
 /// A server with one worker in front of these origins; `site` has lines of the site.
 fn serve(origins: &[&Origin], site: &str) -> Server {
+    serve_with("", origins, site)
+}
+
+/// The same, with `settings` before the first section.
+fn serve_with(settings: &str, origins: &[&Origin], site: &str) -> Server {
     let urls: Vec<_> = origins.iter().map(|one| format!("http://{}", one.address())).collect();
-    let config = format!("[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = {urls:?}\n{site}\n");
+    serve_at(settings, &format!("{urls:?}"), site)
+}
+
+fn serve_at(settings: &str, origins: &str, site: &str) -> Server {
+    let config = format!(
+        "{settings}\n[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin = {origins}\n{site}\n"
+    );
     ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start()
 }
 
@@ -64,4 +76,163 @@ fn a_slow_origin_keeps_its_requests_unless_the_others_are_faster_and_enough() {
         let slow = one.request_count() + other.request_count() - before;
         assert!(slow > count / 3, "{slow} of {count} requests: {settings}");
     }
+}
+
+const HEDGED: &str = "hedge_ms = \"200ms\"";
+
+/// An origin that answers nothing to requests for paths that begin with `/slow`.
+fn stalling() -> Origin {
+    Origin::start(|request| match request.target.starts_with("/slow") {
+        true => Script::new().stall(),
+        false => Script::answer("200 OK", &["Cache-Control: no-store"], b"first"),
+    })
+}
+
+fn body_of(server: &Server, method: &str, target: &str) -> (u16, String) {
+    let answer = Client::connect(server.address()).ask(method, target, &[]).expect("whole");
+    (answer.status, answer.text())
+}
+
+fn other_body(target: &str) -> (u16, String) {
+    (200, format!("GET {target}"))
+}
+
+#[test]
+fn a_request_that_its_origin_does_not_answer_goes_to_another_origin_too() {
+    let (one, other) = (stalling(), Origin::echo());
+    // If an attempt that is given up kept its connection or its permit, no further one would run.
+    let settings = "origin_connections_max = 2";
+    let server = serve_with(settings, &[&one, &other], HEDGED);
+    let mut client = Client::connect(server.address());
+    let mut sent = 0;
+    for number in 0..20 {
+        let target = format!("/slow/{number}");
+        let answer = client.ask("GET", &target, &[]).expect("whole");
+        assert_eq!((answer.status, answer.text()), other_body(&target));
+        sent += 1;
+        if server.stat("hedged_requests_total") == 8.0 {
+            break;
+        }
+    }
+    assert_eq!(one.request_count(), 8);
+    assert_eq!(other.request_count(), sent, "each answer came from the other origin");
+    assert_eq!(server.stat("hedges_won_total"), 8.0);
+    assert_eq!(server.stat("origin_failovers_total"), 0.0);
+    assert_eq!(server.stat("origin_ejections_total"), 0.0);
+    eventually("the attempts that were given up have ended", || {
+        one.connections().iter().all(|connection| connection.is_closed)
+    });
+    for number in 0..10 {
+        let target = format!("/quick/{number}");
+        let answer = body_of(&server, "GET", &target);
+        assert!(answer == (200, "first".into()) || answer == other_body(&target), "{answer:?}");
+    }
+    assert_eq!(server.stat("hedged_requests_total"), 8.0, "a fast answer needs no hedge");
+}
+
+/// An origin that waits for the gate before it runs the script.
+fn gated_with(gate: &Gate, script: fn(Script) -> Script) -> Origin {
+    let gate = gate.clone();
+    Origin::start(move |_| script(Script::new().wait(&gate)))
+}
+
+#[test]
+fn if_one_of_two_attempts_fails_the_answer_of_the_other_is_used() {
+    let fails: [fn(Script) -> Script; 3] = [
+        |script| script.reset(),
+        |script| script.close(),
+        |script| script.send("HTTP/1.1 503 x\r\nContent-Length: 1\r\n\r\ne"),
+    ];
+    let works: fn(Script) -> Script =
+        |script| script.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+    for (number, fail) in fails.into_iter().enumerate() {
+        for first_fails in [true, false] {
+            let gates = [Gate::new(), Gate::new()];
+            let (first, second) = if first_fails { (fail, works) } else { (works, fail) };
+            let one = gated_with(&gates[0], first);
+            let other = gated_with(&gates[1], second);
+            // Nothing but the other attempt may take the place of the one that fails.
+            let server = serve(&[&one, &other], "hedge_ms = \"50ms\"\norigin_tries_max = 2");
+            let mut client = Client::connect(server.address());
+            client.send(request_text("GET", "/", &[]));
+            eventually("the request is hedged", || other.request_count() == 1);
+            let (failing, working) = if first_fails { (&one, 1) } else { (&other, 0) };
+            gates[1 - working].open();
+            eventually("the connection has ended", || failing.connections()[0].is_closed);
+            gates[working].open();
+            let answer = client.response("GET").expect("whole");
+            let case = format!("failure {number}, of the first: {first_fails}");
+            assert_eq!((answer.status, answer.text()), (200, "x".into()), "{case}");
+            assert_eq!((one.request_count(), other.request_count()), (1, 1), "{case}");
+            assert_eq!(server.stat("hedges_won_total"), f64::from(first_fails), "{case}");
+            assert_eq!(server.stat("origin_failovers_total"), 0.0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn if_both_attempts_fail_the_request_goes_on_to_a_third_origin() {
+    let gates = [Gate::new(), Gate::new()];
+    let one = gated_with(&gates[0], Script::reset);
+    let other = gated_with(&gates[1], Script::reset);
+    let third = Origin::echo();
+    let origins = format!(
+        "[\"http://{}\", \"http://{}\", \
+         {{ url = \"http://{}\", backup = true }}]",
+        one.address(),
+        other.address(),
+        third.address()
+    );
+    let server = serve_at("", &origins, "hedge_ms = \"50ms\"");
+    let mut client = Client::connect(server.address());
+    client.send(request_text("GET", "/", &[]));
+    eventually("the request is hedged", || one.request_count() + other.request_count() == 2);
+    gates.iter().for_each(Gate::open);
+    let answer = client.response("GET").expect("whole");
+    assert_eq!((answer.status, answer.text()), (200, "GET /".into()));
+    assert_eq!(server.stat("origin_failovers_total"), 1.0);
+    assert_eq!(server.stat("hedges_won_total"), 0.0);
+}
+
+#[test]
+fn hedges_have_a_budget_and_leave_half_of_it_to_failures() {
+    let (one, other) = (slow(60), slow(60));
+    let server = serve(&[&one, &other], "hedge_ms = \"10ms\"");
+    let started_ms = server.stat("uptime_ms");
+    ask_for(&server, 60);
+    let seconds = (server.stat("uptime_ms") - started_ms) / 1000.0;
+    let hedged = server.stat("hedged_requests_total");
+    let allowed = 10.0 + 6.0 + seconds + 1.0;
+    assert!((10.0..=allowed).contains(&hedged), "{hedged} hedges, {allowed} allowed");
+    assert!(server.stat("hedges_refused_total") >= 30.0);
+    assert_eq!(server.stat("origin_retries_refused_total"), 0.0);
+    assert!((one.request_count() + other.request_count()) as f64 <= 60.0 + allowed);
+}
+
+#[test]
+fn only_safe_requests_without_content_are_hedged_and_only_at_an_equal_origin() {
+    let cases: &[(&str, &str, &str, bool)] = &[
+        ("GET", "", HEDGED, true),
+        ("HEAD", "", HEDGED, true),
+        ("GET", "", "", false),
+        ("POST", "", HEDGED, false),
+        ("DELETE", "", HEDGED, false),
+        ("GET", "origin_retry_percent = 0", HEDGED, false),
+        ("GET", "", "hedge_ms = \"200ms\"\norigin_tries_max = 1", false),
+    ];
+    for (method, settings, site, is_hedged) in cases {
+        let (one, other) = (slow(500), slow(500));
+        let server = serve_with(settings, &[&one, &other], site);
+        let fields: &[&str] = if *method == "POST" { &["Content-Length: 0"] } else { &[] };
+        let answer = Client::connect(server.address()).ask(method, "/", fields);
+        assert_eq!(answer.expect("whole").status, 200, "{method} {settings} {site}");
+        let count = one.request_count() + other.request_count();
+        assert_eq!(count, 1 + usize::from(*is_hedged), "{method} {settings} {site}");
+    }
+    let (one, spare) = (slow(500), Origin::echo());
+    let backup = format!("{{ url = \"http://{}\", backup = true }}", spare.address());
+    let origins = format!("[\"http://{}\", {backup}]", one.address());
+    let server = serve_at("", &origins, HEDGED);
+    assert_eq!(body_of(&server, "GET", "/").0, 200);
+    assert_eq!((one.request_count(), spare.request_count()), (1, 0));
 }

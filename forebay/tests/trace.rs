@@ -199,6 +199,25 @@ fn the_steps_of_a_hit_a_miss_and_a_declined_response_have_the_words_of_cache_sta
 }
 
 #[test]
+fn a_hedged_request_has_the_connections_of_both_attempts() {
+    let (stalling, other) = (Origin::start(|_| Script::new().stall()), origin());
+    let config = format!(
+        "hedge_ms = \"50ms\"\ncache = false\n[[site]]\nname = \"shop\"\nnames = [\"*\"]\n\
+         origin = [\"http://{}\", \"http://{}\"]\n",
+        stalling.address(),
+        other.address()
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start();
+    let output = traced(&server, &["--json", "--limit", "1"], || {
+        assert_eq!(ask(&server, "GET", "/", &[]).status, 200);
+    });
+    let after_lookup = "fetch alone, connection new, hedge, connection new, origin 200, \
+                        response origin, end";
+    let steps = steps(&records(&output)[0]);
+    assert!(steps.join(", ").ends_with(after_lookup), "{steps:?}");
+}
+
+#[test]
 fn text_has_a_line_for_each_step_and_no_request_can_forge_one() {
     let origin = origin();
     let server = start(&origin, "");

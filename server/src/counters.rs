@@ -320,6 +320,12 @@ counters! {
         "Requests sent to another origin of their site or route because an origin failed.";
     OriginRetriesRefused, Counter, "origin_retries_refused_total",
         "Requests not sent again because of `origin_retry_percent`.";
+    HedgedRequests, Counter, "hedged_requests_total",
+        "Requests sent to a second origin because the first one had not answered after `hedge_ms`.";
+    HedgesWon, Counter, "hedges_won_total",
+        "Hedged requests for which the answer of the second origin was used.";
+    HedgesRefused, Counter, "hedges_refused_total",
+        "Requests not sent to a second origin because of `origin_retry_percent`.";
     OriginEjections, Counter, "origin_ejections_total",
         "Times that an origin got no requests for a while because it failed or was slow.";
     OriginOutliers, Counter, "origin_outliers_total",

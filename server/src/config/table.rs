@@ -852,6 +852,17 @@ settings! {
         reason: "A site or route has at most 16 origins, and `origin_retry_percent` limits the \
             share of requests that are repeated. Fewer tries bound the time that a client waits.",
     }
+    hedge_ms: u32 = "0" {
+        doc: "Time after which a GET or HEAD request that its origin has not answered goes to \
+            another origin of its site or route too; the first answer is used, and the other \
+            request is given up. Hedges are retries within `origin_retry_percent`. 0: off. See \
+            [origins.md](origins.md#hedging).",
+        kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
+        reloads: true,
+        reason: "Hedging gives the origins work for nothing. It pays if few requests take much \
+            longer than this time, for example one of twenty, and if the reason is the origin and \
+            not the request.",
+    }
     origin_error_statuses: ErrorStatuses = "502,503,504" {
         doc: "Statuses of answers that count as failures of an origin, if its site or route has \
             several: 500 to 599, or none. After such an answer, a request that may be repeated \

@@ -130,12 +130,11 @@ impl Exchange<'_> {
     pub(super) async fn attempt(
         &self,
         choice: &OriginChoice<'_>,
+        permit: ExchangePermit,
         attempts: &Attempts,
-        upload: OutboundBody,
-        progress: Option<&UploadProgress>,
+        (upload, progress): (OutboundBody, Option<&UploadProgress>),
     ) -> Result<OriginAnswer, ExchangeError> {
         let pool = &choice.pool;
-        let permit = self.permit_in_turn(pool).await.map_err(ExchangeError::Fault)?;
         if let Some(progress) = progress {
             progress.begin(pool);
         }
@@ -248,7 +247,8 @@ impl Exchange<'_> {
         permit
     }
 
-    async fn permit(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
+    /// Obtains a permit, in a limited time.
+    pub(super) async fn permit(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
         let limit = Duration::from_millis(u64::from(self.route_settings().origin_connect_ms_max));
         timeout(limit, pool.permit(self.network)).await.map_err(|_| Fault::OriginBusy)
     }

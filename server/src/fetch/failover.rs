@@ -1,10 +1,13 @@
 //! Decides which origin gets a request, and whether the request is sent again after a failure: to
 //! the next origin of its route or, if the route has only one, to the same origin once more.
 
+use std::cell::Cell;
+
 use super::answer::OriginAnswer;
 use super::connect::ConnectFailure;
 use super::exchange::Exchange;
 use super::group::{OriginChoice, TriedOrigins};
+use super::hedge::AttemptEnd;
 use super::upload::{OutboundBody, UploadProgress};
 use crate::clock;
 use crate::counters::Counter;
@@ -32,15 +35,17 @@ pub(super) enum ExchangeError {
 
 /// The attempts to send one request.
 pub(super) struct Attempts {
-    tried: TriedOrigins,
-    /// How often the request may still be sent, including the current attempt.
-    left: u8,
+    pub(super) tried: Cell<TriedOrigins>,
+    /// How often the request may still be sent, including the last attempt that has begun.
+    pub(super) left: Cell<u8>,
     /// The time of the first attempt.
     began_ms: u64,
+    /// Whether two attempts are in progress. If one of them fails, the other goes on.
+    pub(super) has_other: Cell<bool>,
 }
 
 impl ExchangeError {
-    fn fault(&self) -> Fault {
+    pub(super) fn fault(&self) -> Fault {
         match self {
             ExchangeError::Unsent(_, failure) => failure.fault,
             ExchangeError::Fault(fault) => *fault,
@@ -70,24 +75,30 @@ impl<'a> Exchange<'a> {
     ) -> Result<OriginAnswer, Fault> {
         let (mut upload, progress) =
             upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
-        let mut attempts = Attempts {
-            tried: TriedOrigins::default(),
-            left: self.route_settings().origin_tries_max,
+        let attempts = Attempts {
+            tried: Cell::default(),
+            left: Cell::new(self.route_settings().origin_tries_max),
             began_ms: clock::monotonic_ms(),
+            has_other: Cell::default(),
         };
-        let mut choice = self.next_origin(&mut attempts.tried).ok_or(Fault::Internal)?;
+        let mut choice = self.next_origin(&attempts).ok_or(Fault::Internal)?;
         self.note_request();
         loop {
-            let error = match self.attempt(&choice, &attempts, upload, progress.as_ref()).await {
+            let attempted = match self.hedge_ms() {
+                // The large future is boxed, because most requests are not hedged.
+                Some(ms) => Box::pin(self.attempt_hedged(choice, &attempts, ms)).await,
+                None => self.attempt_in_turn(choice, &attempts, upload, progress.as_ref()).await,
+            };
+            let (failed, error) = match attempted {
                 Ok(answer) => return Ok(answer),
-                Err(error) => error,
+                Err(failed) => failed,
             };
             let fault = error.fault();
-            self.note_failed(&choice, &error);
+            self.note_failed(&failed, &error);
             if !self.may_go_on(&error, &attempts) {
                 return Err(fault);
             }
-            let next = self.next_origin(&mut attempts.tried);
+            let next = self.next_origin(&attempts);
             if next.is_none() && !self.may_repeat(&error) {
                 return Err(fault);
             }
@@ -96,13 +107,13 @@ impl<'a> Exchange<'a> {
             if !is_free && !self.takes_retry() {
                 return Err(fault);
             }
-            attempts.left -= 1;
+            attempts.left.update(|left| left - 1);
             self.worker().count(match next {
                 Some(_) => Counter::OriginFailovers,
                 None => Counter::OriginRetries,
             });
             self.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
-            choice = next.unwrap_or(choice);
+            choice = next.unwrap_or(failed);
             upload = match error {
                 ExchangeError::Unsent(upload, _) => upload,
                 _ => OutboundBody::None,
@@ -110,12 +121,31 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn next_origin(&self, tried: &mut TriedOrigins) -> Option<OriginChoice<'a>> {
-        let url_hash = || self.outbound.message.line.hash();
-        self.worker().origins.choose(&self.route.origins, self.settings(), url_hash, tried)
+    /// Sends the request to the chosen origin, once it is the request's turn.
+    async fn attempt_in_turn(
+        &self,
+        choice: OriginChoice<'a>,
+        attempts: &Attempts,
+        upload: OutboundBody,
+        progress: Option<&UploadProgress>,
+    ) -> AttemptEnd<'a> {
+        let attempted = match self.permit_in_turn(&choice.pool).await {
+            Ok(permit) => self.attempt(&choice, permit, attempts, (upload, progress)).await,
+            Err(fault) => Err(ExchangeError::Fault(fault)),
+        };
+        attempted.map_err(|error| (choice, error))
     }
 
-    fn has_others(&self) -> bool {
+    /// Chooses an origin that the request has not been sent to.
+    pub(super) fn next_origin(&self, attempts: &Attempts) -> Option<OriginChoice<'a>> {
+        let url_hash = || self.outbound.message.line.hash();
+        let (group, mut tried) = (&self.route.origins, attempts.tried.get());
+        let choice = self.worker().origins.choose(group, self.settings(), url_hash, &mut tried);
+        attempts.tried.set(tried);
+        choice
+    }
+
+    pub(super) fn has_others(&self) -> bool {
         self.route.origins.members().len() > 1
     }
 
@@ -150,14 +180,15 @@ impl<'a> Exchange<'a> {
         self.has_others() && self.route_settings().origin_error_statuses.has(status)
     }
 
-    /// Whether the request goes on to another origin after an error status. If so, takes a retry
-    /// from the budget.
+    /// Whether the request goes on after an error status: to another attempt that is in progress,
+    /// or to another origin. In the latter case, takes a retry from the budget.
     pub(super) fn leaves(&self, attempts: &Attempts) -> bool {
         let has_next = || {
             let (origins, settings) = (&self.worker().origins, self.settings());
-            origins.has_untried(&self.route.origins, settings, attempts.tried)
+            origins.has_untried(&self.route.origins, settings, attempts.tried.get())
         };
-        self.may_go_on(&ExchangeError::ErrorStatus, attempts) && has_next() && self.takes_retry()
+        let may_go_on = || self.may_go_on(&ExchangeError::ErrorStatus, attempts);
+        attempts.has_other.get() || may_go_on() && has_next() && self.takes_retry()
     }
 
     /// Whether the error permits sending the request again, to another origin or to the same one:
@@ -168,7 +199,7 @@ impl<'a> Exchange<'a> {
         let limit_ms = u64::from(settings.origin_connect_ms_max)
             + u64::from(settings.origin_first_byte_ms_max);
         let is_late = clock::monotonic_ms().saturating_sub(attempts.began_ms) >= limit_ms;
-        if is_late || attempts.left <= 1 {
+        if is_late || attempts.left.get() <= 1 {
             return false;
         }
         match error {
@@ -184,7 +215,7 @@ impl<'a> Exchange<'a> {
 
     /// Reports a failure of an origin. If its site has other origins, an origin that fails
     /// repeatedly is ejected for a while.
-    fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
+    pub(super) fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
         let (fault, authority) = (error.fault(), &choice.address.authority);
         if fault.side() != Side::Origin || matches!(error, ExchangeError::ErrorStatus) {
             return;

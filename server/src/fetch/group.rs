@@ -43,6 +43,7 @@ pub(super) struct MemberState {
 }
 
 /// The origin that was chosen for a request.
+#[derive(Clone)]
 pub(super) struct OriginChoice<'a> {
     pub(super) address: &'a OriginAddress,
     pub(super) pool: Rc<OriginPool>,
@@ -249,6 +250,22 @@ impl Origins {
     ) -> bool {
         let candidates = self.candidates(group, &self.group(group), settings, tried);
         candidates.iter().any(|one| !one.is_tried && one.ejected_until_ms == 0)
+    }
+
+    /// Whether an origin that gets requests is not in `tried`, and is a backup only if `origin` is
+    /// one.
+    pub(super) fn has_peer(
+        &self,
+        group: &OriginGroup,
+        settings: &ServerSettings,
+        tried: TriedOrigins,
+        origin: &OriginAddress,
+    ) -> bool {
+        let candidates = self.candidates(group, &self.group(group), settings, tried);
+        let is_origin = |member: &&OriginMember| member.address.authority == origin.authority;
+        let is_backup = group.members().iter().find(is_origin).is_some_and(|own| own.is_backup);
+        let is_usable = |one: &Candidate| !one.is_tried && one.ejected_until_ms == 0;
+        candidates.iter().any(|one| is_usable(one) && (is_backup || !one.is_backup))
     }
 
     /// Returns the pool of an origin of a route that can take a request, or that of the directory

@@ -22,6 +22,7 @@ mod forwarded_path;
 mod fragments;
 mod group;
 mod health;
+mod hedge;
 mod hosts;
 mod join;
 mod latency;

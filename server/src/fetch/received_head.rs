@@ -70,6 +70,8 @@ impl Exchange<'_> {
             return self.switched(answered, wanted, &pool);
         }
         let HeadReceived { response, connection, request_time, .. } = answered;
+        // Another attempt may have been sent since.
+        self.outbound.hook.rule_state.set_outbound(connection.ends);
         // hyper would send the next request on the connection as HTTP/1.0.
         let is_http_11 = response.version() == http::Version::HTTP_11;
         let mut head = checked_head(&response, self.outbound.message.line.method())?;

@@ -39,6 +39,12 @@ impl RetryBudget {
         true
     }
 
+    /// Takes one retry as [`RetryBudget::take`] does, but leaves half of a full budget.
+    pub(super) fn take_spare(&self, percent: u8, now_ms: u64) -> bool {
+        let is_spare = self.is_left(now_ms) && self.left.get() >= (RETRY_BURST / 2 + 1) * ONE;
+        is_spare && self.take(percent, now_ms)
+    }
+
     /// Whether at least one retry is left.
     pub(super) fn is_left(&self, now_ms: u64) -> bool {
         let seconds = now_ms.saturating_sub(self.refilled_ms.get()) / 1000;
@@ -66,6 +72,16 @@ mod tests {
             sent += u64::from(budget.take(10, 0));
         }
         assert!((100..=100 + RETRY_BURST).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn half_of_the_budget_is_left_for_requests_that_fail() {
+        let budget = RetryBudget::new(0);
+        assert!(!budget.take_spare(0, 0), "no retries are allowed");
+        let spare = (0..RETRY_BURST).filter(|_| budget.take_spare(10, 0)).count() as u64;
+        assert_eq!(spare, RETRY_BURST / 2);
+        assert!(budget.take(10, 0) && !budget.take_spare(10, 0));
+        assert!(!budget.take_spare(10, 1000) && budget.take_spare(10, 2000));
     }
 
     #[test]

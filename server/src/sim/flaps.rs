@@ -25,6 +25,7 @@ pub(super) struct OriginSet {
     /// How long an origin stays in the same state, in milliseconds.
     state_ms: u64,
     outlier_factor: u64,
+    hedge_ms: u64,
     seed: u64,
 }
 
@@ -47,7 +48,8 @@ impl OriginSet {
         let (steady, state_ms) = (rng.below(count), rng.pick(&[300, 2_000, 20_000]));
         let seed = rng.next();
         let mut own = Rng::of(&[seed]);
-        OriginSet { count, balance, steady, state_ms, outlier_factor: own.pick(&[0, 2, 4]), seed }
+        let (outlier_factor, hedge_ms) = (own.pick(&[0, 2, 4]), own.pick(&[0, 20, 400]));
+        OriginSet { count, balance, steady, state_ms, outlier_factor, hedge_ms, seed }
     }
 
     pub(super) fn count(self) -> u64 {
@@ -65,10 +67,12 @@ impl OriginSet {
             "origin = [{}]\n\
              balance = \"{}\"\n\
              origin_outlier_factor = {}\n\
-             origin_outlier_ms_min = \"20ms\"\n",
+             origin_outlier_ms_min = \"20ms\"\n\
+             hedge_ms = \"{}ms\"\n",
             origins.join(", "),
             self.balance,
-            self.outlier_factor
+            self.outlier_factor,
+            self.hedge_ms
         )
     }
 

@@ -177,6 +177,8 @@ impl SimServer {
             ("fills aborted", sum(Counter::FillsAborted)),
             ("retries at the origin", sum(Counter::OriginRetries)),
             ("requests sent again to another origin", sum(Counter::OriginFailovers)),
+            ("requests hedged", sum(Counter::HedgedRequests)),
+            ("hedges that were faster", sum(Counter::HedgesWon)),
             ("origins left out", sum(Counter::OriginEjections)),
             ("origins left out because they were slow", sum(Counter::OriginOutliers)),
             ("responses outdated by HEAD", sum(Counter::OutdatedByHead)),

@@ -21,6 +21,8 @@ pub(crate) enum RequestStep {
     Wait,
     /// The request has got a connection to the origin: a new connection, or one from the pool.
     Connection { is_new: bool },
+    /// The origin has not answered, so the request goes to a second origin too.
+    Hedge,
     /// The head of the origin's response is complete, `took_us` microseconds after the request was
     /// sent.
     Origin { status: u16, took_us: u64 },
@@ -91,6 +93,7 @@ impl RequestStep {
             RequestStep::Lookup(_) => "lookup",
             RequestStep::Fetch(_) => "fetch",
             RequestStep::Wait => "wait",
+            RequestStep::Hedge => "hedge",
             RequestStep::Connection { .. } => "connection",
             RequestStep::Origin { .. } | RequestStep::OriginFailed { .. } => "origin",
             RequestStep::Store(_) => "store",
@@ -104,7 +107,9 @@ impl RequestStep {
     /// log entry of the record.
     pub(super) fn facts(&self) -> Vec<Fact> {
         match self {
-            RequestStep::Request | RequestStep::Wait | RequestStep::End => Vec::new(),
+            RequestStep::Request | RequestStep::Wait | RequestStep::Hedge | RequestStep::End => {
+                Vec::new()
+            }
             RequestStep::Route { site, path_prefix } => {
                 vec![("site", json!(site)), ("route", json!(path_prefix))]
             }
