@@ -169,6 +169,42 @@ fn no_reading_of_a_path_leads_around_a_route_with_conditions() {
 }
 
 #[test]
+fn a_cookie_does_not_relax_the_paths_of_a_route_that_refuses_ambiguous_ones() {
+    let origin = echo("main");
+    let lines = "ambiguous_path = 'normal-form'\n\
+                 [[site.route]]\npath_prefix = '/basket'\ncache = false\n\
+                 ambiguous_path = 'refuse'\n\
+                 [[site.route]]\npath_prefix = '/basket'\nwith_cookies = ['beta=1']\n";
+    let strict = format!("{lines}ambiguous_path = 'refuse'\n");
+    let server = start(&origin, &strict);
+    for fields in [&["Cookie: beta=1"][..], &[]] {
+        let response = ask(&server, "GET", "/x/..%2fbasket", fields);
+        assert_eq!(response.status, 400, "{fields:?}");
+    }
+    assert_eq!(ask(&server, "GET", "/x/..%2fbask", &["Cookie: beta=1"]).status, 200);
+    // Without the setting in both routes, the page of one client could be stored for all.
+    server.write_config(&config(&origin, lines));
+    let reloaded = server.command(&["reload"]);
+    let errors = String::from_utf8_lossy(&reloaded.stderr).into_owned();
+    assert!(!reloaded.status.success() && errors.contains("another `ambiguous_path`"), "{errors}");
+}
+
+#[test]
+fn a_parameter_does_not_lead_around_a_restriction() {
+    let origin = echo("main");
+    let lines = "[[site.route]]\npath_prefix = '/account'\ndeny_from = ['127.0.0.1']\n\
+                 [[site.route]]\npath = '/account'\nwith_query = ['lang']\n";
+    let server = start(&origin, &format!("{lines}deny_from = ['127.0.0.1']\n"));
+    for target in ["/account", "/account?lang"] {
+        assert_eq!(ask(&server, "GET", target, &[]).status, 403, "{target}");
+    }
+    server.write_config(&config(&origin, lines));
+    let reloaded = server.command(&["reload"]);
+    let errors = String::from_utf8_lossy(&reloaded.stderr).into_owned();
+    assert!(!reloaded.status.success() && errors.contains("another `deny_from`"), "{errors}");
+}
+
+#[test]
 fn a_rule_that_moves_a_request_stores_it_only_for_a_route_with_the_same_origins() {
     let (origin, other) = (echo("main"), echo("other"));
     let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));

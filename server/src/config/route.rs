@@ -3,6 +3,7 @@
 mod conditions;
 mod paths;
 mod read;
+mod restrictions;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! A configured origin with its names and routes.
 
+use std::borrow::Borrow;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -221,15 +222,15 @@ impl Site {
 }
 
 /// Returns routes in the order of [`Site::routes`].
-fn sorted(routes: Vec<Route>) -> Vec<Route> {
+pub(super) fn sorted<R: Borrow<Route>>(routes: Vec<R>) -> Vec<R> {
     // Regular expressions keep the order of the file, in which the first of several routes of the
     // same expression counts.
     let position = |route: &Route| match route.paths.are_matching() {
-        true => routes.iter().position(|other| other.paths == route.paths),
+        true => routes.iter().position(|other| other.borrow().paths == route.paths),
         false => None,
     };
     let rank = |route: &Route| (route.paths.rank(), position(route), route.conditions.is_none());
-    let ranks: Vec<_> = routes.iter().map(rank).collect();
+    let ranks: Vec<_> = routes.iter().map(|route| rank(route.borrow())).collect();
     let mut ranked: Vec<_> = ranks.into_iter().zip(routes).collect();
     ranked.sort_by(|(rank, _), (other, _)| rank.cmp(other));
     ranked.into_iter().map(|(_, route)| route).collect()

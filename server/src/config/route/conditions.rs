@@ -39,7 +39,9 @@ impl RouteConditions {
         !self.have_more_than_methods() && self.have_method(Method::Get)
     }
 
-    fn have_more_than_methods(&self) -> bool {
+    /// Whether there are conditions that a client can meet or not meet as it likes, whatever it
+    /// wants to do.
+    pub(super) fn have_more_than_methods(&self) -> bool {
         !(self.fields.is_empty() && self.query.is_empty() && self.cookies.is_empty())
     }
 
@@ -52,6 +54,13 @@ impl RouteConditions {
         let mut methods = self.methods.iter();
         self.methods.is_empty() || methods.any(|one| one.as_bytes() == method.as_bytes())
     }
+}
+
+/// Whether requests with one method can meet the conditions of both routes, as far as these are
+/// about the method.
+pub(super) fn share_methods(one: &RouteConditions, other: &RouteConditions) -> bool {
+    let have_all = one.methods.is_empty() || other.methods.is_empty();
+    have_all || one.methods.iter().any(|method| other.methods.contains(method))
 }
 
 impl NamedValue {

@@ -35,10 +35,6 @@ const PROTECTING: &[&str] = &[
     "key_fields",
 ];
 
-/// Settings that restrict the clients of a route.
-const RESTRICTING: &[&str] =
-    &["allow_from", "deny_from", "basic_auth", "signed_urls", "rate_limit", "concurrency_limit"];
-
 /// The paths of the routes that have been read.
 pub(in crate::config) struct RoutesSoFar {
     /// For each path of the current site with its conditions, and its setting, the offset at which
@@ -160,36 +156,6 @@ impl Reader<'_> {
         }
         settings.cache = false;
         Some(Box::new(conditions))
-    }
-
-    /// Checks that no route with conditions lacks a restriction of the route of the same paths: a
-    /// client could evade the restriction by a field or a parameter that it adds.
-    pub(in crate::config) fn check_conditions(
-        &mut self,
-        sections: &[(Range<usize>, &DeTable<'_>)],
-        routes: &[Route],
-    ) {
-        for route in routes.iter().filter(|route| route.conditions.is_some()) {
-            let section = route.section.and_then(|index| sections.get(index));
-            let Some((_, table)) = section else { continue };
-            let Some(paths) = table.get(route.paths.setting().name) else { continue };
-            let is_whole = |one: &&Route| one.conditions.is_none() && one.paths == route.paths;
-            let Some(whole) = routes.iter().find(is_whole) else { continue };
-            let is_lost = |setting: &&Setting| {
-                RESTRICTING.contains(&setting.name) && !table.contains_key(setting.name)
-            };
-            let differing = route.settings.differences(&whole.settings);
-            let Some(setting) = differing.into_iter().find(is_lost) else { continue };
-            let name = setting.name;
-            let message = format!(
-                "the route of the same paths without conditions has another `{name}` than this one"
-            );
-            let hint = format!(
-                "write `{name}` here, too: a request that meets the conditions has only the \
-                 settings of this route"
-            );
-            self.problem(ProblemSpan::Span(paths.span()), ValueProblem::new(message).hint(hint));
-        }
     }
 
     /// Reads `before_regex` of a route.

@@ -36,7 +36,7 @@ const CASES: &[Case] = &[
         methods = ['POST']", "9:8", &["two routes for \"/a\", method POST", "at f.toml:6:8"]),
     ("[[site.route]]\npath_prefix = '/a'\nwith_query = ['a']\n\
         [[site.route]]\npath_prefix = '/a'\nrate_limit = ['1/1s']", "6:15",
-        &["without conditions has another `rate_limit`", "write `rate_limit` here, too"]),
+        &["the route of /a, which has another `rate_limit`", "write `rate_limit` here, too"]),
     ("[[site.route]]\npath_prefix = '/a'\ndeny_from = ['::1']\n\
         [[site.route]]\npath_prefix = '/a'\nmethods = ['POST']", "9:15",
         &["another `deny_from`", "write `deny_from` here, too"]),
@@ -44,6 +44,67 @@ const CASES: &[Case] = &[
         [[site.route]]\npath_regex = '\\.b$'", "6:15",
         &["another `cache`", "`before_regex = true`"]),
 ];
+
+/// Lines that follow a valid site. In each, a field, a parameter or a cookie would lead around a
+/// restriction.
+#[rustfmt::skip]
+const EVASIONS: &[Case] = &[
+    ("ambiguous_path = 'normal-form'\n\
+        [[site.route]]\npath_prefix = '/a'\nambiguous_path = 'refuse'\n\
+        [[site.route]]\npath_prefix = '/a'\nwith_cookies = ['b=1']", "10:15",
+        &["the route of /a, which has another `ambiguous_path`", "write `ambiguous_path` here"]),
+    ("ambiguous_path = 'normal-form'\n\
+        [[site.route]]\npath_prefix = '/a'\nambiguous_path = 'refuse'\n\
+        [[site.route]]\npath_prefix = '/a/b'\nwith_cookies = ['b=1']", "10:15",
+        &["the route of /a, which has another `ambiguous_path`"]),
+    ("[[site.route]]\npath = '/a'\nwith_query = ['v']\n\
+        [[site.route]]\npath = '/a'\nmethods = ['POST']\ndeny_from = ['::1']", "6:8",
+        &["/a (only this path), method POST, which has another `deny_from`"]),
+    ("[[site.route]]\npath_prefix = '/a'\nrate_limit = ['1/1s']\n\
+        [[site.route]]\npath = '/a'\nwith_query = ['v']", "9:8",
+        &["the route of /a, which has another `rate_limit`"]),
+    ("[[site.route]]\npath_prefix = '/'\nrate_limit = ['1/1s']\n\
+        [[site.route]]\npath_prefix = '/a/b'\nwith_query = ['v']", "9:15",
+        &["the route of /, which has another `rate_limit`"]),
+    ("[[site.route]]\npath_regex = '^/a'\nrate_limit = ['1/1s']\n\
+        [[site.route]]\npath = '/a'\nwith_query = ['v']", "9:8",
+        &["the route of ^/a (regular expression), which has another `rate_limit`"]),
+    ("[[site.route]]\npath_regex = 'b'\nwith_query = ['v']\n\
+        [[site.route]]\npath_regex = '^/a'\nrate_limit = ['1/1s']", "6:14",
+        &["the route of ^/a (regular expression), which has another `rate_limit`"]),
+    ("[[site.route]]\npath_prefix = '/'\nrate_limit = ['1/1s']\n\
+        [[site.route]]\npath_regex = 'b'\nwith_query = ['v']", "9:14",
+        &["the route of /, which has another `rate_limit`"]),
+];
+
+#[test]
+fn a_route_with_conditions_has_the_restrictions_of_the_routes_that_it_goes_before() {
+    for (lines, place, parts) in EVASIONS {
+        check(&format!("{SITE}{lines}\n"), place, parts);
+    }
+    for lines in [
+        // A setting that is written is meant.
+        "[[site.route]]\npath_prefix = '/a'\nrate_limit = ['1/1s']\n\
+         [[site.route]]\npath = '/a'\nwith_query = ['v']\nrate_limit = []",
+        // No request can have both routes.
+        "[[site.route]]\npath = '/a'\nmethods = ['GET']\nwith_query = ['v']\n\
+         [[site.route]]\npath = '/a'\nmethods = ['POST']\ndeny_from = ['::1']",
+        "[[site.route]]\npath_prefix = '/a'\nrate_limit = ['1/1s']\n\
+         [[site.route]]\npath = '/ab'\nwith_query = ['v']",
+        "[[site.route]]\npath_prefix = '/a'\nrate_limit = ['1/1s']\n\
+         [[site.route]]\npath = '/a'\n[[site.route]]\npath = '/a'\nwith_query = ['v']",
+        "[[site.route]]\npath_prefix = '/a'\ndeny_from = ['::1']\nbefore_regex = false\n\
+         [[site.route]]\npath_regex = 'b'\n[[site.route]]\npath_regex = 'b'\n\
+         with_query = ['v']\n[[site.route]]\npath_regex = 'c'\ndeny_from = ['::1']",
+        // The other route has no restriction.
+        "deny_from = ['::1']\n[[site.route]]\npath_prefix = '/a'\ndeny_from = []\n\
+         [[site.route]]\npath_prefix = '/a'\nwith_query = ['v']",
+        "[[site.route]]\npath_prefix = '/a'\nambiguous_path = 'normal-form'\n\
+         [[site.route]]\npath_prefix = '/a'\nwith_query = ['v']",
+    ] {
+        routes(&format!("{lines}\n"));
+    }
+}
 
 #[test]
 fn a_bad_condition_is_refused_with_its_place_and_a_hint() {
