@@ -45,6 +45,18 @@ impl RouteConditions {
         !(self.fields.is_empty() && self.query.is_empty() && self.cookies.is_empty())
     }
 
+    /// Whether every request that meets these conditions meets the others, too.
+    pub(super) fn imply(&self, others: &RouteConditions) -> bool {
+        // A list with HEAD has GET, too, which includes HEAD.
+        let have = |method: &Box<str>| &**method == "HEAD" || others.methods.contains(method);
+        let imply_methods =
+            others.methods.is_empty() || !self.methods.is_empty() && self.methods.iter().all(have);
+        imply_methods
+            && imply(&self.fields, &others.fields, str::eq_ignore_ascii_case)
+            && imply(&self.query, &others.query, str::eq)
+            && imply(&self.cookies, &others.cookies, str::eq_ignore_ascii_case)
+    }
+
     /// Whether a method is among the methods of the conditions.
     pub(crate) fn have_method(&self, method: Method<'_>) -> bool {
         let method = match method {
@@ -63,6 +75,19 @@ pub(super) fn share_methods(one: &RouteConditions, other: &RouteConditions) -> b
     have_all || one.methods.iter().any(|method| other.methods.contains(method))
 }
 
+/// Whether a request with all of these names and values has the others, too.
+fn imply(
+    these: &[NamedValue],
+    others: &[NamedValue],
+    is_same: impl Fn(&str, &str) -> bool,
+) -> bool {
+    others.iter().all(|other| {
+        these.iter().any(|one| {
+            is_same(&one.name, &other.name) && (other.value.is_none() || one.value == other.value)
+        })
+    })
+}
+
 impl NamedValue {
     /// Whether a value is the one that the condition names.
     pub(crate) fn has_value(&self, value: &[u8]) -> bool {
@@ -71,8 +96,11 @@ impl NamedValue {
 }
 
 impl fmt::Display for NamedValue {
+    /// Writes the name and the value. Different lists of conditions have different texts, which
+    /// identify their routes, so a value that could contain another condition is in quotes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
+            Some(value) if value.contains([',', '"']) => write!(f, "{}={value:?}", self.name),
             Some(value) => write!(f, "{}={value}", self.name),
             None => f.write_str(&self.name),
         }
@@ -109,7 +137,7 @@ pub(super) fn read_methods(raw: RawValue<'_>) -> Result<Vec<Box<str>>, ValueProb
     if texts.is_empty() || texts.len() > ROUTE_CONDITIONS_MAX {
         return Err(wrong_count(&METHODS, texts.len()));
     }
-    for text in &texts {
+    for (index, text) in texts.iter().enumerate() {
         let refused = METHODS.problem(format_args!("cannot contain {text:?}"));
         if HeaderName::try_from(*text).is_err() {
             return Err(refused.hint("write a method, such as POST"));
@@ -118,6 +146,13 @@ pub(super) fn read_methods(raw: RawValue<'_>) -> Result<Vec<Box<str>>, ValueProb
             upper if upper != *text => return Err(refused.hint(format!("write {upper:?}"))),
             "HEAD" if !texts.contains(&"GET") => {
                 return Err(refused.hint("HEAD has the route of GET, so write \"GET\""));
+            }
+            "TRACE" | "CONNECT" => {
+                return Err(refused
+                    .hint("such a request is refused before it has a route (501); leave it out"));
+            }
+            _ if texts.get(..index).is_some_and(|earlier| earlier.contains(text)) => {
+                return Err(refused.hint("it is already in the list, so leave it out"));
             }
             "PURGE" | "BAN" => {
                 return Err(refused.hint(

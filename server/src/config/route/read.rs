@@ -37,9 +37,9 @@ const PROTECTING: &[&str] = &[
 
 /// The paths of the routes that have been read.
 pub(in crate::config) struct RoutesSoFar {
-    /// For each path of the current site with its conditions, and its setting, the offset at which
-    /// it is first used.
-    paths: HashMap<(&'static str, String), usize>,
+    /// For each setting and path of the current site, the conditions of its routes and the offsets
+    /// at which they begin.
+    paths: HashMap<(&'static str, String), Vec<(RouteConditions, usize)>>,
     /// The number of regular expressions of the current site.
     site_regex_count: usize,
     /// The number of regular expressions of all sites.
@@ -104,14 +104,44 @@ impl Reader<'_> {
                 }
             }
         };
-        let conditions = conditions.map_or(String::new(), RouteConditions::to_string);
-        let place = (setting.name, format!("{:?}{conditions}", paths.text()));
-        if let Some(first) = seen.paths.get(&place) {
-            self.clash(value, *first, format!("the site has two routes for {}", place.1));
-            return None;
+        let conditions = conditions.cloned().unwrap_or_default();
+        let routes = seen.paths.entry((setting.name, paths.text().to_owned())).or_default();
+        let takes_all = |(other, _): &&(RouteConditions, usize)| {
+            other.are_empty() == conditions.are_empty() && conditions.imply(other)
+        };
+        match routes.iter().find(takes_all) {
+            Some((other, first)) => {
+                self.unused(value, (other, *first), &conditions, paths.text());
+                None
+            }
+            None => {
+                routes.push((conditions, value.span().start));
+                Some(paths)
+            }
         }
-        seen.paths.insert(place, value.span().start);
-        Some(paths)
+    }
+
+    /// Reports a route whose requests all have the earlier route of the same paths at `first`.
+    fn unused(
+        &mut self,
+        value: &Value<'_>,
+        (earlier, first): (&RouteConditions, usize),
+        conditions: &RouteConditions,
+        paths: &str,
+    ) {
+        if earlier.imply(conditions) {
+            let message = format!("the site has two routes for {paths:?}{conditions}");
+            return self.clash(value, first, message);
+        }
+        let message = format!(
+            "no request can have this route: each meets the conditions of {paths:?}{earlier}, \
+             which comes first"
+        );
+        let hint = format!(
+            "write this section before the one at {}, which then takes the other requests",
+            self.sources.position(first)
+        );
+        self.problem(ProblemSpan::Span(value.span()), ValueProblem::new(message).hint(hint));
     }
 
     /// Reads the conditions of a route. If requests for one URL can differ in whether they meet the

@@ -34,6 +34,21 @@ const CASES: &[Case] = &[
         &["cannot store responses", "leave `cache` out"]),
     ("[[site.route]]\npath = '/a'\nmethods = ['POST']\n[[site.route]]\npath = '/a'\n\
         methods = ['POST']", "9:8", &["two routes for \"/a\", method POST", "at f.toml:6:8"]),
+    ("[[site.route]]\npath_prefix = '/a'\nmethods = ['TRACE']", "7:11",
+        &["before it has a route"]),
+    ("[[site.route]]\npath_prefix = '/a'\nmethods = ['GET', 'GET']", "7:11",
+        &["already in the list"]),
+    ("[[site.route]]\npath = '/a'\nmethods = ['POST', 'PUT']\n[[site.route]]\npath = '/a'\n\
+        methods = ['PUT', 'POST']", "9:8",
+        &["two routes for \"/a\", method PUT or POST", "at f.toml:6:8"]),
+    ("[[site.route]]\npath = '/a'\nwith_fields = ['A', 'b=c']\n[[site.route]]\npath = '/a'\n\
+        with_fields = ['B=c', 'a']", "9:8", &["two routes for \"/a\", field B=c, field a"]),
+    ("[[site.route]]\npath = '/a'\nwith_query = ['v']\n[[site.route]]\npath = '/a'\n\
+        with_query = ['w', 'v=2']", "9:8",
+        &["each meets the conditions of \"/a\", parameter v,", "before the one at f.toml:6:8"]),
+    ("[[site.route]]\npath = '/a'\nmethods = ['GET', 'PUT']\n[[site.route]]\npath = '/a'\n\
+        methods = ['HEAD', 'GET']\nwith_cookies = ['a']", "9:8",
+        &["no request can have this route"]),
     ("[[site.route]]\npath_prefix = '/a'\nwith_query = ['a']\n\
         [[site.route]]\npath_prefix = '/a'\nrate_limit = ['1/1s']", "6:15",
         &["the route of /a, which has another `rate_limit`", "write `rate_limit` here, too"]),
@@ -155,6 +170,22 @@ fn routes_with_conditions_come_before_the_route_of_the_same_paths_without() {
         "/",
     ];
     assert_eq!(routes(&lines), expected);
+}
+
+#[test]
+fn routes_of_the_same_paths_that_can_have_requests_are_accepted() {
+    for (one, other) in [
+        ("with_query = ['v=2']", "with_query = ['v']"),
+        ("with_query = ['v']", "with_query = ['V']"),
+        ("with_query = ['v']\nmethods = ['GET']", "with_query = ['v', 'w']"),
+        ("methods = ['GET']", "methods = ['GET', 'POST']"),
+        ("with_fields = ['A=x, parameter y']", "with_fields = ['A=x']\nwith_query = ['y']"),
+    ] {
+        let route = "[[site.route]]\npath = '/a'\n";
+        let routes = routes(&format!("{route}{one}\n{route}{other}\n"));
+        assert_eq!(routes.len(), 3, "{one} {other}");
+        assert_ne!(routes.first(), routes.get(1), "they have the same text");
+    }
 }
 
 #[test]
