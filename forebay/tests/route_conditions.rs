@@ -154,18 +154,61 @@ fn no_reading_of_a_path_leads_around_a_route_with_conditions() {
         // The origin could take the end of these paths for the query.
         ("GET", "/open%3fadmin", 400),
         ("GET", "/open%253Fadmin", 400),
-        ("GET", "/x%3fadmin?b", 400),
+        // No route of this path depends on the query.
+        ("GET", "/x%3fadmin?b", 200),
         // These paths lead to the same route for every method and query.
         ("GET", "/x%41", 200),
         ("GET", "/open/%41?admin", 403),
     ] {
         assert_eq!(ask(&server, method, target, &[EMPTY]).status, expected, "{method} {target}");
     }
-    // No such path is refused for its `?` in a site without conditions on the query.
-    let lines = "[[site.route]]\npath_prefix = '/a'\nmethods = ['POST']\n";
+    // An encoded `?` in the path of a relaxed route is served, even if the route has conditions.
+    let lines = "ambiguous_path = 'normal-form'\n\
+                 [[site.route]]\npath_prefix = '/'\nwith_query = ['q']\n\
+                 [[site.route]]\npath_prefix = '/strict'\nambiguous_path = 'refuse'\n\
+                 with_query = ['q']\n";
     server.write_config(&config(&origin, lines));
     assert!(server.command(&["reload"]).status.success());
-    assert_eq!(ask(&server, "GET", "/x%3fadmin?b", &[]).status, 200);
+    for (target, expected) in
+        [("/wiki/What%3F", 200), ("/strict/What%3F", 400), ("/x/..%2fstrict%3Fq", 400)]
+    {
+        assert_eq!(ask(&server, "GET", target, &[]).status, expected, "{target}");
+    }
+}
+
+#[test]
+fn cookies_are_read_as_any_origin_may_read_them_and_only_so_many() {
+    let origin = echo("main");
+    let lines = "[[site.route]]\npath_prefix = '/'\nwith_cookies = ['beta=1']\n\
+                 respond = '200 beta'\n\
+                 [[site.route]]\npath_prefix = '/'\nwith_cookies = ['list=a,b']\n\
+                 respond = '200 list'\n\
+                 [[site.route]]\npath_prefix = '/'\nwith_query = ['v=2']\n\
+                 respond = '200 query'\n";
+    let server = start(&origin, lines);
+    let main = "main GET /";
+    let many = |count: usize| format!("Cookie: {}", "; ".repeat(count));
+    for (fields, expected) in [
+        (&["Cookie: a=1, beta=1"][..], "beta"),
+        (&["Cookie: beta =1"], "beta"),
+        (&["Cookie: beta = 1 ;a"], "beta"),
+        (&["Cookie: be%74a=1"], "beta"),
+        (&["Cookie: a=1", "Cookie: b=2; Beta=1"], "beta"),
+        (&["Cookie: list=a,b"], "list"),
+        (&["Cookie: beta=1,2"], "beta"),
+        (&["Cookie: beta=12"], main),
+        (&["Cookie: a=beta=1"], main),
+        (&["Cookie: alphabeta=1"], main),
+        (&["Cookie: list=a"], main),
+        // Of more cookies than are compared, one might be the one of the condition.
+        (&[&many(255)[..]], main),
+        (&[&many(256)[..]], "beta"),
+    ] {
+        assert_eq!(ask(&server, "GET", "/", fields).text(), expected, "{fields:?}");
+    }
+    let target = format!("/?{}", "&".repeat(511));
+    assert_eq!(ask(&server, "GET", &target, &[]).text(), format!("main GET {target}"));
+    assert_eq!(ask(&server, "GET", &format!("{target}&"), &[]).text(), "query");
 }
 
 #[test]

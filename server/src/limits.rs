@@ -96,13 +96,14 @@ pub(crate) const ADDRESS_RANGES_MAX: usize = 256;
 /// Field names in one setting: each field of a request to the origin is compared with all of them.
 pub(crate) const FIELD_NAMES_MAX: usize = 64;
 
-/// Cookies of a request that are compared with the names of `bypass_cookies` and `keep_cookies`.
-/// Browsers keep fewer than 200 for a site. A request with more cookies bypasses the cache.
+/// Cookies of a request that are compared with the names of `bypass_cookies`, `keep_cookies` and
+/// `with_cookies`. Browsers keep fewer than 200 for a site. A request with more cookies bypasses
+/// the cache, and meets all conditions on cookies.
 pub(crate) const COOKIES_MAX: usize = 256;
 
 /// Maximum number of parameters of a query that are compared with the names of `keep_query` and
 /// `drop_query`. Even large forms have fewer. A query with more parameters has no normal form, and
-/// its request bypasses the cache.
+/// its request bypasses the cache. It meets all conditions on parameters (`with_query`).
 pub(crate) const PARAMETERS_MAX: usize = 512;
 
 /// Maximum number of protocols to which the clients of a route may switch. Each protocol that a

@@ -3,11 +3,19 @@
 use crate::bytes::{is_token, trim_space};
 use crate::fields::{FieldId, Fields};
 
-/// Iterates over the names of the cookies of a request, as any origin may read them: some origins
-/// also split cookies at commas (RFC 2965 §3.3.4). A cookie without `=` is its own name.
-pub fn cookie_names(request: Fields<'_>) -> impl Iterator<Item = &[u8]> {
-    let parts = cookies(request).flat_map(|cookie| cookie.split(|byte| *byte == b','));
-    parts.map(trim_space).filter(|cookie| !cookie.is_empty()).map(name_of)
+/// Iterates over the names and values of the cookies of a request, as any origin may read them:
+/// some origins also split cookies at commas (RFC 2965 §3.3.4), so a cookie with commas comes as a
+/// whole, then in parts. A cookie without `=` is its own name. An empty cookie has an empty name,
+/// so that a caller who counts cookies counts it, too.
+pub fn cookie_pairs(request: Fields<'_>) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let readings = cookies(request).flat_map(|cookie| {
+        let whole = cookie.contains(&b',').then_some(cookie);
+        whole.into_iter().chain(cookie.split(|byte| *byte == b','))
+    });
+    readings.map(|cookie| {
+        let mut parts = cookie.splitn(2, |byte| *byte == b'=').map(trim_space);
+        (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+    })
 }
 
 /// Whether an origin may read the name of a cookie as `wanted` or, if `is_prefix` is set, as a name

@@ -46,10 +46,11 @@ pub struct Route {
     changes_heads: bool,
     /// Whether the route has a list of rate limits of its own, in place of its site's.
     pub(super) has_own_limits: bool,
+    /// The same for limits on requests in progress.
+    pub(super) has_own_concurrency: bool,
     /// The identities of the counts of `settings.rate_limit`.
     pub(crate) limit_ids: Box<[u64]>,
-    /// The same for `settings.concurrency_limit`.
-    pub(super) has_own_concurrency: bool,
+    /// The identities of the counts of `settings.concurrency_limit`.
     pub(crate) concurrency_ids: Box<[u64]>,
     /// Whether the settings redirect requests or give a fixed answer.
     answers_itself: bool,
@@ -80,6 +81,13 @@ pub(crate) struct RouteNumber {
     pub(super) route: u32,
 }
 
+impl RouteNumber {
+    /// Returns the index of the route in [`Site::routes`].
+    pub(crate) fn in_site(self) -> usize {
+        self.route as usize
+    }
+}
+
 impl Route {
     pub(crate) fn new(
         paths: RoutePaths,
@@ -101,8 +109,8 @@ impl Route {
             is_restricted,
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
             has_own_limits: false,
-            limit_ids: Box::default(),
             has_own_concurrency: false,
+            limit_ids: Box::default(),
             concurrency_ids: Box::default(),
             answers_itself: settings.https_redirect_port != 0 || settings.has_answer(),
             settings,

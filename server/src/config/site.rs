@@ -156,9 +156,14 @@ impl Site {
         self.has_conditions
     }
 
-    /// Whether the route of a request can depend on its query.
-    pub(crate) fn has_query_conditions(&self) -> bool {
-        self.has_query_conditions
+    /// Returns the routes with one reading of a path that depend on the query, too.
+    pub(crate) fn query_routes<'a>(
+        &'a self,
+        PathReading { path, is_decoded }: PathReading<'a>,
+    ) -> impl Iterator<Item = &'a Route> {
+        let routes = if self.has_query_conditions { &self.routes[..] } else { &[] };
+        let depending = routes.iter().filter(|route| route.depends_on_query());
+        depending.filter(move |route| route.paths.have(path, is_decoded))
     }
 
     /// Returns the reasons why a request for a path has this route, unless the paths of the route

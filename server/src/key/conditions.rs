@@ -1,12 +1,13 @@
 //! The conditions of routes: the method, fields, parameters and cookies that a request must have
 //! beside the path.
 
-use forebay_http::fields::{FieldId, Fields};
-use forebay_http::policy::cookies::may_be_named;
+use forebay_http::fields::Fields;
+use forebay_http::policy::cookies::{cookie_pairs, may_be_named};
 use forebay_http::request::Method;
 
 use crate::config::Route;
 use crate::config::route::{NamedValue, RouteConditions};
+use crate::limits::{COOKIES_MAX, PARAMETERS_MAX};
 use crate::parse::Request;
 
 /// Whether a request meets the conditions of a route. PURGE and BAN are about the stored responses
@@ -34,27 +35,24 @@ fn has_field(fields: Fields<'_>, wanted: &NamedValue) -> bool {
     })
 }
 
-/// Whether the query has a parameter. As for the normal form of a query, nothing is decoded.
+/// Whether the query has a parameter, or more parameters than are compared: a route with such a
+/// condition stores nothing. As for the normal form of a query, nothing is decoded.
 fn has_parameter(path_query: &[u8], wanted: &NamedValue) -> bool {
     let mut parts = path_query.splitn(2, |byte| *byte == b'?');
     let query = parts.nth(1).unwrap_or_default();
-    query.split(|byte| *byte == b'&').any(|parameter| {
-        let (name, value) = name_and_value(parameter);
-        name == wanted.name.as_bytes() && wanted.has_value(value)
+    query.split(|byte| *byte == b'&').enumerate().any(|(index, parameter)| {
+        let mut parts = parameter.splitn(2, |byte| *byte == b'=');
+        let is_named = parts.next() == Some(wanted.name.as_bytes());
+        let has_value = wanted.has_value(parts.next().unwrap_or_default());
+        index == PARAMETERS_MAX || is_named && has_value
     })
 }
 
-/// Whether the request has a cookie that some origin may read under the name.
+/// Whether the request has a cookie that some origin may read under the name, or more cookies than
+/// are compared.
 fn has_cookie(fields: Fields<'_>, wanted: &NamedValue) -> bool {
-    let lines = fields.all(FieldId::Cookie);
-    let mut cookies = lines.flat_map(|line| line.split(|byte| *byte == b';'));
-    cookies.any(|cookie| {
-        let (name, value) = name_and_value(cookie.trim_ascii());
-        may_be_named(name, wanted.name.as_bytes(), false) && wanted.has_value(value)
+    cookie_pairs(fields).enumerate().any(|(index, (name, value))| {
+        let is_named = may_be_named(name, wanted.name.as_bytes(), false);
+        index == COOKIES_MAX || is_named && wanted.has_value(value)
     })
-}
-
-fn name_and_value(text: &[u8]) -> (&[u8], &[u8]) {
-    let mut parts = text.splitn(2, |byte| *byte == b'=');
-    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }

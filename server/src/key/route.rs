@@ -1,6 +1,8 @@
 //! Routing: finds the site and the route of a request, and recognises requests that this server
 //! answers itself.
 
+use std::cell::Cell;
+
 use forebay_http::fields::FieldId;
 use forebay_http::path::{PathReading, every_reading, is_plain, normal_form};
 use forebay_http::request::Method;
@@ -9,7 +11,7 @@ use forebay_http::target::Scheme;
 use super::conditions::meets;
 use crate::config::{Config, ListenerNumber, Route, Site};
 use crate::fault::Fault;
-use crate::limits::PATH_READINGS_BYTES_MAX;
+use crate::limits::{PATH_READINGS_BYTES_MAX, ROUTES_PER_SITE_MAX};
 use crate::parse::Request;
 
 /// The site and the route that serve a request, and the scheme of its URL.
@@ -74,7 +76,8 @@ fn route_of_path<'a>(
 /// Returns the route of the normal form of a path. An origin may read the path in several ways. If
 /// one of these readings has another route than the path as it was sent, and one of the two routes
 /// refuses ambiguous paths, the request is refused. It is also refused if an origin may read an
-/// encoded `?` as the beginning of a query, and routes have conditions on the query.
+/// encoded `?` as the beginning of a query, and the path before it has a route that depends on the
+/// query.
 #[cold]
 fn route_of_readings<'a>(
     site: &'a Site,
@@ -82,22 +85,33 @@ fn route_of_readings<'a>(
     buffer: &mut Vec<u8>,
     meets: &dyn Fn(&Route) -> bool,
 ) -> Result<&'a Route, Fault> {
-    let literal = site.route_of_reading(PathReading { path, is_decoded: false }, meets);
+    // Whether a request meets the conditions of a route is the same for every reading.
+    let known = [const { Cell::new(None) }; ROUTES_PER_SITE_MAX];
+    let meets = |route: &Route| {
+        let Some(known) = known.get(route.number.in_site()) else { return meets(route) };
+        let is_met = known.get().unwrap_or_else(|| meets(route));
+        known.set(Some(is_met));
+        is_met
+    };
+    let literal = site.route_of_reading(PathReading { path, is_decoded: false }, &meets);
     if site.routes().iter().any(Route::refuses_ambiguous) {
         let is_safe = |route: &Route| {
             let is_relaxed = !route.refuses_ambiguous() && !literal.refuses_ambiguous();
             is_relaxed || route.number == literal.number
         };
-        let hides_query =
-            |reading: PathReading<'_>| site.has_query_conditions() && reading.path.contains(&b'?');
+        let hides_query = |PathReading { path, is_decoded }: PathReading<'_>| {
+            let Some(path) = before_query(path) else { return false };
+            let mut routes = site.query_routes(PathReading { path, is_decoded });
+            routes.any(|route| route.refuses_ambiguous() || literal.refuses_ambiguous())
+        };
         if !every_reading(path, buffer, PATH_READINGS_BYTES_MAX, |reading| {
-            !hides_query(reading) && is_safe(site.route_of_reading(reading, meets))
+            !hides_query(reading) && is_safe(site.route_of_reading(reading, &meets))
         }) {
             return Err(Fault::AmbiguousPath);
         }
     }
     normal_form(path, buffer);
-    Ok(site.route_of_reading(PathReading { path: buffer, is_decoded: false }, meets))
+    Ok(site.route_of_reading(PathReading { path: buffer, is_decoded: false }, &meets))
 }
 
 /// Whether the stored responses for the URL of a request come from other origins or files than
@@ -141,8 +155,12 @@ pub(crate) fn route_of_url<'a>(
 }
 
 fn path_of(path_query: &[u8]) -> &[u8] {
-    let end = path_query.iter().position(|byte| *byte == b'?');
-    path_query.get(..end.unwrap_or(path_query.len())).unwrap_or_default()
+    before_query(path_query).unwrap_or(path_query)
+}
+
+/// Returns the part of a path before its first `?`; `None` if it has none.
+fn before_query(path_query: &[u8]) -> Option<&[u8]> {
+    path_query.get(..path_query.iter().position(|byte| *byte == b'?')?)
 }
 
 /// Whether this server has forwarded the request before, which is the case if Via contains its name
@@ -206,5 +224,27 @@ fn local_method(route: &Route, request: &Request<'_>) -> Option<LocalRequest> {
             Some(LocalRequest::Purge)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_conditions_of_a_route_are_compared_once_for_all_readings_of_a_path() {
+        let text = "[[site]]\nname = 'a'\nnames = ['*']\norigin = 'http://a'\n\
+                    [[site.route]]\npath_prefix = '/'\nwith_cookies = ['a']\n\
+                    [[site.route]]\npath_prefix = '/'\nwith_query = ['b']\n";
+        let config = Config::from_toml(text, "f.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let site = config.sites.iter().next().expect("it has one");
+        let asked = Cell::new(0);
+        let meets = |route: &Route| {
+            asked.set(asked.get() + usize::from(route.conditions.is_some()));
+            route.conditions.is_none()
+        };
+        let route = route_of_path(site, b"/a/..;x//%25%34%31\\b", &mut Vec::new(), meets);
+        assert!(route.is_ok_and(|route| route.conditions.is_none()));
+        assert_eq!(asked.get(), 2);
     }
 }

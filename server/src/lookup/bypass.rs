@@ -5,7 +5,7 @@ use forebay_http::framing::BodyFraming;
 use forebay_http::hop::HopFields;
 use forebay_http::policy::compression::forbids_transforming;
 use forebay_http::policy::conditional::needs_origin;
-use forebay_http::policy::cookies::cookie_names;
+use forebay_http::policy::cookies::cookie_pairs;
 use forebay_http::policy::reason::Reason;
 use forebay_http::policy::reuse::ForwardReason;
 use forebay_http::request::Method;
@@ -55,7 +55,7 @@ fn reason_in_cookies(fields: Fields<'_>, settings: &RouteSettings) -> Option<Rea
     if bypassing.is_empty() && !depends_on_names {
         return None;
     }
-    for (index, name) in cookie_names(fields).enumerate() {
+    for (index, (name, _)) in cookie_pairs(fields).enumerate() {
         if index == COOKIES_MAX {
             return Some(Reason::ManyCookies);
         }

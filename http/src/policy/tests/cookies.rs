@@ -1,19 +1,23 @@
 use super::block;
-use crate::policy::cookies::{cookie_names, may_be_named, write_cookies_named, write_kept_cookies};
+use crate::policy::cookies::{cookie_pairs, may_be_named, write_cookies_named, write_kept_cookies};
 
 #[test]
-fn names_are_read_as_any_origin_may_read_them() {
-    let cases: &[(&str, &[&str])] = &[
+fn names_and_values_are_read_as_any_origin_may_read_them() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
         ("X: y", &[]),
-        ("Cookie: a=1;b=2; c", &["a", "b", "c"]),
-        ("Cookie: a=1, b=2,c=3; d", &["a", "b", "c", "d"]),
-        ("Cookie: a=1\nCookie: b", &["a", "b"]),
-        ("Cookie: ;; ,; a = 1 ;", &["a"]),
-        ("Cookie: =1; a==2", &["", "a"]),
+        ("Cookie: a=1;b=2; c", &[("a", "1"), ("b", "2"), ("c", "")]),
+        (
+            "Cookie: a=1, b=2,c; d",
+            &[("a", "1, b=2,c"), ("a", "1"), ("b", "2"), ("c", ""), ("d", "")],
+        ),
+        ("Cookie: a=1\nCookie: b", &[("a", "1"), ("b", "")]),
+        ("Cookie: ; a = 1 ;", &[("", ""), ("a", "1"), ("", "")]),
+        ("Cookie: =1; a==2", &[("", "1"), ("a", "=2")]),
     ];
     for (text, expected) in cases {
-        let expected: Vec<_> = expected.iter().map(|name| name.as_bytes()).collect();
-        assert_eq!(cookie_names(block(text).fields()).collect::<Vec<_>>(), expected, "{text}");
+        let expected: Vec<_> =
+            expected.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        assert_eq!(cookie_pairs(block(text).fields()).collect::<Vec<_>>(), expected, "{text}");
     }
 }
 
