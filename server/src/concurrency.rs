@@ -9,6 +9,7 @@ use forebay_sync::concurrency::{ConcurrencyEntry, ConcurrencyTable};
 
 use crate::accept::Client;
 use crate::config::{LimitScope, Route};
+use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::CONCURRENCY_LIMITS_MAX;
 use crate::parse::Request;
@@ -35,7 +36,11 @@ impl RateLimiter {
         let limits = route.settings.concurrency_limit.all().iter().zip(&route.concurrency_ids);
         for (entry, (limit, id)) in guard.entries.iter_mut().zip(limits) {
             let key = self.key_of(*id, &limit.scope, client, request);
-            *entry = guard.table.take(key, limit.count_max);
+            let decision = guard.table.take(key, limit.count_max);
+            if decision.shares {
+                client.worker.count(Counter::ConcurrencyEntriesShared);
+            }
+            *entry = decision.entry;
             if entry.is_none() {
                 // Dropping the guard gives the entries of the earlier limits back.
                 let is_shared = limit.scope == LimitScope::Route;

@@ -263,6 +263,9 @@ counters! {
         "Requests refused because of `rate_limit` (429).";
     ConcurrencyLimited, Counter, "concurrency_limited_total",
         "Requests refused because of `concurrency_limit` (429 or 503).";
+    ConcurrencyEntriesShared, Counter, "concurrency_entries_shared_total",
+        "Requests that `concurrency_limit` counted together with those of another client or field \
+         value, because all entries that they could use belonged to others.";
     RateLimitEntriesReplaced, Counter, "rate_limit_entries_replaced_total",
         "Clients or field values whose counts for `rate_limit` were given up, because \
          `rate_limit_entries` is too small.";
