@@ -2,10 +2,12 @@
 
 use std::net::IpAddr;
 
+use forebay_testkit::server::Folder;
 use forebay_testkit::{Client, Gate, Origin, Response, Script, Server, ServerBuilder, eventually};
 
 /// An origin that holds the response to `/held` until the gate opens. It resets the connection
-/// after `/reset`, breaks `/cut` off in the middle, and sends a body of 8 MiB for `/large`.
+/// after `/reset`, breaks `/cut` off in the middle, and sends a body of 8 MiB for `/large` and
+/// `/kept`.
 fn origin(gate: &Gate) -> Origin {
     let gate = gate.clone();
     Origin::start(move |request| {
@@ -19,6 +21,9 @@ fn origin(gate: &Gate) -> Origin {
                 .close(),
             "/large" => {
                 Script::answer("200 OK", &["Cache-Control: no-store"], &vec![b'x'; 8 << 20])
+            }
+            "/kept" => {
+                Script::answer("200 OK", &["Cache-Control: max-age=60"], &vec![b'x'; 8 << 20])
             }
             "/tunnel" => Script::new()
                 .send(
@@ -63,7 +68,7 @@ fn ask(server: &Server, from: u8, target: &str) -> Response {
 fn hold(server: &Server, origin: &Origin, from: u8) -> Client {
     let count = origin.count("/held");
     let mut client = connect(server, from);
-    client.send(request_text("GET", "/held", &[]));
+    client.send(request_text("GET", "/held", &["X-Key: a"]));
     eventually("the origin has the request", || origin.count("/held") > count);
     client
 }
@@ -183,7 +188,7 @@ fn each_end_of_a_request_makes_room_for_another() {
 }
 
 #[test]
-fn a_stored_response_counts_while_it_is_sent_and_its_limit_is_explained() {
+fn a_request_for_a_stored_response_counts_and_its_limit_is_explained() {
     let gate = Gate::new();
     let origin = origin(&gate);
     let server = start(&origin, "concurrency_limit = [\"1 by=route\"]\n");
@@ -201,4 +206,64 @@ fn a_stored_response_counts_while_it_is_sent_and_its_limit_is_explained() {
     drop(held);
     gate.open();
     eventually("the request has ended", || ask(&server, 1, "/stored").status == 200);
+}
+
+#[test]
+fn a_stored_response_counts_while_a_slow_client_reads_it() {
+    let origin = origin(&Gate::new());
+    let server = start(&origin, "concurrency_limit = [\"1 by=route\"]\n");
+    let mut client = connect(&server, 1);
+    client.send(request_text("GET", "/kept", &[]));
+    assert_eq!(client.response("GET").expect("an answer").body.len(), 8 << 20);
+    eventually("it is stored", || server.stat("stored_total") == 1.0);
+    let mut slow = Client::connect_narrow(server.address());
+    slow.send(request_text("GET", "/kept", &[]));
+    let begun = slow.peek("GET", |response| !response.body.is_empty()).expect("a beginning");
+    assert!(begun.field("cache-status").is_some_and(|status| status.contains("hit")));
+    for _ in 0..3 {
+        assert_eq!(ask(&server, 2, "/other").status, 503);
+    }
+    drop(slow);
+    eventually("it has left", || ask(&server, 2, "/other").status == 200);
+}
+
+#[test]
+fn each_value_of_a_field_has_its_own_limit_and_a_purge_has_none() {
+    let gate = Gate::new();
+    let origin = origin(&gate);
+    let lines = "concurrency_limit = [\"1 by=field:x-key\"]\npurge_from = [\"127.0.0.1\"]\n";
+    let server = start(&origin, lines);
+    let held = hold(&server, &origin, 1);
+    for (method, from, fields, expected) in [
+        // A client that may not purge is counted like others.
+        ("PURGE", 2, &["X-Key: a"][..], 429),
+        ("PURGE", 1, &["X-Key: a"], 200),
+        ("GET", 2, &["X-Key: a"], 429),
+        ("GET", 1, &["X-Key: b"], 200),
+        ("GET", 1, &[], 200),
+    ] {
+        let response = connect(&server, from).ask(method, "/", fields).expect("an answer");
+        assert_eq!(response.status, expected, "{method} from {from} with {fields:?}");
+    }
+    assert_eq!(server.stat("concurrency_entries_shared_total"), 0.0);
+    gate.open();
+    drop(held);
+}
+
+#[test]
+fn a_request_whose_password_is_being_checked_is_in_progress() {
+    let (origin, folder) = (origin(&Gate::new()), Folder::new());
+    let users = folder.path("users");
+    // A check of this hash takes about half a second or more.
+    let user = "ann:$2b$13$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    std::fs::write(&users, user).expect("it is written");
+    let lines = format!("concurrency_limit = [\"1 by=route\"]\nbasic_auth = {users:?}\n");
+    let server = start(&origin, &lines);
+    let mut guesser = connect(&server, 1);
+    // `ann:wrong`
+    guesser.send(request_text("GET", "/", &["Authorization: Basic YW5uOndyb25n"]));
+    eventually("it has arrived", || server.stat("requests_total") == 1.0);
+    assert_eq!(ask(&server, 2, "/").status, 503);
+    assert!(matches!(guesser.response("GET").expect("an answer").status, 401 | 503));
+    eventually("it has ended", || ask(&server, 2, "/").status == 401);
 }

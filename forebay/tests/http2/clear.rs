@@ -20,6 +20,40 @@ fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
     flags.iter().fold(builder, |builder, (name, value)| builder.flag(name, value)).start()
 }
 
+#[test]
+fn a_request_has_the_route_whose_conditions_it_meets() {
+    let origin = origin();
+    let config = format!(
+        "workers = 1\nhttp2 = true\n\
+         [[site]]\nname = 'a'\nnames = ['*']\norigin = 'http://{}'\n\
+         [[site.route]]\npath_prefix = '/'\nwith_cookies = ['beta=1']\nrespond = '200 beta'\n\
+         [[site.route]]\npath_prefix = '/'\nwith_query = ['v=2']\nrespond = '200 query'\n\
+         [[site.route]]\npath_prefix = '/'\nmethods = ['PUT']\nrespond = '200 put'\n",
+        origin.address()
+    );
+    let server = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay")).config(&config).start();
+    with_client(server.address(), &Builder::new(), |client| async move {
+        for (method, path, cookies, expected) in [
+            // Browsers send each cookie in a line of its own.
+            ("GET", "/", &["a=1", "beta=1", "c=2"][..], "beta"),
+            ("GET", "/", &["a=1; be%74a=1"], "beta"),
+            ("GET", "/", &["a=1", "beta=2"], "read"),
+            ("GET", "/?a&v=2", &["a=1"], "query"),
+            ("PUT", "/", &[], "put"),
+            ("POST", "/", &[], "read"),
+        ] {
+            let mut request = get("http", path);
+            *request.method_mut() = method.parse().expect("a method");
+            for cookie in cookies {
+                request.headers_mut().append("cookie", cookie.parse().expect("a value"));
+            }
+            let answer = ask(&client, request, &[]).await.expect("an answer");
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            assert!(text.starts_with(expected), "{method} {path} {cookies:?}: {text}");
+        }
+    });
+}
+
 /// A browser sends many requests with one password at the same time; they wait for one check.
 #[test]
 fn only_users_are_served_and_their_streams_share_the_check_of_the_password() {
