@@ -185,7 +185,7 @@ impl<'t> Transaction<'t> {
         self.log.note_site(&route.site.name);
         self.trace().step(|| RequestStep::Route {
             site: route.site.name.clone(),
-            path_prefix: route.route.shown_path(),
+            shown_path: route.route.shown_path(),
         });
         Ok(route)
     }

@@ -50,7 +50,7 @@ pub struct ConcurrencyTable {
 #[must_use = "the thing stays in progress until its entry is given back"]
 pub struct ConcurrencyEntry(NonZeroU32);
 
-/// What [`ConcurrencyTable::take`] decides.
+/// The decision of [`ConcurrencyTable::take`].
 #[derive(Debug)]
 pub struct ConcurrencyDecision {
     /// The entry in which the thing is counted; `None` if the limit is reached.
@@ -102,7 +102,7 @@ impl ConcurrencyTable {
             // ORDER: pairs with itself in another thread. Each has counted the key in its entry,
             // then reads the other entries. One of them sees the other.
             fence("concurrency.take");
-            // An entry that is shared may lie beside the key's own.
+            // A key that shares an entry may have one of its own.
             let is_counted = shares || !self.has_other(first, tag, place.number);
             let Some(entry) = NonZeroU32::new(place.number + 1).map(ConcurrencyEntry) else {
                 break;

@@ -301,7 +301,7 @@ const HARMLESS_LUA: &[&str] = &[
 const ADVICE: &[(&str, &str)] = &[
     ("map", "variables have no counterpart; header rules can compare fields (docs/rules.md)"),
     ("geo", "use allow_from and deny_from"),
-    ("limit_conn", "use connections_per_address_max, which holds for the whole server"),
+    ("limit_conn", "use concurrency_limit for a site or a route; it counts requests in progress"),
     (
         "proxy_cache_path",
         "stored responses are in memory: set cache_size to the size that you want",

@@ -10,7 +10,7 @@ pub(crate) enum RequestStep {
     /// The head of the request is complete.
     Request,
     /// The site and the route are known.
-    Route { site: String, path_prefix: String },
+    Route { site: String, shown_path: String },
     /// The key is known; `url` is the URL from which it was made.
     Key { url: String },
     /// The cache was looked up.
@@ -110,8 +110,8 @@ impl RequestStep {
             RequestStep::Request | RequestStep::Wait | RequestStep::Hedge | RequestStep::End => {
                 Vec::new()
             }
-            RequestStep::Route { site, path_prefix } => {
-                vec![("site", json!(site)), ("route", json!(path_prefix))]
+            RequestStep::Route { site, shown_path } => {
+                vec![("site", json!(site)), ("route", json!(shown_path))]
             }
             RequestStep::Key { url } => vec![("url", json!(url))],
             RequestStep::Lookup(status) | RequestStep::Stale(status) => {

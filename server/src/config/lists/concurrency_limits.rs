@@ -29,13 +29,13 @@ impl ConcurrencyLimits {
         &self.0
     }
 
-    /// Returns a number for each limit that identifies its counts. `path_prefix` is empty for a
+    /// Returns a number for each limit that identifies its counts. `paths` is empty for a
     /// route that inherits the limits of its site: all these routes have the same counts. After a
     /// reload that changes only the number of a limit, the requests in progress still count.
-    pub(crate) fn identities(&self, site: &str, path_prefix: &str) -> Box<[u64]> {
+    pub(crate) fn identities(&self, site: &str, paths: &str) -> Box<[u64]> {
         let identity = |limit: &ConcurrencyLimit| {
             let mut hasher = DefaultHasher::new();
-            ("in progress", site, path_prefix, &limit.scope).hash(&mut hasher);
+            ("in progress", site, paths, &limit.scope).hash(&mut hasher);
             hasher.finish()
         };
         self.0.iter().map(identity).collect()

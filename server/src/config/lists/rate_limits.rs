@@ -46,13 +46,13 @@ impl RateLimits {
         &self.0
     }
 
-    /// Returns a number for each limit that identifies its counts. `path_prefix` is empty for a
+    /// Returns a number for each limit that identifies its counts. `paths` is empty for a
     /// route that inherits the limits of its site: all these routes have the same counts. A limit
     /// that a reload does not change keeps its number, and so its counts.
-    pub(crate) fn identities(&self, site: &str, path_prefix: &str) -> Box<[u64]> {
+    pub(crate) fn identities(&self, site: &str, paths: &str) -> Box<[u64]> {
         let identity = |limit: &RateLimit| {
             let mut hasher = DefaultHasher::new();
-            (site, path_prefix, limit.definition()).hash(&mut hasher);
+            (site, paths, limit.definition()).hash(&mut hasher);
             hasher.finish()
         };
         self.0.iter().map(identity).collect()
