@@ -134,32 +134,73 @@ fn is_hidden(character: char) -> bool {
 /// Returns a text in which the user names and passwords of URLs are hidden. All other characters
 /// keep their columns.
 fn mask_users(text: &str) -> String {
-    let (mut masked, mut rest) = (String::new(), text);
-    while let Some(at) = rest.find("://") {
-        let (before, url) = rest.split_at(at + "://".len());
-        masked.push_str(before);
-        // A password may have a slash that is not encoded.
-        let end = url.find(|c: char| c == '"' || c == '\'' || c.is_whitespace());
-        let (url, behind) = url.split_at(end.unwrap_or(url.len()));
-        let (user, address) = url.split_at(url.rfind('@').unwrap_or(0));
-        masked.extend(user.chars().map(|_| '*'));
-        masked.push_str(address);
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('@') {
+        let of_url = before.rfind("://").map(|at| at + "://".len());
+        // A password may contain quotes and spaces; without a scheme, its beginning is uncertain.
+        let begins = |c: char| c == '"' || c == '\'' || c.is_whitespace();
+        let start = of_url.unwrap_or_else(|| before.rfind(begins).map_or(0, |at| at + 1));
+        let (open, user) = before.split_at(start);
+        masked.push_str(open);
+        match of_url.is_some() || user.contains(':') {
+            true => masked.extend(user.chars().map(|_| '*')),
+            false => masked.push_str(user),
+        }
+        masked.push('@');
         rest = behind;
     }
     masked + rest
+}
+
+/// Returns the value of a line, without quotes and brackets, that may be a password or a key: it
+/// has a name like those of the settings for files with secrets, and is no path.
+fn secret_value(line: &str) -> Option<&str> {
+    let (name, value) = line.split_once(['=', ':'])?;
+    let name = name.trim().to_ascii_lowercase();
+    let is_secret = ["auth", "signed", "password", "secret"].iter().any(|it| name.contains(it));
+    let is_other = name.contains("realm") || name.contains("forward");
+    let value = value.trim().trim_matches(['"', '\'', '[', ']', ' ']);
+    let is_reference = ["{ env", "{env", "{ file", "{file"].iter().any(|it| value.starts_with(it));
+    let is_word = matches!(value, "" | "off" | "on" | "true" | "false");
+    let is_shown = is_other || is_reference || is_word || value.starts_with('/');
+    (is_secret && !is_shown).then_some(value)
 }
 
 impl ConfigError {
     pub(crate) fn new(place: SourceSpan, problem: ValueProblem) -> ConfigError {
         let ValueProblem { message, expected, hint, is_secret } = problem;
         let place = if is_secret { place.without_value() } else { place };
-        let shown = |text: String| mask_users(&text).replace(is_hidden, " ");
+        let secret = match &place {
+            SourceSpan::Text { text, .. } => secret_value(text).map(str::to_owned),
+            SourceSpan::File(_) | SourceSpan::Flag(_) => None,
+        };
+        let place = secret.as_deref().map_or(place.clone(), |secret| place.without(secret));
+        let has_secret = |text: &str| secret.as_deref().is_some_and(|it| text.contains(it));
+        let hint = hint.map(|hint| match has_secret(&hint) {
+            true => {
+                "secrets are in a file of their own; write the absolute path of the file".into()
+            }
+            false => hint,
+        });
+        let shown = |text: String| {
+            let text = mask_users(&text).replace(is_hidden, " ");
+            secret.as_deref().map_or(text.clone(), |secret| text.replace(secret, "***"))
+        };
         let (message, hint) = (shown(message), hint.map(shown));
         ConfigError { place, message, expected, hint }
     }
 }
 
 impl SourceSpan {
+    /// Hides `secret` in the line.
+    fn without(mut self, secret: &str) -> SourceSpan {
+        if let SourceSpan::Text { text, .. } = &mut self {
+            *text = text.replace(secret, &"*".repeat(secret.chars().count()));
+        }
+        self
+    }
+
     /// Hides the characters at fault.
     fn without_value(mut self) -> SourceSpan {
         if let SourceSpan::Text { column, text, width, .. } = &mut self {

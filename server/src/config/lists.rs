@@ -106,15 +106,25 @@ impl Network {
         {
             // Client addresses are compared in their IPv4 form, so an IPv4-mapped IPv6 network
             // would match none.
-            return Err(match bits.checked_sub(96) {
-                Some(bits @ 1..) => format!("this is an IPv4 address: write \"{plain}/{bits}\""),
-                _ => format!("this is an IPv4 address: write \"{plain}\""),
+            // A prefix of 32 bits or fewer is meant for the IPv4 address.
+            return Err(match (bits, bits.checked_sub(96)) {
+                (1..=32, _) => format!(
+                    "this is an IPv4 address: write \"{plain}/{bits}\", or \"{plain}\" for this \
+                     address alone"
+                ),
+                (_, Some(bits @ 1..)) => {
+                    format!("this is an IPv4 address: write \"{plain}/{bits}\"")
+                }
+                _ => "write an IPv4 address or network, such as \"10.0.0.0/8\"".to_owned(),
             });
         }
         match network_of(address, bits) {
             Some(first) if first == address => Ok(Network { address, bits }),
             // The corrected network would be every address.
-            _ if bits == 0 => Err(format!("for this address alone, write \"{address}\"")),
+            _ if bits == 0 => Err(format!(
+                "/0 is every address, written \"0.0.0.0/0\" and \"::/0\"; for this address alone, \
+                 write \"{address}\""
+            )),
             Some(first) => Err(format!(
                 "for this address alone, write \"{address}\"; for the whole network, \
                  \"{first}/{bits}\""
@@ -150,7 +160,10 @@ fn instead_of_all(setting: &str) -> &'static str {
         "allow_from" => {
             "name the addresses to serve; without `allow_from`, every address is served"
         }
-        "deny_from" => "leave it out: with `allow_from`, all other addresses get 403 already",
+        "deny_from" => {
+            "to refuse every address, write \"0.0.0.0/0\", \"::/0\"; to serve only some, name them \
+             in `allow_from`, and leave this out: all others get 403"
+        }
         "purge_from" => "name the addresses that may purge, such as \"127.0.0.1\"",
         _ => {
             "name the addresses of your own proxies; a client with a trusted address can pretend \

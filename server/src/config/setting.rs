@@ -208,7 +208,10 @@ impl Setting {
             }
             RawValue::Array(array) => array.iter().map(|element| self.element(element)).collect(),
             RawValue::Text(text) => {
-                Err(self.problem("is not an array").hint(format!("write [{text:?}]")))
+                // The rate of nginx would be refused in an array, too.
+                let rate = text.strip_suffix("r/s").filter(|_| self.name == "rate_limit");
+                let written = rate.map_or(text.to_owned(), |rate| format!("{rate}/1s"));
+                Err(self.problem("is not an array").hint(format!("write [{written:?}]")))
             }
             _ => Err(self.problem("is not an array")),
         }
@@ -245,6 +248,13 @@ impl Setting {
     }
 
     fn number(&self, raw: RawValue<'_>) -> Result<u64, ValueProblem> {
+        if let (RawValue::Bool(is_on), "https_redirect_port") = (raw, self.name) {
+            let hint = match is_on {
+                true => "write 443, or the port of the `https` URL to which clients are sent",
+                false => "write 0 for no redirect",
+            };
+            return Err(self.wrong_type(raw).hint(hint));
+        }
         let Some((min, max)) = self.kind.range() else {
             return Err(self.wrong_type(raw));
         };

@@ -346,23 +346,23 @@ fn check_host(host: &str) -> Result<(), String> {
     }
 }
 
-const NO_USER_HINT: &str = "leave out everything between // and @; to send a password, set the \
-                            field Authorization with a rule (see docs/rules.md)";
-
 impl OriginAddress {
     /// Reads `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`; the port is 80 or 443 if
     /// not given.
     pub(crate) fn parse(url: &str) -> Result<OriginAddress, ValueProblem> {
         let refused = |hint: String| ORIGIN.problem(format_args!("cannot be {url:?}")).hint(hint);
+        if url.contains('@') {
+            let problem = ORIGIN.problem("cannot have a user name and a password").secret();
+            return Err(problem.hint(
+                "leave out user name, password and @; to send a password, set the field \
+                 Authorization with a rule (see docs/rules.md)",
+            ));
+        }
         if let Some(path) = url.strip_prefix("unix:") {
             return OriginAddress::of_socket(path).map_err(refused);
         }
         let (scheme, rest) = match url.split_once("://") {
             Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
-            None if url.contains('@') => {
-                let problem = ORIGIN.problem("cannot have a user name and a password").secret();
-                return Err(problem.hint(NO_USER_HINT));
-            }
             None if [":443", ":8443"].iter().any(|port| url.ends_with(port)) => {
                 return Err(refused(format!(
                     "write \"https://{url}\", or \"http://{url}\" if the origin has no TLS there"
@@ -381,22 +381,17 @@ impl OriginAddress {
             return Err(refused(format!("for several origins, write {several:?}")));
         }
         if scheme != "http" && scheme != "https" {
-            return Err(refused(
-                match scheme.as_str() {
-                    "ws" | "wss" => {
-                        "write http for ws, and https for wss; `upgrade_protocols` says whether \
-                         WebSockets pass"
-                    }
-                    "fastcgi" | "fcgi" | "uwsgi" | "scgi" | "ajp" => {
-                        "origins get HTTP; put a web server in between that speaks both"
-                    }
-                    _ => "the scheme of the URL has to be http or https",
+            return Err(refused(match scheme.as_str() {
+                "ws" | "wss" => format!(
+                    "write \"{}://{rest}\"; upgrade_protocols = [\"websocket\"] lets WebSockets \
+                     pass",
+                    scheme.replace("ws", "http")
+                ),
+                "fastcgi" | "fcgi" | "uwsgi" | "scgi" | "ajp" => {
+                    "origins get HTTP; put a web server in between that speaks both".to_owned()
                 }
-                .to_owned(),
-            ));
-        }
-        if rest.contains('@') {
-            return Err(refused(NO_USER_HINT.to_owned()));
+                _ => "the scheme of the URL has to be http or https".to_owned(),
+            }));
         }
         if let Some(path) = rest.strip_prefix("unix:") {
             let path = path.split(':').next().unwrap_or_default();

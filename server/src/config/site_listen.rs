@@ -144,12 +144,16 @@ fn unknown_address(address: SocketAddr, server: &ServerSettings) -> ValueProblem
         is_same_kind && known.port() == address.port() && known.ip().is_unspecified()
     });
     problem.hint(match wide {
-        Some(wide) => format!("write \"{wide}\", which is the server's address for this port"),
+        Some(wide) => format!(
+            "the server's address for this port is \"{wide}\"; for a site that not all clients of \
+             this port may reach, add another port to `listen` before the first section, and \
+             write it here"
+        ),
         None => {
             let known: Vec<_> = known.iter().map(SocketAddr::to_string).collect();
             format!(
-                "the server listens at {}; this list is `listen` and `listen_tls` before the first \
-                 section, where the addresses of flags such as --listen have to stand, too",
+                "add \"{address}\" to `listen` or `listen_tls` before the first section, even if a \
+                 flag such as --listen has it; there are {}",
                 known.join(", ")
             )
         }

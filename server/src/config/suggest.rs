@@ -23,7 +23,8 @@ pub(super) fn belongs(setting: &Setting) -> &'static str {
     match setting.scope {
         SettingScope::File => "write this setting before the first section",
         SettingScope::Server if setting.name == SITE_LISTEN.name => {
-            "write this setting before the first section or in [[site]]"
+            "write this setting before the first section or in [[site]]; a route is served at the \
+             addresses of its site"
         }
         SettingScope::Server => "write this setting of the server before the first section",
         SettingScope::Site => "write this setting in [[site]]",
@@ -75,6 +76,7 @@ const FOREIGN_WORDS: &[(&str, &str)] = &[
     ("certificate", "tls_cert"),
     ("ssl_certificate_key", "tls_key"),
     ("private_key", "tls_key"),
+    ("auth_basic", "basic_auth"),
     ("auth_basic_user_file", "basic_auth"),
     ("allow", "allow_from"),
     ("deny", "deny_from"),

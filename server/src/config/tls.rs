@@ -148,7 +148,10 @@ impl Reader<'_> {
         if certs.len() != keys.len() {
             let (certs, keys) = (certs.len(), keys.len());
             let text = format!("`tls_cert` names {certs} files, but `tls_key` {keys}");
-            let problem = ValueProblem::new(text).hint("name one key for each certificate");
+            let problem = ValueProblem::new(text).hint(
+                "name one key for each certificate, in the same order; the certificates of issuers \
+                 belong in the file of the certificate, as in fullchain.pem",
+            );
             self.problem(key_at, problem);
             return None;
         }
@@ -198,7 +201,8 @@ impl Reader<'_> {
             })
         {
             let problem = ValueProblem::new(format!("the site {:?} has no certificate", site.name));
-            let hint = "set `tls_cert` and `tls_key`, for the site or for all sites";
+            let hint = "write tls_cert = [\"FILE.pem\"] and tls_key = [\"FILE.key\"] in this \
+                        [[site]], or before the first section for all sites";
             self.problem(at, problem.hint(hint));
         }
     }

@@ -213,6 +213,17 @@ pub(super) fn listen_hint(text: &str) -> String {
     if text.parse::<Ipv4Addr>().is_ok() {
         return format!("add the port, such as \"{text}:8080\"");
     }
+    // The form of nginx and HAProxy, with words behind the port.
+    if let Some((address, words)) = text.split_once(' ')
+        && address.parse::<SocketAddr>().is_ok()
+    {
+        return match words.split(' ').any(|word| matches!(word, "ssl" | "quic" | "crt")) {
+            true => {
+                format!("addresses for TLS are in another setting: listen_tls = [\"{address}\"]")
+            }
+            false => format!("write \"{address}\""),
+        };
+    }
     let Some((host, port)) = text.rsplit_once(':') else { return form() };
     let has_port = port.parse::<u16>().is_ok();
     match host {
@@ -232,9 +243,6 @@ pub(super) fn listen_hint(text: &str) -> String {
             format!(
                 "write the IP address in place of {host:?}; `ip addr` shows those of this machine"
             )
-        }
-        host if host.parse::<Ipv4Addr>().is_ok() && port.contains(' ') => {
-            "write only address and port; addresses for TLS are in `listen_tls`".to_owned()
         }
         host if host.parse::<Ipv4Addr>().is_ok() => "a port is a number from 1 to 65535".to_owned(),
         _ => form(),

@@ -59,11 +59,8 @@ fn a_site_is_not_served_at_other_addresses() {
 fn a_bad_address_of_a_site_is_refused_with_its_place_and_a_hint() {
     let top = "listen = ['127.0.0.1:80', '[::]:81', '127.0.0.1:0']\n";
     for (listen, parts) in [
-        (
-            "'127.0.0.1:8080'",
-            &["has 127.0.0.1:8080, where", "listens at 127.0.0.1:80, [::]:81"][..],
-        ),
-        ("'[::1]:81'", &["write \"[::]:81\""]),
+        ("'127.0.0.1:8080'", &["has 127.0.0.1:8080, where", "there are 127.0.0.1:80, [::]:81"][..]),
+        ("'[::1]:81'", &["for this port is \"[::]:81\""]),
         ("'127.0.0.1:0'", &["port 0", "any free port"]),
         ("['127.0.0.1:80', '127.0.0.1:80']", &["twice"]),
         ("80", &["cannot be a number", "\"127.0.0.1:80\""]),

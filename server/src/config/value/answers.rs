@@ -224,7 +224,7 @@ fn check_beginning(url: &str) -> Result<(), String> {
                      \"https://www.example.org$uri\"; a placeholder at the beginning could lead \
                      to another host"
                 .to_owned(),
-            false => format!("write the scheme in front of the host: \"https://{url}\""),
+            false => format!("write https:// in front of the host: https://{url}"),
         });
     };
     let rest = rest.replace("$host", "host");

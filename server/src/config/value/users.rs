@@ -197,10 +197,13 @@ impl Readable for BasicAuth {
 fn read_file(path: &Path) -> Result<UserFile, (String, String)> {
     let file = PrivateFile::read(path, "passwords", USER_FILE_BYTES_MAX).map_err(|error| {
         let hint = match error.kind() {
-            // The command would replace a file that exists.
+            // Unlike `htpasswd -c`, the command keeps a file that exists.
             ErrorKind::NotFound => {
                 let path = shell_word(path);
-                format!("if the path is right, `htpasswd -B -c {path} USER` creates the file")
+                format!(
+                    "if the path is right, `(umask 077; touch {path}; htpasswd -B {path} USER)` \
+                     makes the file"
+                )
             }
             ErrorKind::PermissionDenied => {
                 "`chown USER FILE` gives the file to the user that runs the server".to_owned()
@@ -226,7 +229,7 @@ fn read_users(text: &str, path: &Path) -> Result<Users, (String, String)> {
         }
         let at = |what: String, hint: String| (format!(", line {number}: {what}"), hint);
         let form = || {
-            let hint = format!("`htpasswd -B {} USER` adds a user", shell_word(path));
+            let hint = "delete this line, or write what `htpasswd -n -B USER` prints".to_owned();
             at("this is not a user and a hash".into(), hint)
         };
         let (user, hash) = line.split_once(':').ok_or_else(form)?;
@@ -292,8 +295,8 @@ mod tests {
         for (text, what, hint) in [
             ("", "has no users", "htpasswd -B /f USER"),
             ("# none\n\n", "has no users", "adds one"),
-            ("bob", "line 1: this is not a user", "adds a user"),
-            (":x", "line 1: this is not a user", "adds a user"),
+            ("bob", "line 1: this is not a user", "delete this line"),
+            (":x", "line 1: this is not a user", "delete this line"),
             ("\nbob:secret", "line 2: the password of \"bob\"", "htpasswd -B /f bob"),
             ("bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "SHA-1", "htpasswd -B /f bob"),
             ("bob:$apr1$x$y", "MD5", "htpasswd -B /f bob"),
