@@ -22,6 +22,7 @@ pub(crate) mod lists;
 mod origin_tls;
 mod origins;
 mod outliers;
+mod proxy_protocol;
 mod read;
 mod read_sites;
 mod references;
@@ -57,6 +58,7 @@ pub(crate) use lists::{ContentCoding, ForwardedField, LimitScope, REAL_IP, RateL
 pub use origin_tls::OriginTls;
 pub use origins::{Balance, OriginGroup, OriginHost, OriginMember};
 pub use outliers::OutlierLimits;
+pub use proxy_protocol::ProxyProtocol;
 pub use read::{ConfigSource, FlagValue};
 pub use route::Route;
 pub use rules::RuleSet;

@@ -9,6 +9,7 @@ use forebay_http::path::PathReading;
 
 use super::origin_tls::OriginTls;
 use super::origins::OriginGroup;
+use super::proxy_protocol::ProxyProtocol;
 use super::route::{Route, RouteNumber, RoutePaths};
 use super::rules::NamedFile;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
@@ -72,6 +73,8 @@ pub struct OriginAddress {
     pub socket: Option<PathBuf>,
     /// The terms of TLS to the origin; `None` for an `http` URL.
     pub tls: Option<OriginTls>,
+    /// The header with which each connection begins.
+    pub proxy_protocol: ProxyProtocol,
 }
 
 impl Site {
@@ -434,6 +437,7 @@ impl OriginAddress {
             authority: format!("unix:{path}"),
             socket: Some(path.into()),
             tls: None,
+            proxy_protocol: ProxyProtocol::Off,
         })
     }
 
@@ -471,7 +475,8 @@ impl OriginAddress {
         let host = in_url.trim_start_matches('[').trim_end_matches(']').to_owned();
         let authority = if port == 80 && !is_tls { in_url } else { format!("{in_url}:{port}") };
         let tls = is_tls.then(|| OriginTls::unverified(&host));
-        Ok(OriginAddress { host, port, authority, socket: None, tls })
+        let proxy_protocol = ProxyProtocol::Off;
+        Ok(OriginAddress { host, port, authority, socket: None, tls, proxy_protocol })
     }
 }
 

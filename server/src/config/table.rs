@@ -18,6 +18,7 @@ use super::lists::{
 use super::origin_tls::TlsName;
 use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
 use super::outliers::OutlierFactor;
+use super::proxy_protocol::{PROXY_PROTOCOL_WORDS, ProxyProtocol};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsProfile};
 use super::value::{
@@ -1380,6 +1381,16 @@ settings! {
         kind: SettingKind::Text { hint: "NAME", expected: "origin, a host name or an IP address" },
         reloads: true,
         reason: "An origin whose URL has an IP address usually has a certificate for a name.",
+    }
+    origin_proxy_protocol: ProxyProtocol = "off" {
+        doc: "Version of the PROXY protocol with whose header each connection to the origin \
+            begins, so that the origin gets the client's address: `v1`, `v2`; `off`: no header. \
+            A connection with a header serves the requests of one client connection only. See \
+            [origins.md](origins.md#proxy-protocol).",
+        kind: SettingKind::Choice(PROXY_PROTOCOL_WORDS),
+        reloads: true,
+        reason: "An origin that does not expect the header refuses the connection. Most origins \
+            read `X-Forwarded-For`, with which clients share connections.",
     }
 }
 

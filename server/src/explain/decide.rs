@@ -365,14 +365,16 @@ fn site_facts(
     request: &Request<'_>,
 ) -> SiteFacts {
     let directory = route.route.settings.files.get();
+    let first = route.route.origins.first();
     SiteFacts {
         site: route.site.name.clone(),
-        origin: match route.route.origins.first() {
+        origin: match first {
             Some(_) => route.route.origins.to_string(),
             None => "none".to_owned(),
         },
         file: directory.map(|directory| shown_file(directory, route, request)),
         sent: None,
+        proxy_protocol: first.map(|origin| origin.proxy_protocol).unwrap_or_default(),
         path_prefix: route.route.shown_path(),
         route_reasons: reasons_for_route(route, request),
         client_checks: client_checks(&route.route.settings),

@@ -8,6 +8,7 @@ use forebay_http::policy::reason::Detail;
 use forebay_http::policy::reuse::ValidationCause;
 use forebay_http::policy::stale::{StaleCause, StaleRefusal};
 
+use crate::config::ProxyProtocol;
 use crate::key::KeyText;
 use crate::purger::PurgeKind;
 
@@ -64,6 +65,8 @@ pub(crate) struct SiteFacts {
     /// The path and query that the origin gets, or the reason why it gets no request. `None` if
     /// they are those of the request, or if files answer.
     pub(crate) sent: Option<String>,
+    /// The PROXY protocol in which the origin gets the client's address.
+    pub(crate) proxy_protocol: ProxyProtocol,
     /// The paths of the route.
     pub(crate) path_prefix: String,
     /// The reasons why the request has this route, unless the paths of the route say so.

@@ -9,6 +9,7 @@ use forebay_http::policy::stale::StaleCause;
 use super::facts::{
     AnswerKind, Explanation, LifetimeFacts, ResponseFacts, StaleUse, StoredFacts, VaryFacts,
 };
+use crate::config::ProxyProtocol;
 use crate::purger::PurgeKind;
 use crate::terminal::escaped_line;
 
@@ -59,6 +60,11 @@ impl Explanation {
             }
             if let Some(sent) = &site.sent {
                 lines.add("", format_args!("the origin gets {sent}"));
+            }
+            if site.proxy_protocol != ProxyProtocol::Off {
+                let protocol = site.proxy_protocol;
+                let text = "the origin gets the client's address by the PROXY protocol";
+                lines.add("", format_args!("{text}, {protocol}"));
             }
             if site.origin_is_down {
                 let reason = site.origin_failure.unwrap_or("unknown");

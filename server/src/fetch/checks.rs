@@ -111,6 +111,7 @@ impl CheckRun {
             settings: &self.config.server,
             timeout_ms: self.connect_ms_max,
             is_switchable: false,
+            client: None,
         };
         let connected = connect(&self.worker, origin, terms).await;
         let mut connection =

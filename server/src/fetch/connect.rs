@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::hosts;
+use super::proxy_header::{ClientEnds, proxy_header};
 use super::tunnel::OriginTunnel;
 use super::upload::OutboundBody;
 use crate::clock;
@@ -49,6 +51,8 @@ pub(super) struct Connection {
     /// Receives the bare connection once it has switched to another protocol; `None` if this
     /// connection cannot switch.
     pub(super) switched: Option<oneshot::Receiver<OriginTunnel>>,
+    /// The addresses that the origin was told, so that the connection serves no other client.
+    pub(super) client: Option<ClientEnds>,
 }
 
 /// The terms on which a connection is opened.
@@ -59,6 +63,9 @@ pub(super) struct ConnectTerms<'a> {
     pub(super) timeout_ms: u32,
     /// Whether the connection takes only one request, and may switch to another protocol.
     pub(super) is_switchable: bool,
+    /// The addresses of the client that the connection serves, for an origin that is told them;
+    /// `None` if no client waits for the request.
+    pub(super) client: Option<ClientEnds>,
 }
 
 /// The reason why no connection could be opened.
@@ -86,7 +93,7 @@ pub(super) async fn connect(
     terms: ConnectTerms<'_>,
 ) -> Result<Connection, ConnectFailure> {
     let OriginConnection { io, ends } = match &origin.socket {
-        Some(path) => open_socket(worker, path, terms).await?,
+        Some(path) => open_socket(worker, origin, path, terms).await?,
         None => open(worker, origin, terms).await?,
     };
     let (sender, connection) = http1::Builder::new()
@@ -104,17 +111,22 @@ pub(super) async fn connect(
             None
         }
     };
-    Ok(Connection { sender, link, ends, switched })
+    Ok(Connection { sender, link, ends, switched, client: terms.client })
 }
 
 /// Opens a connection to the origin's Unix socket.
 async fn open_socket(
     worker: &Worker,
+    origin: &OriginAddress,
     path: &Path,
     terms: ConnectTerms<'_>,
 ) -> Result<OriginConnection, ConnectFailure> {
     let limit = Duration::from_millis(u64::from(terms.timeout_ms));
-    let connected = timeout(limit, worker.connector.connect_socket(path)).await;
+    let connected = async {
+        let connected = worker.connector.connect_socket(path).await?;
+        send_proxy_header(origin, connected, terms.client).await
+    };
+    let connected = timeout(limit, connected).await;
     let failed = |fault, why: &dyn fmt::Display| ConnectFailure {
         fault,
         cause: Some(format!("{}: {why}", path.display())),
@@ -137,7 +149,7 @@ async fn open(
 ) -> Result<OriginConnection, ConnectFailure> {
     let deadline_ms = clock::monotonic_ms() + u64::from(terms.timeout_ms);
     let tried = hosts::addresses(worker, origin, terms.settings, deadline_ms).await?;
-    let mut opening = pin!(open_one(worker, origin, &tried, deadline_ms));
+    let mut opening = pin!(open_one(worker, origin, &tried, (deadline_ms, terms.client)));
     // If the only address does not answer for half of the time, the other half is for new ones.
     let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
     let wait_ms = if tried.len() == 1 { left_ms / 2 } else { left_ms };
@@ -153,7 +165,7 @@ async fn open(
         None if new.is_empty() => return opening.await,
         _ => {}
     }
-    let opened = open_one(worker, origin, &new, deadline_ms).await;
+    let opened = open_one(worker, origin, &new, (deadline_ms, terms.client)).await;
     if opened.is_err() {
         hosts::note_all_failed(worker, origin, &new);
     }
@@ -167,7 +179,7 @@ async fn open_one(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     addresses: &[SocketAddr],
-    deadline_ms: u64,
+    (deadline_ms, client): (u64, Option<ClientEnds>),
 ) -> Result<OriginConnection, ConnectFailure> {
     let mut failure = ConnectFailure::from(Fault::OriginName);
     for (index, address) in addresses.iter().enumerate() {
@@ -180,6 +192,8 @@ async fn open_one(
                 cause: Some(format!("{address}: {why}")),
             };
             let connected = connected.map_err(|error| failed(Fault::OriginConnect, &error))?;
+            let sent = send_proxy_header(origin, connected, client).await;
+            let connected = sent.map_err(|error| failed(Fault::OriginConnect, &error))?;
             let secured = secure(worker, origin, connected).await;
             secured.map_err(|fault| failed(fault, &fault.reason()))
         };
@@ -197,6 +211,18 @@ async fn open_one(
         hosts::note_failed(worker, origin, *address);
     }
     Err(failure)
+}
+
+/// Sends the header of the PROXY protocol, if the origin gets one. It comes before the TLS
+/// handshake.
+async fn send_proxy_header(
+    origin: &OriginAddress,
+    mut connection: OriginConnection,
+    client: Option<ClientEnds>,
+) -> io::Result<OriginConnection> {
+    let header = proxy_header(origin.proxy_protocol, client);
+    connection.io.write_all(&header).await?;
+    Ok(connection)
 }
 
 /// Adds TLS to a connection, if the origin's URL asks for it.

@@ -22,6 +22,7 @@ use super::group::OriginChoice;
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
 use super::permits::ExchangePermit;
+use super::proxy_header::ClientEnds;
 use super::received_head::{HeadReceived, forward_interim};
 use super::upload::{OutboundBody, UploadProgress};
 use crate::accept::ClientNetwork;
@@ -35,14 +36,14 @@ use crate::key::RouteMatch;
 use crate::poll_once::poll_once;
 use crate::rules::HookContext;
 use crate::trace::{RequestStep, Trace};
+use crate::transaction::Transaction;
 use crate::worker::Worker;
 
 /// One exchange with an origin: its request, and the queue for interim responses.
 pub(super) struct Exchange<'a> {
     pub(super) outbound: Outbound<'a>,
     pub(super) route: &'a Route,
-    /// The network of the client that sent the request.
-    network: ClientNetwork,
+    client: ServedClient,
     interim: &'a InterimQueue,
     /// The leader of the collapsed fetch that needs the exchange; `None` for an exchange that
     /// belongs to no collapsed fetch.
@@ -52,11 +53,34 @@ pub(super) struct Exchange<'a> {
     pub(super) is_repeated: Cell<bool>,
 }
 
+/// The client for which an exchange runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServedClient {
+    /// The network whose share of the permits the exchange uses.
+    pub(super) network: ClientNetwork,
+    /// The addresses that origins with `origin_proxy_protocol` get.
+    ends: Option<ClientEnds>,
+}
+
+impl ServedClient {
+    pub(super) fn of(transaction: &Transaction<'_>) -> ServedClient {
+        let client = transaction.client;
+        let ends = ClientEnds::of(client, &transaction.route().route.origins);
+        ServedClient { network: client.network(), ends }
+    }
+
+    /// Returns the value for an exchange that the client has caused, but does not wait for: the
+    /// origin does not get the client's address.
+    pub(super) fn unattended(self) -> ServedClient {
+        ServedClient { ends: None, ..self }
+    }
+}
+
 impl<'a> Exchange<'a> {
-    /// Creates the exchange of a routed request from a client in `network`. Interim responses (1xx)
-    /// go to `interim`, and the steps of the exchange to `trace`.
+    /// Creates the exchange of a routed request of `client`. Interim responses (1xx) go to
+    /// `interim`, and the steps of the exchange to `trace`.
     pub(super) fn new(
-        network: ClientNetwork,
+        client: ServedClient,
         hook: HookContext<'a>,
         message: OutboundMessage<'a>,
         purpose: Purpose<'a>,
@@ -65,7 +89,7 @@ impl<'a> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook, upgrade: None };
         let (RouteMatch { route, .. }, is_repeated) = (route, Cell::new(false));
-        Exchange { outbound, route, network, interim, leader: None, trace, is_repeated }
+        Exchange { outbound, route, client, interim, leader: None, trace, is_repeated }
     }
 
     /// Makes the exchange tell `leader` when it starts and when it stops waiting for a permit.
@@ -142,7 +166,7 @@ impl Exchange<'_> {
         // A tunnel gets a connection of its own. So does a repeated request: on a pooled connection
         // that turns out dead, it would have to be repeated once more.
         let needs_new = self.outbound.upgrade.is_some() || self.is_repeated.get();
-        let pooled = if needs_new { None } else { pool.take() };
+        let pooled = if needs_new { None } else { pool.take(self.client.ends) };
         let answered = match pooled {
             None => self.send_anew(choice, upload, progress).await,
             Some(pooled) => {
@@ -250,7 +274,7 @@ impl Exchange<'_> {
     /// Obtains a permit, in a limited time.
     pub(super) async fn permit(&self, pool: &OriginPool) -> Result<ExchangePermit, Fault> {
         let limit = Duration::from_millis(u64::from(self.route_settings().origin_connect_ms_max));
-        timeout(limit, pool.permit(self.network)).await.map_err(|_| Fault::OriginBusy)
+        timeout(limit, pool.permit(self.client.network)).await.map_err(|_| Fault::OriginBusy)
     }
 
     /// Opens a connection, and records whether that was possible.
@@ -261,6 +285,7 @@ impl Exchange<'_> {
             settings: self.settings(),
             timeout_ms: self.route_settings().origin_connect_ms_max,
             is_switchable: self.outbound.upgrade.is_some(),
+            client: self.client.ends,
         };
         let connected = Box::pin(connect(self.worker(), choice.address, terms)).await;
         match &connected {

@@ -211,7 +211,7 @@ fn start_unit(
     // Another request may have stored the fragments in the meantime.
     let Some(numbers) = transaction.store().missing_run(body, unit.clone()) else { return Ok(()) };
     let fragments = MissingFragments { body: *body, numbers, tag: transaction.tag.clone() };
-    let (network, followers) = (task.network, leader.watch_followers());
+    let (network, followers) = (task.client.network, leader.watch_followers());
     let fetch = fragments.fetch(task, leader);
     worker.spawn(run_while_wanted(Rc::clone(worker), network, followers, fetch));
     Ok(())
@@ -233,7 +233,7 @@ impl MissingFragments {
         fields.push(b"range", &range);
         fields.push(b"if-range", &self.tag);
         let request = Exchange::new(
-            task.network,
+            task.client,
             task.hook_context(),
             task.request.message(),
             Purpose::Resume(&fields),

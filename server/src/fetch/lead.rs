@@ -16,13 +16,12 @@ use forebay_http::policy::stale::{StaleCause, is_failure_status, may_serve_stale
 use tokio::sync::oneshot;
 
 use super::answer::OriginAnswer;
-use super::exchange::{Exchange, exchange};
+use super::exchange::{Exchange, ServedClient, exchange};
 use super::fill::{BodySink, FillPace, fill_record};
 use super::health::ProbeGuard;
 use super::named::{NamedVariant, VariantConfirmation};
 use super::outbound::Purpose;
 use super::owned_request::OwnedRequest;
-use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::Config;
 use crate::config::route::RouteNumber;
@@ -41,8 +40,8 @@ use crate::worker::Worker;
 pub(super) struct FetchTask {
     pub(super) worker: Rc<Worker>,
     pub(super) config: Rc<Config>,
-    /// The network of the client that started the fetch.
-    pub(super) network: ClientNetwork,
+    /// The client that started the fetch.
+    pub(super) client: ServedClient,
     pub(super) route_number: RouteNumber,
     pub(super) request: OwnedRequest,
     pub(super) rule_state: RuleState,
@@ -298,7 +297,7 @@ impl FetchTask {
 
     async fn ask(&self, purpose: Purpose<'_>, leader: &Leader) -> Result<OriginAnswer, Fault> {
         let request = Exchange::new(
-            self.network,
+            self.client,
             self.hook_context(),
             self.request.message(),
             purpose,

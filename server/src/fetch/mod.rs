@@ -36,6 +36,7 @@ mod part;
 mod pass_through;
 mod permits;
 mod preempt;
+mod proxy_header;
 mod received_head;
 mod resolve;
 mod resume;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -14,10 +14,11 @@ use super::group::GroupState;
 use super::health::OriginHealth;
 use super::permits::{ExchangePermit, Permits};
 use super::preempt::{Preempted, SlowWatch, StalledExchanges};
+use super::proxy_header::ClientEnds;
 use super::retry_budget::RetryBudget;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, OriginAddress, OriginGroup, ServerSettings, Site};
+use crate::config::{Config, OriginAddress, OriginGroup, ProxyProtocol, ServerSettings, Site};
 use crate::counters::Counter;
 use crate::limits::TRIES_ALONE_MAX;
 use crate::transport::tls::OriginTlsConnector;
@@ -44,7 +45,7 @@ pub(crate) struct Origins {
 /// Connections to one origin.
 pub(crate) struct OriginPool {
     pub(super) authority: Rc<str>,
-    idle: RefCell<Vec<IdleConnection>>,
+    idle: RefCell<VecDeque<IdleConnection>>,
     /// Whether the origin is no longer configured.
     is_closed: Cell<bool>,
     /// The permits of this origin: each exchange in progress holds one.
@@ -201,11 +202,14 @@ impl Origins {
 }
 
 /// Returns the key of an origin's pool. A connection is never used for an origin with different TLS
-/// settings, because its certificate was verified by other rules or not at all.
+/// settings, because its certificate was verified by other rules or not at all; nor for one with
+/// another PROXY protocol, because the connection begins with another header.
 pub(crate) fn pool_key(origin: &OriginAddress) -> Cow<'_, str> {
-    match &origin.tls {
-        None => Cow::Borrowed(&origin.authority),
-        Some(tls) => Cow::Owned(format!("https://{} {:x}", origin.authority, tls.id)),
+    let OriginAddress { authority, proxy_protocol, .. } = origin;
+    match (&origin.tls, proxy_protocol) {
+        (None, ProxyProtocol::Off) => Cow::Borrowed(authority),
+        (None, _) => Cow::Owned(format!("http://{authority} {proxy_protocol}")),
+        (Some(tls), _) => Cow::Owned(format!("https://{authority} {:x} {proxy_protocol}", tls.id)),
     }
 }
 
@@ -286,9 +290,10 @@ impl OriginPool {
         self.stalled.wait(watch, work, moved).await
     }
 
-    /// Takes the idle connection that was used most recently, of those that can take a request.
+    /// Takes the idle connection that was used most recently, of those that can take a request of
+    /// `client`: the origin was told the same addresses, or none.
     /// Returns `None` while too many of the connections that were taken turned out to be closed.
-    pub(super) fn take(&self) -> Option<Connection> {
+    pub(super) fn take(&self, client: Option<ClientEnds>) -> Option<Connection> {
         let now_ms = clock::monotonic_ms();
         self.closed_reuses.note_request(CLOSED_REUSE_PERCENT);
         if !self.closed_reuses.is_left(now_ms) {
@@ -296,7 +301,8 @@ impl OriginPool {
         }
         let oldest_ms = now_ms.saturating_sub(self.idle_ms_max);
         let mut idle = self.idle.borrow_mut();
-        while let Some(last) = idle.pop() {
+        while let Some(index) = idle.iter().rposition(|it| it.connection.client == client) {
+            let last = idle.remove(index)?;
             let usable = last.connection.sender.is_ready() && !last.connection.link.unasked();
             if usable && last.since_ms >= oldest_ms {
                 return Some(last.connection);
@@ -334,11 +340,17 @@ impl OriginPool {
         self.idle.borrow_mut().clear();
     }
 
+    /// Keeps a connection. If there is no room, the connection that has been idle for the longest
+    /// time makes room: its client may have left, and then no other client can use it.
     fn keep(&self, connection: Connection) {
-        let mut idle = self.idle.borrow_mut();
-        if idle.len() < self.idle_count_max && !self.is_closed.get() {
-            idle.push(IdleConnection { connection, since_ms: clock::monotonic_ms() });
+        if self.idle_count_max == 0 || self.is_closed.get() {
+            return;
         }
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() >= self.idle_count_max {
+            idle.pop_front();
+        }
+        idle.push_back(IdleConnection { connection, since_ms: clock::monotonic_ms() });
     }
 
     fn sweep(&self) {
@@ -390,5 +402,22 @@ mod tests {
         let ejection = |address| origins.group(&site.origins).member(address).ejection.until_ms(1);
         let left: Vec<_> = site.origins.addresses().map(ejection).collect();
         assert_eq!(left, [0, 0], "the site has no health check that could end an ejection");
+    }
+
+    #[test]
+    fn origins_with_other_headers_or_tls_share_no_pool() {
+        let mut keys = HashSet::new();
+        for scheme in ["http", "https"] {
+            for protocol in ["off", "v1", "v2"] {
+                let text = format!(
+                    "origin_proxy_protocol = '{protocol}'\n[[site]]\nname = 'a'\n\
+                     names = ['a']\norigin = '{scheme}://10.0.0.1:443'\n"
+                );
+                let config = Config::from_toml(&text, "f.toml").expect("valid");
+                let mut addresses = config.sites.origin_addresses();
+                keys.insert(pool_key(addresses.next().expect("it has one")).into_owned());
+            }
+        }
+        assert_eq!(keys.len(), 6, "{keys:?}");
     }
 }

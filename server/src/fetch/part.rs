@@ -109,7 +109,7 @@ impl FetchTask {
                         let fill = async move {
                             fill_part(writer, answer.body, pace, &trace).await;
                         };
-                        let fill = run_while_wanted(worker, self.network, watch, fill);
+                        let fill = run_while_wanted(worker, self.client.network, watch, fill);
                         self.worker.spawn(fill);
                     }
                     None => {

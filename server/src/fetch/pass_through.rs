@@ -6,7 +6,7 @@ use forebay_http::framing::BodyFraming;
 use forebay_http::policy::update::is_outdated_by_head;
 
 use super::answer::OriginAnswer;
-use super::exchange::{Exchange, exchange};
+use super::exchange::{Exchange, ServedClient, exchange};
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use super::tunnel::WantedUpgrade;
 use super::upload::{BodyUpload, FirstPart};
@@ -41,7 +41,8 @@ pub(super) async fn pass_through<'t>(
     let (client, interim) = (transaction.client, &transaction.interim());
     let reports = (interim, transaction.trace());
     transaction.trace().step(|| RequestStep::Fetch(FetchStep::Alone));
-    let request = Exchange::new(client.network(), hook, message, Purpose::PassThrough, reports)
+    let served = ServedClient::of(transaction);
+    let request = Exchange::new(served, hook, message, Purpose::PassThrough, reports)
         .upgrading(upgrade.as_ref().map(|upgrade| &upgrade.protocols));
     let (mut upload, mut early) = (None, Vec::new());
     let mut answer = match body.is_whole() {

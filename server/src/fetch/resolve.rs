@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 use super::abandoned::run_while_wanted;
 use super::condition;
 use super::decompress::decompress;
+use super::exchange::ServedClient;
 use super::follow::{FollowedFetch, follow, own_response};
 use super::fragments::fill_missing;
 use super::join::{JoinContext, JoinKey, declined_detail, joined_step};
@@ -249,7 +250,7 @@ pub(super) fn fetch_task(
     Ok(FetchTask {
         worker: Rc::clone(transaction.worker()),
         config: Rc::clone(transaction.config),
-        network: transaction.client.network(),
+        client: ServedClient::of(transaction),
         route_number: transaction.route().route.number,
         request: OwnedRequest::copy(&transaction.request, original)?,
         rule_state: transaction.rule_state.clone(),
@@ -275,7 +276,7 @@ async fn start_fetch<'t>(
     let worker = transaction.worker();
     let task = fetch_task(transaction, (stale, others), unit)?;
     let (outcome, ended) = oneshot::channel();
-    let (network, followers) = (task.network, leader.watch_followers());
+    let (network, followers) = (task.client.network, leader.watch_followers());
     let fetch = lead(task, leader, outcome);
     worker.spawn(run_while_wanted(Rc::clone(worker), network, followers, fetch));
     let response = match ended.await {

@@ -11,7 +11,7 @@ use forebay_http::policy::range::{RangeDecision, write_content_range, write_rang
 use forebay_http::response::ResponseHead;
 
 use super::answer::OriginBody;
-use super::exchange::{Exchange, exchange};
+use super::exchange::{Exchange, ServedClient, exchange};
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use crate::interim::InterimQueue;
 use crate::transaction::Transaction;
@@ -50,7 +50,7 @@ pub(crate) async fn resume(
     let interim = InterimQueue::new();
     let hook = transaction.hook_context();
     let request = Exchange::new(
-        transaction.client.network(),
+        ServedClient::of(transaction),
         hook,
         message,
         Purpose::Resume(&fields),

@@ -9,7 +9,7 @@ use forebay_http::policy::stale::{StaleCause, is_failure_status};
 use tokio::sync::oneshot;
 
 use super::health::ProbeGuard;
-use super::lead::lead;
+use super::lead::{FetchTask, lead};
 use super::resolve::{fetch_task, join, origin_pool};
 use crate::accept::ClientNetwork;
 use crate::counters::Counter;
@@ -151,6 +151,7 @@ fn validate_in_background(transaction: &Transaction<'_>, hit: &Hit<'_>) {
     let CollapseResult::Leader(leader, _) = join(transaction, &plan) else { return };
     let Ok(task) = fetch_task(transaction, (plan.stale, Vec::new()), None) else { return };
     let task = task.in_background(is_down.then(|| health.probe()).flatten());
+    let task = FetchTask { client: task.client.unattended(), ..task };
     let (outcome, _) = oneshot::channel();
     transaction.worker().count(Counter::BackgroundFetches);
     transaction.trace().step(|| RequestStep::Fetch(FetchStep::Background));

@@ -3,7 +3,7 @@
 use forebay_cache::RecordVersion;
 use forebay_http::fields::FieldBlock;
 
-use super::exchange::{Exchange, exchange};
+use super::exchange::{Exchange, ServedClient, exchange};
 use super::lead::conditions;
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use crate::counters::Counter;
@@ -29,12 +29,13 @@ pub(super) async fn validate<'t>(
     let fields = transaction.request.head.fields();
     let message = OutboundMessage { line: &line, fields, has_body: false };
     let conditions = conditions(Some(stale), &[]);
-    let (client, interim) = (transaction.client, &transaction.interim());
+    let interim = &transaction.interim();
     let hook = transaction.hook_context();
     let purpose = Purpose::Validate(&conditions);
     let reports = (interim, transaction.trace());
     transaction.trace().step(|| RequestStep::Fetch(FetchStep::Alone));
-    let request = Exchange::new(client.network(), hook, message, purpose, reports);
+    let client = ServedClient::of(transaction);
+    let request = Exchange::new(client, hook, message, purpose, reports);
     let mut answer = exchange(&request, None).await?;
     let (worker, route) = (transaction.worker(), transaction.route());
     let (request, path_query) = (message.client_request(), line.path_query());
