@@ -84,8 +84,10 @@ fn the_groups_of_a_site_share_its_retries() {
         assert_eq!(ask(&server, &format!("/{}/x", number % 5)).status, 502);
     }
     let seconds = (server.stat("uptime_ms") - started_ms) / 1000.0;
-    let (again, allowed) = (server.stat("origin_failovers_total"), 20.0 + 20.0 + seconds + 1.0);
-    assert!((20.0..=allowed).contains(&again), "{again} requests went on, {allowed} may");
+    // While the other origin of a group is left out, a request is repeated at the same one.
+    let again = server.stat("origin_failovers_total") + server.stat("origin_retries_total");
+    let allowed = 20.0 + 20.0 + seconds + 1.0;
+    assert!((20.0..=allowed).contains(&again), "{again} requests were repeated, {allowed} may be");
 }
 
 #[test]

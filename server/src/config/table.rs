@@ -413,7 +413,7 @@ settings! {
     origin_retry_percent: u8 = "10" {
         doc: "Largest share of requests that are sent once more: to another origin of their site \
             or route, after the first one reset the connection or did not answer in time; or to \
-            the only origin, after it reset the connection. All origins of a site and its routes \
+            the same origin, after it reset the connection. All origins of a site and its routes \
             share the limit. Only requests that may be repeated (GET, HEAD, PUT, DELETE and \
             OPTIONS without content) are sent again. One retry a second is always allowed, unless \
             the setting is 0.",
@@ -845,9 +845,9 @@ settings! {
     }
     origin_tries_max: u8 = "16" {
         doc: "Largest number of times that a request is sent: to one origin of its site or route \
-            after the other or, if there is only one, to that origin again. 1: after a failure, \
-            the client gets the error. A request that an idle connection did not take, because \
-            the origin had closed it, is sent on a new connection nevertheless.",
+            after the other or, if no other one gets requests, to the same origin again. 1: after \
+            a failure, the client gets the error. A request that an idle connection did not take, \
+            because the origin had closed or reset it, is sent on a new connection nevertheless.",
         kind: SettingKind::Count { min: 1, max: 16, unit: "times" },
         reloads: true,
         reason: "A site or route has at most 16 origins, and `origin_retry_percent` limits the \

@@ -1,5 +1,6 @@
 //! The response of an origin: its checked head, and its body, which arrives in pieces.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -20,11 +21,16 @@ use super::permits::ExchangePermit;
 use super::preempt::{Preempted, SlowWatch};
 use super::tunnel::SwitchedConnection;
 use crate::accept::{Client, ClientNetwork};
+use crate::clock;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_MS_MAX};
 use crate::store::BodyDecoder;
 use crate::worker::Worker;
+
+/// How long a body has to wait for its client, in total, so that a break does not count as a
+/// failure of the origin. Origins give a client that does not read more time than this.
+const CLIENT_WAIT_MS: u64 = 2_000;
 
 /// The response of an origin.
 pub(crate) struct OriginAnswer {
@@ -83,6 +89,9 @@ pub(crate) struct OriginBody {
     pub(super) left_bytes: u64,
     /// The decoder through which the body passes, if its content coding is taken off.
     pub(super) decoder: Option<BodyDecoder>,
+    /// How long the body has waited for its client, in milliseconds. A body that is not stored is
+    /// read as fast as its client reads, and an origin may end the transfer to a slow client.
+    pub(super) client_wait_ms: Rc<Cell<u64>>,
 }
 
 /// Where the pieces of a body come from.
@@ -136,7 +145,10 @@ pub(super) struct ConnectionPermit {
 
 /// The pool that issued the permit of a response body, and the client network that holds the
 /// permit. `None` once the body has ended.
-pub(crate) struct PermittedBy(Option<(Rc<OriginPool>, ClientNetwork)>);
+pub(crate) struct PermittedBy {
+    holder: Option<(Rc<OriginPool>, ClientNetwork)>,
+    client_wait_ms: Rc<Cell<u64>>,
+}
 
 impl PermittedBy {
     /// Runs `work`, which waits for a client. `moved` returns the number of bytes that the client
@@ -149,10 +161,12 @@ impl PermittedBy {
         work: impl Future<Output = T>,
         moved: impl Fn() -> u64,
     ) -> Result<T, Preempted> {
-        match &self.0 {
-            Some((pool, network)) => pool.holding(&mut SlowWatch::new(*network), work, moved).await,
-            None => Ok(work.await),
-        }
+        let Some((pool, network)) = &self.holder else { return Ok(work.await) };
+        let began_ms = clock::monotonic_ms();
+        let done = pool.holding(&mut SlowWatch::new(*network), work, moved).await;
+        let took_ms = clock::monotonic_ms().saturating_sub(began_ms);
+        self.client_wait_ms.update(|wait_ms| wait_ms.saturating_add(took_ms));
+        done
     }
 
     /// Runs `sending`, which writes to a client.
@@ -175,7 +189,10 @@ impl OriginBody {
     /// are absent once the body has ended.
     pub(crate) fn permitted_by(&self) -> PermittedBy {
         let permit = self.permit.as_ref();
-        PermittedBy(permit.map(|permit| (Rc::clone(&permit.pool), permit.exchange.network())))
+        PermittedBy {
+            holder: permit.map(|permit| (Rc::clone(&permit.pool), permit.exchange.network())),
+            client_wait_ms: Rc::clone(&self.client_wait_ms),
+        }
     }
 
     /// Cuts the body: it ends after `bytes` bytes, and the rest is not read.
@@ -202,9 +219,15 @@ impl OriginBody {
                 _ => None,
             };
             self.worker.origin_fault(fault, &self.origin, cause.as_deref());
-            // The content may come from the users of a site. It says nothing about the origin.
-            let is_content = matches!(fault, Fault::OriginCoding(_));
-            if let Some(member) = self.in_group.as_ref().filter(|_| !is_content) {
+            // The content may come from the users of a site. Neither the content nor a slow client
+            // says anything about the origin.
+            let is_slow = self.client_wait_ms.get() >= CLIENT_WAIT_MS;
+            let is_other = match fault {
+                Fault::OriginCoding(_) => true,
+                Fault::OriginBroke => is_slow,
+                _ => false,
+            };
+            if let Some(member) = self.in_group.as_ref().filter(|_| !is_other) {
                 member.note_broken_body(&self.worker, &self.origin, fault);
             }
         }

@@ -136,7 +136,9 @@ impl CheckRun {
         let health = &self.worker.origins.pool(origin, &self.config.server).health;
         let member = self.worker.origins.group(&self.group).member(origin);
         let was_out = member.ejection.note_check_passed(clock::monotonic_ms());
-        if health.note_reached() || was_out {
+        let was_down = health.note_reached();
+        // One of several origins is back when it is no longer left out.
+        if was_out || was_down && self.group.members().len() < 2 {
             let group = self.worker.origins.group(&self.group);
             self.worker.event(Event::OriginBack, &group.name_of(&origin.authority));
         }

@@ -10,8 +10,9 @@ pub(super) struct Candidate {
     pub(super) is_backup: bool,
     /// Whether the request has been sent to this origin already.
     pub(super) is_tried: bool,
-    /// The time until which the origin is ejected; 0 if it is not ejected.
-    pub(super) ejected_until_ms: u64,
+    pub(super) is_ejected: bool,
+    /// Whether the request would have to wait for a permit of the origin.
+    pub(super) is_full: bool,
     /// Requests in progress.
     pub(super) outstanding: u32,
     /// A hash of the origin's authority.
@@ -30,25 +31,22 @@ pub(super) struct Chooser {
 
 impl Chooser {
     /// Returns the index of the chosen origin; `None` if all origins have been tried. A backup is
-    /// chosen only if no other origin is available. If all origins are ejected, returns the origin
-    /// whose ejection ends first.
+    /// chosen only if no other origin is available, and an origin for whose permits the request
+    /// would have to wait only if this is so for each origin that is available. If all origins are
+    /// ejected, chooses as if none were, so that none of them gets the requests for all.
     pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
-        let usable = |is_backup| {
-            let takes = move |candidate: &Candidate| {
-                candidate.is_backup == is_backup
-                    && candidate.ejected_until_ms == 0
-                    && !candidate.is_tried
+        let tier = |is_ejected, is_backup| {
+            let takes = move |one: &Candidate| {
+                (one.is_ejected, one.is_backup, one.is_tried) == (is_ejected, is_backup, false)
             };
             let indices = candidates.iter().enumerate().filter(move |(_, one)| takes(one));
             indices.map(|(index, _)| index).collect::<Vec<_>>()
         };
-        let mut tier = usable(false);
-        if tier.is_empty() {
-            tier = usable(true);
-        }
-        if tier.is_empty() {
-            let untried = candidates.iter().enumerate().filter(|(_, one)| !one.is_tried);
-            return untried.min_by_key(|(_, one)| one.ejected_until_ms).map(|(index, _)| index);
+        let tiers = [(false, false), (false, true), (true, false), (true, true)].into_iter();
+        let mut tiers = tiers.map(|(is_ejected, is_backup)| tier(is_ejected, is_backup));
+        let mut tier = tiers.find(|tier| !tier.is_empty())?;
+        if tier.iter().any(|index| !candidates[*index].is_full) {
+            tier.retain(|index| !candidates[*index].is_full);
         }
         match self.balance {
             Balance::RoundRobin => in_turn(candidates, &tier, self.turn),
@@ -119,7 +117,8 @@ mod tests {
             weight: *weight,
             is_backup: false,
             is_tried: false,
-            ejected_until_ms: 0,
+            is_ejected: false,
+            is_full: false,
             outstanding: 0,
             hash: hash_of([&[b'a' + index as u8][..]]),
         };
@@ -158,7 +157,7 @@ mod tests {
     fn only_the_urls_of_an_origin_that_fails_move() {
         let all = candidates(&[1, 1, 1]);
         let mut without = all.clone();
-        without[1].ejected_until_ms = 9;
+        without[1].is_ejected = true;
         for number in 0..1000 {
             let chooser = chooser(Balance::Hash, number);
             let (before, after) = (chooser.choose(&all), chooser.choose(&without));
@@ -174,13 +173,20 @@ mod tests {
             let counts = shares(balance, &group, 100);
             assert!(counts[0] > 0 && counts[1] > 0 && counts[2] == 0, "{balance:?} {counts:?}");
             let mut down = group.clone();
-            (down[0].ejected_until_ms, down[1].is_tried) = (7, true);
+            (down[0].is_ejected, down[1].is_tried) = (true, true);
             assert_eq!(chooser(balance, 1).choose(&down), Some(2), "{balance:?}");
-            (down[1].is_tried, down[1].ejected_until_ms) = (false, 5);
-            down[2].ejected_until_ms = 6;
-            assert_eq!(chooser(balance, 1).choose(&down), Some(1), "{balance:?}");
+            down[1].is_tried = false;
+            down.iter_mut().for_each(|one| one.is_ejected = true);
+            assert_eq!(shares(balance, &down, 100), counts, "{balance:?}: all are ejected");
+            (down[0].is_tried, down[1].is_tried) = (true, true);
+            assert_eq!(chooser(balance, 1).choose(&down), Some(2), "{balance:?}");
             down.iter_mut().for_each(|one| one.is_tried = true);
             assert_eq!(chooser(balance, 1).choose(&down), None, "{balance:?}");
+            let mut full = group.clone();
+            full[0].is_full = true;
+            assert_eq!(shares(balance, &full, 100), [0, 100, 0], "{balance:?}");
+            full[1].is_full = true;
+            assert_eq!(shares(balance, &full, 100), counts, "{balance:?}: all are full");
         }
     }
 }

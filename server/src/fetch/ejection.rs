@@ -30,6 +30,8 @@ const SLOW_START_MS: u64 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Ejection {
     failures: Cell<u32>,
+    /// The number of answers with an error status since the last other answer.
+    error_statuses: Cell<u32>,
     /// The number of bodies that broke off since the last whole one.
     broken_bodies: Cell<u32>,
     /// The number of ejections since the origin last stayed available for [`SLOW_START_MS`].
@@ -49,24 +51,30 @@ impl Ejection {
         Some(until_ms).filter(|until_ms| *until_ms > now_ms).unwrap_or(0)
     }
 
-    /// Records a failure; `is_unreachable` says that no connection could be opened. Returns the
-    /// length of the ejection in milliseconds if the failure causes one.
-    pub(super) fn note_failed(&self, now_ms: u64, is_unreachable: bool) -> Option<u64> {
-        let failures = self.failures.get().saturating_add(1);
-        self.failures.set(failures);
-        self.eject(now_ms, is_unreachable || failures >= EJECT_FAILURES, EJECT_MS)
+    /// Records that no connection could be opened. Returns the length of the ejection in
+    /// milliseconds if this causes one.
+    pub(super) fn note_unreachable(&self, now_ms: u64) -> Option<u64> {
+        self.eject(now_ms, true, EJECT_MS)
     }
 
-    /// Records an answer with an error status. Returns the length of the ejection in milliseconds
-    /// if the answer causes one; `has_other` says whether another origin gets requests.
-    pub(super) fn note_error_status(&self, now_ms: u64, has_other: bool) -> Option<u64> {
+    /// Records another failure. Returns the length of the ejection in milliseconds if the failure
+    /// causes one; `has_other` says whether another origin gets requests.
+    pub(super) fn note_failed(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let failures = self.failures.get().saturating_add(1);
         self.failures.set(failures);
-        self.eject(now_ms, has_other && failures >= EJECT_STATUSES, EJECT_MS)
+        self.eject(now_ms, has_other && failures >= EJECT_FAILURES, EJECT_MS)
+    }
+
+    /// Records an answer with an error status. Returns the length of the ejection as
+    /// [`Ejection::note_failed`] does.
+    pub(super) fn note_error_status(&self, now_ms: u64, has_other: bool) -> Option<u64> {
+        let statuses = self.error_statuses.get().saturating_add(1);
+        self.error_statuses.set(statuses);
+        self.eject(now_ms, has_other && statuses >= EJECT_STATUSES, EJECT_MS)
     }
 
     /// Records a body that broke off. Returns the length of the ejection as
-    /// [`Ejection::note_error_status`] does.
+    /// [`Ejection::note_failed`] does.
     pub(super) fn note_broken_body(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let broken = self.broken_bodies.get().saturating_add(1);
         self.broken_bodies.set(broken);
@@ -93,10 +101,15 @@ impl Ejection {
         let for_ms = (first_ms << self.count.get().min(16)).min(EJECT_MS_MAX);
         self.count.set(self.count.get() + 1);
         self.until_ms.set(now_ms + for_ms);
-        self.failures.set(0);
+        self.forget_failures();
         self.broken_bodies.set(0);
         self.is_back.set(false);
         Some(for_ms)
+    }
+
+    fn forget_failures(&self) {
+        self.failures.set(0);
+        self.error_statuses.set(0);
     }
 
     /// Records a failed health check. If several checks in a row have failed, or the origin is
@@ -122,7 +135,7 @@ impl Ejection {
         if self.checks_until_ms.replace(0) == 0 {
             return false;
         }
-        self.failures.set(0);
+        self.forget_failures();
         if self.until_ms.get() > now_ms {
             return false;
         }
@@ -138,7 +151,7 @@ impl Ejection {
 
     /// Records an answer. Returns whether it is the first one after an ejection.
     pub(super) fn note_answered(&self, now_ms: u64) -> bool {
-        self.failures.set(0);
+        self.forget_failures();
         let until_ms = self.until_ms.get();
         // An answer to a request that was sent before the ejection says nothing about the origin
         // now.
@@ -173,19 +186,20 @@ mod tests {
     #[test]
     fn an_origin_is_ejected_for_longer_each_time_and_never_for_one_reset() {
         let ejection = Ejection::default();
-        assert_eq!(ejection.note_failed(100, false), None);
-        assert_eq!(ejection.note_failed(100, false), None);
-        assert_eq!(ejection.note_failed(100, false), Some(EJECT_MS));
-        assert_eq!(ejection.note_failed(101, true), None, "it is ejected already");
+        assert_eq!(ejection.note_failed(100, true), None);
+        assert_eq!(ejection.note_failed(100, true), None);
+        assert_eq!(ejection.note_failed(100, false), None, "no other origin gets requests");
+        assert_eq!(ejection.note_failed(100, true), Some(EJECT_MS));
+        assert_eq!(ejection.note_unreachable(101), None, "it is ejected already");
         assert_eq!(ejection.until_ms(101), 100 + EJECT_MS);
         assert_eq!(ejection.until_ms(100 + EJECT_MS), 0);
-        assert_eq!(ejection.note_failed(2000, true), Some(2 * EJECT_MS));
+        assert_eq!(ejection.note_unreachable(2000), Some(2 * EJECT_MS));
         let mut now_ms = 10_000;
         for _ in 0..40 {
-            ejection.note_failed(now_ms, true);
+            ejection.note_unreachable(now_ms);
             now_ms += EJECT_MS_MAX;
         }
-        assert_eq!(ejection.note_failed(now_ms, true), Some(EJECT_MS_MAX));
+        assert_eq!(ejection.note_unreachable(now_ms), Some(EJECT_MS_MAX));
     }
 
     #[test]
@@ -212,10 +226,10 @@ mod tests {
     fn a_passed_check_does_not_shorten_an_ejection_by_failed_requests() {
         let ejection = Ejection::default();
         for _ in 0..5 {
-            ejection.note_failed(0, true);
+            ejection.note_unreachable(0);
             ejection.until_ms.set(0);
         }
-        assert_eq!(ejection.note_failed(0, true), Some(EJECT_MS_MAX));
+        assert_eq!(ejection.note_unreachable(0), Some(EJECT_MS_MAX));
         assert!(!ejection.note_check_failed(1000, true, 3000), "it is ejected already");
         assert!(!ejection.note_check_passed(2000), "the ejection by requests goes on");
         assert_eq!(ejection.until_ms(2001), EJECT_MS_MAX);
@@ -225,7 +239,7 @@ mod tests {
     #[test]
     fn a_short_ejection_by_requests_does_not_end_one_by_checks() {
         let ejection = Ejection::default();
-        ejection.note_failed(0, true);
+        ejection.note_unreachable(0);
         assert!(!ejection.note_check_failed(100, true, 60_000), "it is ejected already");
         assert!(!ejection.note_answered(EJECT_MS), "failed checks keep it out");
         assert_eq!(ejection.until_ms(EJECT_MS), 60_100);
@@ -241,6 +255,12 @@ mod tests {
         assert!((1..EJECT_STATUSES).all(|number| errors(number.into(), true).is_none()));
         assert_eq!(errors(5, false), None, "no other origin gets requests");
         assert_eq!(errors(6, true), Some(EJECT_MS));
+
+        let ejection = Ejection::default();
+        let errors = |ms| ejection.note_error_status(ms, true);
+        assert_eq!((errors(0), errors(1), ejection.note_failed(2, true)), (None, None, None));
+        assert_eq!((errors(3), errors(4), ejection.note_failed(5, true)), (None, None, None));
+        assert_eq!(ejection.note_failed(6, true), Some(EJECT_MS), "the third of its kind");
 
         let ejection = Ejection::default();
         let broken = |ms, has_other| ejection.note_broken_body(ms, has_other);
@@ -270,13 +290,13 @@ mod tests {
     fn the_share_of_an_origin_that_is_back_grows() {
         let ejection = Ejection::default();
         assert_eq!(ejection.ramped(2, 5), 2000);
-        ejection.note_failed(0, true);
+        ejection.note_unreachable(0);
         assert!(!ejection.note_answered(EJECT_MS / 2), "a request from before");
         assert_eq!(ejection.ramped(2, EJECT_MS), 200);
         assert!(ejection.note_answered(EJECT_MS) && !ejection.note_answered(EJECT_MS));
         assert_eq!(ejection.ramped(2, EJECT_MS + SLOW_START_MS / 2), 1000);
         assert_eq!(ejection.ramped(2, EJECT_MS + SLOW_START_MS), 2000);
         assert!(!ejection.note_answered(EJECT_MS + SLOW_START_MS + 1));
-        assert_eq!(ejection.note_failed(60_000, true), Some(EJECT_MS), "it was well for long");
+        assert_eq!(ejection.note_unreachable(60_000), Some(EJECT_MS), "it was well for long");
     }
 }

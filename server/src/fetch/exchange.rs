@@ -43,7 +43,7 @@ use crate::worker::Worker;
 pub(super) struct Exchange<'a> {
     pub(super) outbound: Outbound<'a>,
     pub(super) route: &'a Route,
-    client: ServedClient,
+    pub(super) client: ServedClient,
     interim: &'a InterimQueue,
     /// The leader of the collapsed fetch that needs the exchange; `None` for an exchange that
     /// belongs to no collapsed fetch.
@@ -51,6 +51,8 @@ pub(super) struct Exchange<'a> {
     pub(super) trace: &'a Trace,
     /// Whether the request has already been sent a second time to one of the origins.
     pub(super) is_repeated: Cell<bool>,
+    /// Whether a retry of the request was refused and counted.
+    pub(super) is_refused: Cell<bool>,
 }
 
 /// The client for which an exchange runs.
@@ -88,8 +90,9 @@ impl<'a> Exchange<'a> {
     ) -> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook, upgrade: None };
-        let (RouteMatch { route, .. }, is_repeated) = (route, Cell::new(false));
-        Exchange { outbound, route, client, interim, leader: None, trace, is_repeated }
+        let RouteMatch { route, .. } = route;
+        let (is_repeated, is_refused) = (Cell::new(false), Cell::new(false));
+        Exchange { outbound, route, client, interim, leader: None, trace, is_repeated, is_refused }
     }
 
     /// Makes the exchange tell `leader` when it starts and when it stops waiting for a permit.
@@ -121,8 +124,8 @@ impl<'a> Exchange<'a> {
 /// If a pooled connection turns out to be closed, the request is sent again on a new connection,
 /// provided that none of it was sent before, or that it may be repeated (RFC 9112 §9.3.1). After a
 /// reset, this takes a retry from the budget. Under the same conditions, the request goes to the
-/// next origin of the route if an origin fails. If the route has only one origin, a request that
-/// may be repeated is sent to that origin once more.
+/// next origin of the route if an origin fails. If no other origin of the route gets requests, a
+/// request that may be repeated is sent to the same origin once more.
 ///
 /// # Errors
 /// - A [`Fault`] whose side is the origin.
@@ -193,13 +196,11 @@ impl Exchange<'_> {
         let status = answered.response.status().as_u16();
         choice.in_group.state.counts.note_answer(status, answered.took_us);
         self.trace.note_answer(&pool.authority, answered.took_us);
-        if self.is_error(status) {
-            choice.in_group.note_error_status(self.worker(), &pool.authority, status);
-            if self.leaves(attempts) {
-                return Err(ExchangeError::ErrorStatus);
-            }
-        } else {
+        if !self.is_error(status) {
             self.note_answered(choice);
+        }
+        if self.leaves(attempts, choice, status) {
+            return Err(ExchangeError::ErrorStatus);
         }
         // An error is often fast, and a client may send a body slowly.
         if status < 500 && progress.is_none() {
@@ -222,9 +223,11 @@ impl Exchange<'_> {
     }
 
     /// Records that the origin could be reached. A later error on an idle connection does not mean
-    /// that the origin cannot be reached.
+    /// that the origin cannot be reached. If the route has several origins, only an answer brings
+    /// an origin back.
     fn note_reached(&self, choice: &OriginChoice<'_>, is_back: bool) {
-        if choice.pool.health.note_reached() || is_back {
+        let was_down = choice.pool.health.note_reached();
+        if is_back || was_down && !self.has_others() {
             let name = choice.in_group.name(&choice.address.authority);
             self.worker().event(Event::OriginBack, &name);
         }
@@ -330,6 +333,10 @@ impl Exchange<'_> {
     }
 
     /// Waits for the head. The timeout restarts whenever the upload makes progress.
+    ///
+    /// # Errors
+    /// [`Fault::OriginFirstByteTimeout`], or [`Fault::TooSlow`] if the origin may still be waiting
+    /// for the rest of the request, because the client does not send it.
     async fn first_byte<T>(
         &self,
         sent: impl Future<Output = T>,
@@ -344,7 +351,10 @@ impl Exchange<'_> {
             }
             let quiet_ms = progress.map_or(limit_ms, UploadProgress::quiet_ms);
             if quiet_ms >= limit_ms {
-                return Err(Fault::OriginFirstByteTimeout);
+                return Err(match progress {
+                    Some(progress) if progress.awaits_client() => Fault::TooSlow,
+                    _ => Fault::OriginFirstByteTimeout,
+                });
             }
             wait_ms = limit_ms - quiet_ms;
         }

@@ -1,13 +1,16 @@
 //! Decides which origin gets a request, and whether the request is sent again after a failure: to
-//! the next origin of its route or, if the route has only one, to the same origin once more.
+//! the next origin of its route or, if no other one gets requests, to the same origin once more.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use super::answer::OriginAnswer;
+use super::choose::Candidate;
 use super::connect::ConnectFailure;
 use super::exchange::Exchange;
-use super::group::{OriginChoice, TriedOrigins};
+use super::group::{GroupMember, OriginChoice, TriedOrigins};
 use super::hedge::AttemptEnd;
+use super::retry_budget::RetryBudget;
 use super::upload::{OutboundBody, UploadProgress};
 use crate::clock;
 use crate::counters::Counter;
@@ -16,8 +19,8 @@ use crate::trace::RequestStep;
 
 /// The reason why an attempt to send a request brought no response.
 pub(super) enum ExchangeError {
-    /// No byte of the request was sent: no connection could be opened, or the connection was
-    /// closed.
+    /// No byte of the request was sent: no permit was free in time, no connection could be opened,
+    /// or the connection was closed.
     Unsent(OutboundBody, ConnectFailure),
     /// The connection ended before the head of a response was complete.
     Dead {
@@ -42,6 +45,15 @@ pub(super) struct Attempts {
     began_ms: u64,
     /// Whether two attempts are in progress. If one of them fails, the other goes on.
     pub(super) has_other: Cell<bool>,
+    /// The origins whose answers the request has left because of their statuses.
+    left_answers: RefCell<Vec<LeftAnswer>>,
+}
+
+/// An answer with an error status that the client does not get.
+struct LeftAnswer {
+    origin: GroupMember,
+    authority: Rc<str>,
+    status: u16,
 }
 
 impl ExchangeError {
@@ -80,9 +92,11 @@ impl<'a> Exchange<'a> {
             left: Cell::new(self.route_settings().origin_tries_max),
             began_ms: clock::monotonic_ms(),
             has_other: Cell::default(),
+            left_answers: RefCell::default(),
         };
         let mut choice = self.next_origin(&attempts).ok_or(Fault::Internal)?;
         self.note_request();
+        let (mut was_sent, mut dead) = (false, None);
         loop {
             let attempted = match self.hedge_ms() {
                 // The large future is boxed, because most requests are not hedged.
@@ -94,14 +108,17 @@ impl<'a> Exchange<'a> {
                 Err(failed) => failed,
             };
             let fault = error.fault();
-            self.note_failed(&failed, &error);
+            self.note_failed(&failed, &error, progress.as_ref());
             if !self.may_go_on(&error, &attempts) {
                 return Err(fault);
             }
-            let next = self.next_origin(&attempts);
-            if next.is_none() && !self.may_repeat(&error) {
-                return Err(fault);
-            }
+            let next = match !was_sent && self.may_repeat(&error, &attempts) {
+                true => None,
+                false => {
+                    let next = self.next_origin(&attempts);
+                    Some(next.or_else(|| self.back_to(&mut dead, &error)).ok_or(fault)?)
+                }
+            };
             // An error status has taken its retry before the answer was given up.
             let is_free = matches!(error, ExchangeError::Unsent(..) | ExchangeError::ErrorStatus);
             if !is_free && !self.takes_retry() {
@@ -113,7 +130,16 @@ impl<'a> Exchange<'a> {
                 None => Counter::OriginRetries,
             });
             self.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
-            choice = next.unwrap_or(failed);
+            was_sent |= !matches!(error, ExchangeError::Unsent(..));
+            choice = match next {
+                None => failed,
+                Some(next) => {
+                    if matches!(error, ExchangeError::Dead { .. }) {
+                        dead = Some(failed);
+                    }
+                    next
+                }
+            };
             upload = match error {
                 ExchangeError::Unsent(upload, _) => upload,
                 _ => OutboundBody::None,
@@ -131,7 +157,7 @@ impl<'a> Exchange<'a> {
     ) -> AttemptEnd<'a> {
         let attempted = match self.permit_in_turn(&choice.pool).await {
             Ok(permit) => self.attempt(&choice, permit, attempts, (upload, progress)).await,
-            Err(fault) => Err(ExchangeError::Fault(fault)),
+            Err(fault) => Err(ExchangeError::Unsent(upload, fault.into())),
         };
         attempted.map_err(|error| (choice, error))
     }
@@ -139,10 +165,17 @@ impl<'a> Exchange<'a> {
     /// Chooses an origin that the request has not been sent to.
     pub(super) fn next_origin(&self, attempts: &Attempts) -> Option<OriginChoice<'a>> {
         let url_hash = || self.outbound.message.line.hash();
-        let (group, mut tried) = (&self.route.origins, attempts.tried.get());
-        let choice = self.worker().origins.choose(group, self.settings(), url_hash, &mut tried);
+        let (group, settings) = (&self.route.origins, self.settings());
+        let (origins, mut tried) = (&self.worker().origins, attempts.tried.get());
+        let choice = origins.choose(group, settings, self.client.network, url_hash, &mut tried);
         attempts.tried.set(tried);
         choice
+    }
+
+    /// Returns the origins to which the request may still go, except those that are ejected.
+    pub(super) fn usable(&self, attempts: &Attempts) -> Vec<Candidate> {
+        let (origins, settings) = (&self.worker().origins, self.settings());
+        origins.usable(&self.route.origins, settings, self.client.network, attempts.tried.get())
     }
 
     pub(super) fn has_others(&self) -> bool {
@@ -155,21 +188,38 @@ impl<'a> Exchange<'a> {
         self.worker().origins.group(&self.route.origins).retries.note_request(percent);
     }
 
-    /// Whether the only origin of a route may get the request once more: the origin closed the
-    /// connection before it answered, and the request was not repeated before (RFC 9110 §9.2.2). If
-    /// so, marks the request as repeated.
-    fn may_repeat(&self, error: &ExchangeError) -> bool {
+    /// Whether the origin gets the request once more: it closed the connection before it answered,
+    /// no other origin gets requests, and the request was not repeated before (RFC 9110 §9.2.2). An
+    /// origin that failed once answers more likely than one that is ejected. If so, marks the
+    /// request as repeated.
+    fn may_repeat(&self, error: &ExchangeError, attempts: &Attempts) -> bool {
         let is_dead = matches!(error, ExchangeError::Dead { .. });
-        is_dead && !self.has_others() && !self.is_repeated.replace(true)
+        is_dead && self.usable(attempts).is_empty() && !self.is_repeated.replace(true)
     }
 
-    /// Takes a retry from the budget. If the budget is empty, counts a refused retry and returns
-    /// false.
+    /// Returns `dead`, the last origin that closed the connection before it answered, if the
+    /// request may go back to it: none of it was sent to the origin that was to repeat it, and the
+    /// request was not repeated before. If so, marks the request as repeated.
+    fn back_to(
+        &self,
+        dead: &mut Option<OriginChoice<'a>>,
+        error: &ExchangeError,
+    ) -> Option<OriginChoice<'a>> {
+        let is_unsent = matches!(error, ExchangeError::Unsent(..));
+        dead.take_if(|_| is_unsent && !self.is_repeated.replace(true))
+    }
+
+    /// Takes a retry from the budget. If the budget is empty, returns false, and counts the request
+    /// as refused unless it has been counted.
     pub(super) fn takes_retry(&self) -> bool {
+        self.takes(RetryBudget::take)
+    }
+
+    fn takes(&self, take: impl Fn(&RetryBudget, u8, u64) -> bool) -> bool {
         let percent = self.settings().origin_retry_percent;
         let retries = &self.worker().origins.group(&self.route.origins).retries;
-        let is_taken = retries.take(percent, clock::monotonic_ms());
-        if !is_taken {
+        let is_taken = take(retries, percent, clock::monotonic_ms());
+        if !is_taken && !self.is_refused.replace(true) {
             self.worker().count(Counter::OriginRetriesRefused);
         }
         is_taken
@@ -180,15 +230,39 @@ impl<'a> Exchange<'a> {
         self.has_others() && self.route_settings().origin_error_statuses.has(status)
     }
 
-    /// Whether the request goes on after an error status: to another attempt that is in progress,
-    /// or to another origin. In the latter case, takes a retry from the budget.
-    pub(super) fn leaves(&self, attempts: &Attempts) -> bool {
-        let has_next = || {
-            let (origins, settings) = (&self.worker().origins, self.settings());
-            origins.has_untried(&self.route.origins, settings, attempts.tried.get())
-        };
+    /// Whether the request goes on after an answer with this status: to another attempt that is in
+    /// progress, or to another origin. In the latter case, takes a retry from the budget; error
+    /// statuses are the failures that a client can most easily cause, so they leave half of a full
+    /// budget to connections that end.
+    ///
+    /// An error status counts as a failure of the origin unless another origin gives one to the
+    /// same request, because then the reason is more likely the request or its client.
+    pub(super) fn leaves(
+        &self,
+        attempts: &Attempts,
+        choice: &OriginChoice<'_>,
+        status: u16,
+    ) -> bool {
+        let mut left = attempts.left_answers.borrow_mut();
+        if !self.is_error(status) {
+            for LeftAnswer { origin, authority, status } in left.drain(..) {
+                origin.note_error_status(self.worker(), &authority, status);
+            }
+            return false;
+        }
+        let (origin, authority) = (&choice.in_group, &choice.pool.authority);
+        let has_next = || !self.usable(attempts).is_empty();
         let may_go_on = || self.may_go_on(&ExchangeError::ErrorStatus, attempts);
-        attempts.has_other.get() || may_go_on() && has_next() && self.takes_retry()
+        let takes = || self.takes(RetryBudget::take_spare);
+        if attempts.has_other.get() || may_go_on() && has_next() && takes() {
+            let (origin, authority) = (origin.clone(), Rc::clone(authority));
+            left.push(LeftAnswer { origin, authority, status });
+            return true;
+        }
+        if left.is_empty() {
+            origin.note_error_status(self.worker(), authority, status);
+        }
+        false
     }
 
     /// Whether the error permits sending the request again, to another origin or to the same one:
@@ -203,6 +277,10 @@ impl<'a> Exchange<'a> {
             return false;
         }
         match error {
+            // The request has waited for a permit already, and does not wait for another one.
+            ExchangeError::Unsent(_, ConnectFailure { fault: Fault::OriginBusy, .. }) => {
+                self.usable(attempts).iter().any(|one| !one.is_full)
+            }
             ExchangeError::Unsent(_, failure) => failure.fault.side() == Side::Origin,
             ExchangeError::Dead { .. }
             | ExchangeError::ErrorStatus
@@ -215,22 +293,25 @@ impl<'a> Exchange<'a> {
 
     /// Reports a failure of an origin. If its site has other origins, an origin that fails
     /// repeatedly is ejected for a while.
-    pub(super) fn note_failed(&self, choice: &OriginChoice<'_>, error: &ExchangeError) {
+    pub(super) fn note_failed(
+        &self,
+        choice: &OriginChoice<'_>,
+        error: &ExchangeError,
+        progress: Option<&UploadProgress>,
+    ) {
         let (fault, authority) = (error.fault(), &choice.address.authority);
         if fault.side() != Side::Origin || matches!(error, ExchangeError::ErrorStatus) {
             return;
         }
         self.worker().origin_fault(fault, authority, error.cause());
         choice.in_group.state.counts.note_failed(fault);
-        if !self.has_others() || matches!(fault, Fault::OriginAnswer(_)) {
+        // An origin may close a connection on which the rest of a request does not arrive.
+        let is_excused = matches!(error, ExchangeError::Dead { .. })
+            && progress.is_some_and(UploadProgress::awaits_client);
+        if !self.has_others() || is_excused || matches!(fault, Fault::OriginAnswer(_)) {
             return;
         }
-        let (now_ms, is_unreachable) = (clock::monotonic_ms(), fault.is_unreachable());
-        let ejected = choice.in_group.state.ejection.note_failed(now_ms, is_unreachable);
-        if let Some(for_ms) = ejected {
-            let worker = self.worker();
-            choice.in_group.report_ejection(worker, authority, &fault.reason(), for_ms);
-        }
+        choice.in_group.note_failed(self.worker(), authority, fault);
         if fault == Fault::OriginFirstByteTimeout && self.outbound.message.is_repeatable() {
             let limit_ms = self.route_settings().origin_first_byte_ms_max;
             self.note_latency(choice, u64::from(limit_ms) * 1000);

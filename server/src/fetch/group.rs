@@ -11,6 +11,7 @@ use super::latency::{ComparedOrigin, RecentLatency};
 use super::origin_counts::OriginCells;
 use super::origins::{ConfiguredMap, OriginPool, Origins};
 use super::retry_budget::RetryBudget;
+use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings};
 use crate::counters::Counter;
@@ -28,7 +29,7 @@ pub(super) struct GroupState {
     pub(super) check_due_ms: Cell<u64>,
     /// The retry budget of the site to which the group belongs.
     pub(super) retries: Rc<RetryBudget>,
-    /// The states of the origins, by their authorities.
+    /// The states of the origins of the current configuration, by their authorities.
     members: RefCell<ConfiguredMap<Rc<MemberState>>>,
 }
 
@@ -62,29 +63,27 @@ pub(super) struct GroupMember {
 pub(super) struct TriedOrigins(u32);
 
 impl GroupState {
-    pub(super) fn new(key: &str, retries: Rc<RetryBudget>) -> GroupState {
-        GroupState {
-            key: key.into(),
+    pub(super) fn new(group: &OriginGroup, retries: Rc<RetryBudget>) -> GroupState {
+        let state = GroupState {
+            key: group.key.clone(),
             turn: Cell::new(0),
             check_due_ms: Cell::new(0),
             retries,
             members: RefCell::default(),
-        }
+        };
+        state.retain(group);
+        state
     }
 
-    /// Returns the state of an origin of the group. Creates the state if there is none.
+    /// Returns the state of an origin of the group. A request from before a reload may still use
+    /// an origin that the group has lost: for such an origin, returns a new state that is not kept.
     pub(super) fn member(&self, origin: &OriginAddress) -> Rc<MemberState> {
-        let mut members = self.members.borrow_mut();
-        if let Some(known) = members.get(origin.authority.as_str()) {
-            return Rc::clone(known);
-        }
-        let new = Rc::<MemberState>::default();
-        members.insert(origin.authority.as_str().into(), Rc::clone(&new));
-        new
+        let members = self.members.borrow();
+        members.get(origin.authority.as_str()).map(Rc::clone).unwrap_or_default()
     }
 
     /// Whether an origin of the group other than `member` is not ejected.
-    fn has_other(&self, member: &Rc<MemberState>, now_ms: u64) -> bool {
+    pub(super) fn has_other(&self, member: &Rc<MemberState>, now_ms: u64) -> bool {
         let is_other =
             |one: &Rc<MemberState>| !Rc::ptr_eq(one, member) && one.ejection.until_ms(now_ms) == 0;
         self.members.borrow().values().any(is_other)
@@ -101,12 +100,16 @@ impl GroupState {
         })
     }
 
-    /// Forgets origins that do not belong to the group. If the group has no health checks, also
-    /// forgets the failed checks of its origins.
+    /// Keeps the states of the origins of `group`, which has the same key, creates those that are
+    /// missing, and forgets others. If the group has no health checks, also forgets the failed
+    /// checks of its origins.
     pub(super) fn retain(&self, group: &OriginGroup) {
         let is_member = |authority: &str| group.addresses().any(|it| it.authority == authority);
         let mut members = self.members.borrow_mut();
         members.retain(|authority, _| is_member(authority));
+        for origin in group.addresses() {
+            members.entry(origin.authority.as_str().into()).or_default();
+        }
         if group.health.is_none() {
             members.values().for_each(|member| member.ejection.end_checks());
         }
@@ -117,6 +120,23 @@ impl GroupMember {
     /// Returns the name under which events report the origin.
     pub(super) fn name<'a>(&'a self, authority: &'a str) -> impl fmt::Display + 'a {
         self.group.name_of(authority)
+    }
+
+    /// Records a request to which the origin gave no answer because of `fault`. The origin is
+    /// ejected after several in a row, or at once if it cannot be reached.
+    pub(super) fn note_failed(&self, worker: &Worker, authority: &str, fault: Fault) {
+        let now_ms = clock::monotonic_ms();
+        let ejected = match fault.is_unreachable() {
+            true => self.state.ejection.note_unreachable(now_ms),
+            // The reason may be the requests for one URL, which fail at every origin.
+            false => {
+                let has_other = self.group.has_other(&self.state, now_ms);
+                self.state.ejection.note_failed(now_ms, has_other)
+            }
+        };
+        if let Some(for_ms) = ejected {
+            self.report_ejection(worker, authority, &fault.reason(), for_ms);
+        }
     }
 
     /// Records an answer with an error status. The origin is ejected after several in a row.
@@ -200,7 +220,7 @@ impl GroupMember {
     }
 
     /// Counts and reports an ejection of the origin.
-    pub(super) fn report_ejection(
+    fn report_ejection(
         &self,
         worker: &Worker,
         authority: &str,
@@ -216,11 +236,13 @@ impl GroupMember {
 }
 
 impl Origins {
-    /// Chooses an origin for a request, and adds it to `tried`; `None` if all have been tried.
+    /// Chooses an origin for a request from `network`, and adds it to `tried`; `None` if all have
+    /// been tried.
     pub(super) fn choose<'a>(
         &self,
         group: &'a OriginGroup,
         settings: &ServerSettings,
+        network: ClientNetwork,
         url_hash: impl FnOnce() -> u64,
         tried: &mut TriedOrigins,
     ) -> Option<OriginChoice<'a>> {
@@ -232,7 +254,7 @@ impl Origins {
                 let turn = state.turn.replace(state.turn.get().wrapping_add(1));
                 let balance = group.balance;
                 let chooser = Chooser { balance, turn, url_hash: url_hash() };
-                chooser.choose(&self.candidates(group, &state, settings, *tried))?
+                chooser.choose(&self.candidates(group, settings, network, *tried))?
             }
         };
         tried.0 |= 1 << index;
@@ -241,31 +263,17 @@ impl Origins {
         Some(OriginChoice { address, pool, in_group: GroupMember { group: state, state: member } })
     }
 
-    /// Whether an origin that gets requests is not in `tried`.
-    pub(super) fn has_untried(
+    /// Returns the origins that get requests and are not in `tried`.
+    pub(super) fn usable(
         &self,
         group: &OriginGroup,
         settings: &ServerSettings,
+        network: ClientNetwork,
         tried: TriedOrigins,
-    ) -> bool {
-        let candidates = self.candidates(group, &self.group(group), settings, tried);
-        candidates.iter().any(|one| !one.is_tried && one.ejected_until_ms == 0)
-    }
-
-    /// Whether an origin that gets requests is not in `tried`, and is a backup only if `origin` is
-    /// one.
-    pub(super) fn has_peer(
-        &self,
-        group: &OriginGroup,
-        settings: &ServerSettings,
-        tried: TriedOrigins,
-        origin: &OriginAddress,
-    ) -> bool {
-        let candidates = self.candidates(group, &self.group(group), settings, tried);
-        let is_origin = |member: &&OriginMember| member.address.authority == origin.authority;
-        let is_backup = group.members().iter().find(is_origin).is_some_and(|own| own.is_backup);
-        let is_usable = |one: &Candidate| !one.is_tried && one.ejected_until_ms == 0;
-        candidates.iter().any(|one| is_usable(one) && (is_backup || !one.is_backup))
+    ) -> Vec<Candidate> {
+        let mut candidates = self.candidates(group, settings, network, tried);
+        candidates.retain(|one| !one.is_tried && !one.is_ejected);
+        candidates
     }
 
     /// Returns the pool of an origin of a route that can take a request, or that of the directory
@@ -295,11 +303,11 @@ impl Origins {
     fn candidates(
         &self,
         group: &OriginGroup,
-        state: &GroupState,
         settings: &ServerSettings,
+        network: ClientNetwork,
         tried: TriedOrigins,
     ) -> Vec<Candidate> {
-        let now_ms = clock::monotonic_ms();
+        let (state, now_ms) = (self.group(group), clock::monotonic_ms());
         let candidate = |(index, member): (usize, &OriginMember)| {
             let pool = self.pool(&member.address, settings);
             let ejection = &state.member(&member.address).ejection;
@@ -307,7 +315,8 @@ impl Origins {
                 weight: ejection.ramped(member.weight, now_ms),
                 is_backup: member.is_backup,
                 is_tried: tried.0 & (1 << index) != 0,
-                ejected_until_ms: ejection.until_ms(now_ms),
+                is_ejected: ejection.until_ms(now_ms) != 0,
+                is_full: !pool.has_turn(network),
                 outstanding: pool.exchange_count(),
                 hash: hash_of([member.address.authority.as_bytes()]),
             }

@@ -11,12 +11,14 @@ use http::Method;
 use tokio::time::timeout;
 
 use super::answer::OriginAnswer;
+use super::choose::Candidate;
 use super::exchange::Exchange;
 use super::failover::{Attempts, ExchangeError};
 use super::group::OriginChoice;
 use super::permits::ExchangePermit;
 use super::upload::OutboundBody;
 use crate::clock;
+use crate::config::OriginMember;
 use crate::counters::Counter;
 use crate::poll_once::poll_once;
 use crate::trace::RequestStep;
@@ -47,7 +49,9 @@ impl<'a> Exchange<'a> {
         // The time to wait for a permit does not count: the client has caused the wait itself.
         let permit = match self.permit_in_turn(&choice.pool).await {
             Ok(permit) => permit,
-            Err(fault) => return Err((choice, ExchangeError::Fault(fault))),
+            Err(fault) => {
+                return Err((choice, ExchangeError::Unsent(OutboundBody::None, fault.into())));
+            }
         };
         let began_us = clock::monotonic_us();
         let mut first = pin!(self.attempt_of(choice.clone(), permit, attempts));
@@ -78,7 +82,7 @@ impl<'a> Exchange<'a> {
                 (Ok(answer), is_first)
             }
             Err((failed, error)) => {
-                self.note_failed(&failed, &error);
+                self.note_failed(&failed, &error, None);
                 self.trace.step(|| RequestStep::OriginFailed { fault: error.fault().reason() });
                 match is_first {
                     true => (second.await, false),
@@ -110,9 +114,12 @@ impl<'a> Exchange<'a> {
         first: &OriginChoice<'a>,
         attempts: &Attempts,
     ) -> Option<(OriginChoice<'a>, ExchangePermit)> {
-        let (origins, settings) = (&self.worker().origins, self.settings());
-        let (group, tried) = (&self.route.origins, attempts.tried.get());
-        if attempts.left.get() <= 1 || !origins.has_peer(group, settings, tried, first.address) {
+        let (members, tried) = (self.route.origins.members(), attempts.tried.get());
+        let is_first = |member: &&OriginMember| member.address.authority == first.address.authority;
+        let is_backup = members.iter().find(is_first).is_some_and(|own| own.is_backup);
+        // A backup takes no requests from an origin that is none.
+        let is_peer = |one: &Candidate| is_backup || !one.is_backup;
+        if attempts.left.get() <= 1 || !self.usable(attempts).iter().any(is_peer) {
             return None;
         }
         let other = self.next_origin(attempts)?;

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::connect::Connection;
 use super::files::FileReaders;
@@ -32,9 +33,14 @@ pub(super) type ConfiguredMap<T> = HashMap<Box<str>, T, foldhash::fast::RandomSt
 #[derive(Default)]
 pub(crate) struct Origins {
     pools: RefCell<ConfiguredMap<Rc<OriginPool>>>,
+    /// The limits of pools in the current configuration; `None` before the first reload.
+    pool_limits: Cell<Option<PoolLimits>>,
     pub(super) tls: OriginTlsConnector,
     /// The state of each group of origins, by its key.
     groups: RefCell<ConfiguredMap<Rc<GroupState>>>,
+    /// The groups of the current configuration, by their keys; empty before the first reload. A
+    /// request from before a reload may have groups with the same keys and other origins.
+    current_groups: RefCell<ConfiguredMap<Arc<OriginGroup>>>,
     open_count: Cell<u64>,
     /// The number of health checks in progress.
     pub(super) check_count: Cell<usize>,
@@ -58,6 +64,12 @@ pub(crate) struct OriginPool {
     pub(super) readers: FileReaders,
     /// Limits the requests that are sent on pooled connections which turn out to be closed.
     closed_reuses: RetryBudget,
+    limits: PoolLimits,
+}
+
+/// The settings on which a pool depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PoolLimits {
     exchanges_max: u32,
     idle_count_max: usize,
     idle_ms_max: u64,
@@ -92,8 +104,9 @@ impl Drop for TryAlone {
 }
 
 impl Origins {
-    /// Returns the pool of an origin. Creates a new pool if there is none, or if a setting that the
-    /// pool depends on has changed; then the old pool is closed.
+    /// Returns the pool of an origin. Creates a new pool if there is none. A request keeps the
+    /// settings that it began with, but after a reload its connections come from the pools of the
+    /// new configuration, so that the limits of that configuration hold.
     pub(crate) fn pool(&self, origin: &OriginAddress, settings: &ServerSettings) -> Rc<OriginPool> {
         self.pool_with_key(&pool_key(origin), &origin.authority, settings)
     }
@@ -112,14 +125,12 @@ impl Origins {
         settings: &ServerSettings,
     ) -> Rc<OriginPool> {
         let mut pools = self.pools.borrow_mut();
-        if let Some(pool) = pools.get(key)
-            && pool.fits(settings)
-        {
+        if let Some(pool) = pools.get(key) {
             return Rc::clone(pool);
         }
-        let pool = Rc::new(OriginPool::new(authority, settings));
-        let replaced = pools.insert(key.into(), Rc::clone(&pool));
-        replaced.inspect(|replaced| replaced.close());
+        let limits = self.pool_limits.get().unwrap_or_else(|| PoolLimits::of(settings));
+        let pool = Rc::new(OriginPool::new(authority, limits));
+        pools.insert(key.into(), Rc::clone(&pool));
         pool
     }
 
@@ -136,34 +147,40 @@ impl Origins {
             Some((_, other)) => Rc::clone(&other.retries),
             None => Rc::new(RetryBudget::new(clock::monotonic_ms())),
         };
-        let state = Rc::new(GroupState::new(&group.key, retries));
+        let current = self.current_groups.borrow();
+        let group = current.get(&group.key).map_or(group, |current| current);
+        let state = Rc::new(GroupState::new(group, retries));
         groups.insert(group.key.clone(), Rc::clone(&state));
         state
     }
 
-    /// Forgets the origins and groups that `config` does not have. Exchanges in progress keep what
-    /// they need.
+    /// Forgets the origins and groups that `config` does not have, and the pools that have other
+    /// limits than its settings demand. Exchanges in progress keep what they need.
     pub(crate) fn retain(&self, config: &Config) {
         let addresses = config.sites.origin_addresses();
         let routes = config.sites.iter().flat_map(Site::routes);
         let directories = routes.filter_map(|route| route.settings.files.get());
         let directories = directories.map(|directory| files_key(directory).into());
         let keys: HashSet<_> = addresses.map(pool_key).chain(directories).collect();
+        let limits = PoolLimits::of(&config.server);
+        self.pool_limits.set(Some(limits));
         self.pools.borrow_mut().retain(|key, pool| {
-            let is_known = keys.contains(&**key);
-            if !is_known {
+            let is_kept = keys.contains(&**key) && pool.limits == limits;
+            if !is_kept {
                 // An exchange in progress may keep the pool, which is no longer swept.
                 pool.close();
             }
-            is_known
+            is_kept
         });
         let groups = config.sites.origin_groups();
-        let groups: HashMap<_, _> = groups.map(|of| (&*of.group.key, of.group)).collect();
+        let groups: ConfiguredMap<_> =
+            groups.map(|of| (of.group.key.clone(), Arc::clone(of.group))).collect();
         self.groups.borrow_mut().retain(|key, state| {
-            let group = groups.get(&**key);
+            let group = groups.get(key);
             group.inspect(|group| state.retain(group));
             group.is_some()
         });
+        *self.current_groups.borrow_mut() = groups;
     }
 
     /// Closes idle connections that are dead or too old.
@@ -226,33 +243,35 @@ impl Drop for OpenGuard {
     }
 }
 
-impl OriginPool {
-    fn new(authority: &str, settings: &ServerSettings) -> OriginPool {
-        OriginPool {
-            authority: authority.into(),
-            idle: RefCell::default(),
-            is_closed: Cell::new(false),
-            permits: Permits::new(settings.origin_connections_max),
-            stalled: StalledExchanges::default(),
-            health: Rc::default(),
-            tries_alone: RefCell::default(),
-            readers: FileReaders::default(),
-            closed_reuses: RetryBudget::new(clock::monotonic_ms()),
+impl PoolLimits {
+    fn of(settings: &ServerSettings) -> PoolLimits {
+        PoolLimits {
             exchanges_max: settings.origin_connections_max,
             idle_count_max: settings.origin_pool_idle_count_max as usize,
             idle_ms_max: u64::from(settings.origin_pool_idle_ms_max),
         }
     }
+}
 
-    fn fits(&self, settings: &ServerSettings) -> bool {
-        self.exchanges_max == settings.origin_connections_max
-            && self.idle_count_max == settings.origin_pool_idle_count_max as usize
-            && self.idle_ms_max == u64::from(settings.origin_pool_idle_ms_max)
+impl OriginPool {
+    fn new(authority: &str, limits: PoolLimits) -> OriginPool {
+        OriginPool {
+            authority: authority.into(),
+            idle: RefCell::default(),
+            is_closed: Cell::new(false),
+            permits: Permits::new(limits.exchanges_max),
+            stalled: StalledExchanges::default(),
+            health: Rc::default(),
+            tries_alone: RefCell::default(),
+            readers: FileReaders::default(),
+            closed_reuses: RetryBudget::new(clock::monotonic_ms()),
+            limits,
+        }
     }
 
     /// Returns the number of exchanges in progress.
     pub(super) fn exchange_count(&self) -> u32 {
-        self.exchanges_max - self.permits.free()
+        self.limits.exchanges_max - self.permits.free()
     }
 
     /// Takes a permit for an exchange of a client in `network`. Waits until that network may have
@@ -299,7 +318,7 @@ impl OriginPool {
         if !self.closed_reuses.is_left(now_ms) {
             return None;
         }
-        let oldest_ms = now_ms.saturating_sub(self.idle_ms_max);
+        let oldest_ms = now_ms.saturating_sub(self.limits.idle_ms_max);
         let mut idle = self.idle.borrow_mut();
         while let Some(index) = idle.iter().rposition(|it| it.connection.client == client) {
             let last = idle.remove(index)?;
@@ -343,18 +362,18 @@ impl OriginPool {
     /// Keeps a connection. If there is no room, the connection that has been idle for the longest
     /// time makes room: its client may have left, and then no other client can use it.
     fn keep(&self, connection: Connection) {
-        if self.idle_count_max == 0 || self.is_closed.get() {
+        if self.limits.idle_count_max == 0 || self.is_closed.get() {
             return;
         }
         let mut idle = self.idle.borrow_mut();
-        if idle.len() >= self.idle_count_max {
+        if idle.len() >= self.limits.idle_count_max {
             idle.pop_front();
         }
         idle.push_back(IdleConnection { connection, since_ms: clock::monotonic_ms() });
     }
 
     fn sweep(&self) {
-        let oldest_ms = clock::monotonic_ms().saturating_sub(self.idle_ms_max);
+        let oldest_ms = clock::monotonic_ms().saturating_sub(self.limits.idle_ms_max);
         self.idle.borrow_mut().retain(|idle| {
             let sender = &idle.connection.sender;
             idle.since_ms >= oldest_ms && !sender.is_closed() && !idle.connection.link.unasked()
@@ -365,6 +384,36 @@ impl OriginPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_from_before_a_reload_use_the_pools_and_groups_of_the_new_configuration() {
+        let origins = Origins::default();
+        let site = "[[site]]\nname = 'a'\nnames = ['a']\norigin = ";
+        let config = |settings: &str, urls: &str| {
+            Config::from_toml(&format!("{settings}\n{site}{urls}\n"), "f.toml").expect("valid")
+        };
+        let before = config("", "['http://10.0.0.1', 'http://10.0.0.2']");
+        let after = config("origin_connections_max = 1", "['http://10.0.0.2', 'http://10.0.0.3']");
+        let group_of = |config: &Config| config.sites.iter().next().expect("one").origins.clone();
+        let (old, new) = (group_of(&before), group_of(&after));
+        let addresses: Vec<_> = old.addresses().chain(new.addresses()).cloned().collect();
+        let pool = |index: usize, config: &Config| origins.pool(&addresses[index], &config.server);
+        let first = pool(1, &before);
+        origins.retain(&after);
+        let state = origins.group(&old);
+        assert!(first.is_closed.get() && !Rc::ptr_eq(&first, &pool(1, &before)));
+        for index in [1, 3] {
+            let (by_old, by_new) = (pool(index, &before), pool(index, &after));
+            assert!(Rc::ptr_eq(&by_old, &by_new) && by_old.limits.exchanges_max == 1);
+        }
+        // Only the two origins that the site still has count as origins that get requests.
+        let (removed, kept) = (state.member(&addresses[0]), state.member(&addresses[1]));
+        removed.ejection.note_unreachable(0);
+        assert!(state.has_other(&kept, 0));
+        state.member(&addresses[3]).ejection.note_unreachable(0);
+        assert!(!state.has_other(&kept, 0));
+        assert!(!Rc::ptr_eq(&removed, &state.member(&addresses[0])));
+    }
 
     /// A configuration whose sites have these names and origins.
     fn config(sites: &[(&str, &str)]) -> Config {

@@ -60,6 +60,8 @@ struct ProgressCells {
     pool: RefCell<Option<Rc<OriginPool>>>,
     /// The time at which the upload last made progress, in monotonic milliseconds.
     moved_ms: Cell<u64>,
+    /// Whether the upload waits for the client.
+    awaits_client: Cell<bool>,
     /// Whether all of the body was read from the client.
     is_whole: Cell<bool>,
 }
@@ -78,6 +80,7 @@ impl OutboundBody {
             begin: Cell::new(Some(begin)),
             pool: RefCell::default(),
             moved_ms: Cell::new(clock::monotonic_ms()),
+            awaits_client: Cell::new(false),
             is_whole: Cell::new(false),
         }));
         let source = UploadSource { pieces: sender, begun, progress };
@@ -118,6 +121,11 @@ impl UploadProgress {
         clock::monotonic_ms().saturating_sub(self.0.moved_ms.get())
     }
 
+    /// Whether the upload waits for the client: the origin has been given all that has arrived.
+    pub(super) fn awaits_client(&self) -> bool {
+        self.0.awaits_client.get()
+    }
+
     /// Runs `work`, which waits for a client while the exchange holds a permit: see
     /// [`OriginPool::holding`].
     async fn holding<T>(
@@ -127,10 +135,13 @@ impl UploadProgress {
         moved: impl Fn() -> u64,
     ) -> Result<T, Preempted> {
         let pool = self.0.pool.borrow().clone();
-        match pool {
+        self.0.awaits_client.set(true);
+        let done = match pool {
             Some(pool) => pool.holding(watch, work, moved).await,
             None => Ok(work.await),
-        }
+        };
+        self.0.awaits_client.set(false);
+        done
     }
 
     fn note_moved(&self) {

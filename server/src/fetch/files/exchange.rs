@@ -74,6 +74,7 @@ impl Exchange<'_> {
                 refuses_excess: false,
                 left_bytes: u64::MAX,
                 decoder: None,
+                client_wait_ms: Rc::default(),
             },
             is_fallback: answer.is_fallback,
             request_time,
