@@ -8,9 +8,9 @@ use forebay_testkit::{Client, Gate, Origin, Response, Script, eventually};
 
 use super::{accept_encoding, accepting, ask, decoded, is_hit, page, start, text};
 
-const DECOMPRESS: &str = "decompress = true\n";
+pub(super) const DECOMPRESS: &str = "decompress = true\n";
 
-fn encoded(coding: &str, body: &[u8]) -> Vec<u8> {
+pub(super) fn encoded(coding: &str, body: &[u8]) -> Vec<u8> {
     match coding {
         "zstd" => zstd::encode_all(body, 3).expect("memory"),
         "br" => {
@@ -33,7 +33,7 @@ fn encoded_page(coding: &str, fields: &[&str], body: &[u8]) -> Script {
     page(&[&[&*coding_field], fields].concat(), &encoded(coding, body))
 }
 
-fn is_decompressed(response: &Response, body: &[u8]) -> bool {
+pub(super) fn is_decompressed(response: &Response, body: &[u8]) -> bool {
     response.is_whole
         && response.field("content-encoding").is_none()
         && response.field("vary").is_some_and(|vary| vary.contains("ccept-"))

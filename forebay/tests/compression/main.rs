@@ -3,6 +3,7 @@
 
 mod arriving;
 mod decompressing;
+mod sharing;
 
 use std::io::Read;
 

@@ -147,6 +147,15 @@ pub(super) async fn next_or_flush(
     begun: &mut bool,
 ) -> Result<OriginPart, DeliverError> {
     let permitted_by = body.permitted_by();
+    if body.takes_turns() {
+        let arrived = poll_once(pin!(body.next())).await;
+        if let Some(part) = arrived {
+            return part.map_err(DeliverError::Before);
+        }
+        *begun = true;
+        permitted_by.sending(client, client.flush(queue)).await.map_err(DeliverError::Midway)?;
+        return next_beside_client(client, pin!(body.next())).await;
+    }
     let mut next = pin!(body.next());
     if let Some(part) = poll_once(next.as_mut()).await {
         return part.map_err(DeliverError::Before);

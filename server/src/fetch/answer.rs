@@ -205,7 +205,14 @@ impl OriginBody {
         self.decoder = Some(decoder);
     }
 
-    /// Returns the next piece.
+    /// Whether the future of [`next`](OriginBody::next) may hold the turn for which other bodies
+    /// wait. A caller that waits for a client drops such a future before, and calls `next` again
+    /// afterwards. A future of another body may be kept: it continues to read meanwhile.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Returns the next piece. If the future is dropped, no byte is lost.
     ///
     /// # Errors
     /// The body cannot be decompressed; or the origin stopped sending, closed the connection too

@@ -193,28 +193,7 @@ async fn write_all(
     let worker = Rc::clone(&body.worker);
     let mut held = Bytes::new();
     loop {
-        let part = {
-            let permitted_by = body.permitted_by();
-            let mut next = pin!(body.next());
-            match poll_once(next.as_mut()).await {
-                Some(part) => part,
-                None => {
-                    sink.put(&std::mem::take(&mut held), &permitted_by).await?;
-                    let soon = match sink.flush_wait() {
-                        Some(wait) => timeout(wait, next.as_mut()).await.ok(),
-                        None => None,
-                    };
-                    match soon {
-                        Some(part) => part,
-                        None => {
-                            sink.flush_behind(&permitted_by).await?;
-                            pace.next(next.as_mut(), &worker, &mut sink.writer).await
-                        }
-                    }
-                }
-            }
-        };
-        match part.map_err(|_| FillError::Broken)? {
+        match next_or_put(&mut sink, body, &mut pace, &mut held).await? {
             OriginPart::Data(piece) => {
                 pace.arrived(piece.len(), &worker, &mut sink.writer);
                 let last = std::mem::replace(&mut held, piece);
@@ -228,6 +207,49 @@ async fn write_all(
             }
         }
     }
+}
+
+/// Waits for the next part of the body. If the part has not arrived yet, writes the piece that is
+/// `held` back first.
+async fn next_or_put(
+    sink: &mut BodySink,
+    body: &mut OriginBody,
+    pace: &mut FillPace,
+    held: &mut Bytes,
+) -> Result<OriginPart, FillError> {
+    let worker = Rc::clone(&body.worker);
+    let permitted_by = body.permitted_by();
+    if body.takes_turns() {
+        // Such a body has no encoder, which could hold back bytes.
+        let arrived = poll_once(pin!(body.next())).await;
+        let part = match arrived {
+            Some(part) => part,
+            None => {
+                sink.put(&std::mem::take(held), &permitted_by).await?;
+                pace.next(pin!(body.next()), &worker, &mut sink.writer).await
+            }
+        };
+        return part.map_err(|_| FillError::Broken);
+    }
+    let mut next = pin!(body.next());
+    let part = match poll_once(next.as_mut()).await {
+        Some(part) => part,
+        None => {
+            sink.put(&std::mem::take(held), &permitted_by).await?;
+            let soon = match sink.flush_wait() {
+                Some(wait) => timeout(wait, next.as_mut()).await.ok(),
+                None => None,
+            };
+            match soon {
+                Some(part) => part,
+                None => {
+                    sink.flush_behind(&permitted_by).await?;
+                    pace.next(next.as_mut(), &worker, &mut sink.writer).await
+                }
+            }
+        }
+    };
+    part.map_err(|_| FillError::Broken)
 }
 
 /// Appends a piece as soon as the record has room for it. If there is no room, and another request

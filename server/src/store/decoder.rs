@@ -36,8 +36,6 @@ pub(crate) struct BodyDecoder {
     decoder: StreamDecoder,
     /// The bytes that are not decoded yet.
     input: Bytes,
-    /// A piece that is decoded, if the future of [`next`](BodyDecoder::next) was dropped.
-    ready: Option<Bytes>,
     in_bytes: u64,
     out_bytes: u64,
 }
@@ -66,8 +64,8 @@ impl BodyDecoder {
         }
         worker.gauge(Counter::DecompressionsOpen, worker.decompressions.len());
         let worker = Rc::clone(worker);
-        let (input, ready) = (Bytes::new(), None);
-        Some(BodyDecoder { worker, site, decoder, input, ready, in_bytes: 0, out_bytes: 0 })
+        let input = Bytes::new();
+        Some(BodyDecoder { worker, site, decoder, input, in_bytes: 0, out_bytes: 0 })
     }
 
     /// Gives the decoder a piece of the body, after [`next`](BodyDecoder::next) has returned
@@ -80,22 +78,28 @@ impl BodyDecoder {
     /// Returns the next piece, which is never empty, or `None` if the decoder needs more input.
     /// Waits for its turn. If the future is dropped, no byte is lost.
     ///
+    /// The future holds the turn while it is suspended, and other bodies of the worker wait for the
+    /// turn. So a caller that waits for anything else, such as a client, drops the future first.
+    ///
     /// # Errors
     /// The body is malformed, or becomes too long.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
-        while self.ready.is_none() && (!self.input.is_empty() || self.decoder.has_more) {
-            let worker = Rc::clone(&self.worker);
+        let worker = Rc::clone(&self.worker);
+        while !self.input.is_empty() || self.decoder.has_more {
             // The semaphore is never closed.
-            let turn = worker.decompressions.turn.acquire().await;
-            self.step().inspect_err(|_| worker.count(Counter::DecompressFailed))?;
-            // The turn ends only after the event loop has looked for other work.
+            let _turn = worker.decompressions.turn.acquire().await;
+            // The turn begins only after the event loop has looked for other work. After the work
+            // there is no wait, so a future that is dropped has decoded nothing.
             yield_now().await;
-            drop(turn);
+            let piece = self.step().inspect_err(|_| worker.count(Counter::DecompressFailed))?;
+            if piece.is_some() {
+                return Ok(piece);
+            }
         }
-        Ok(self.ready.take())
+        Ok(None)
     }
 
-    fn step(&mut self) -> Result<(), Fault> {
+    fn step(&mut self) -> Result<Option<Bytes>, Fault> {
         let mut piece = vec![0; DECOMPRESS_PIECE_BYTES];
         let input = self.input.get(..COMPRESS_TURN_BYTES).unwrap_or(&self.input);
         let DecodeStep { taken, made } =
@@ -115,8 +119,7 @@ impl BodyDecoder {
         piece.truncate(made);
         // A short piece must not hold the memory of a long one.
         piece.shrink_to_fit();
-        self.ready = (made > 0).then(|| piece.into());
-        Ok(())
+        Ok((made > 0).then(|| piece.into()))
     }
 
     /// Ends the body, once the last piece has been decoded. Counts the response as decompressed.
