@@ -477,7 +477,8 @@ counters! {
             or that kept their coding because no decoder could be created.";
     DecompressBusy, Counter, "decompress_busy_total",
         "Responses that kept their coding and were not stored, because `decompressions_max`, or \
-            the half of it that one of several sites may take, was in use.";
+            the share of it that their site, their client network or responses that are not \
+            stored may take, was in use.";
     DecompressNoTransform, Counter, "decompress_no_transform_total",
         "Responses that kept a coding that their client does not accept, because of \
             `no-transform`.";

@@ -2,10 +2,10 @@
 
 use forebay_testkit::client::request_text;
 use forebay_testkit::script::answer_head;
-use forebay_testkit::{Client, Origin, Script, Server, eventually};
+use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
 
 use super::decompressing::{DECOMPRESS, encoded, is_decompressed};
-use super::{ask, start, text};
+use super::{ask, decoded, start, text};
 
 /// Long enough that the server cannot send all of it to a client that does not read.
 const LONG_BYTES: usize = 4 << 20;
@@ -61,4 +61,32 @@ fn a_client_that_stops_reading_does_not_stop_other_decompressions() {
         let stored = ask(&server, "/other", &[]);
         assert!(is_decompressed(&stored, &text(20_000)), "{target}: {:?}", stored.head);
     }
+}
+
+#[test]
+fn one_client_network_and_bodies_that_are_not_stored_leave_places_to_others() {
+    let origin = origin();
+    let site = "decompressions_max = 4\n[[site]]\nname = \"a\"\nnames = [\"*\"]\n";
+    let config = format!("{site}origin = \"http://{}\"\n{DECOMPRESS}", origin.address());
+    let builder = ServerBuilder::new(env!("CARGO_BIN_EXE_forebay"));
+    let server = builder.config(&config).flag("--workers", "1").start();
+    let client = |last: u8| Client::connect_from([127, 0, 0, last].into(), server.address());
+    let is_decoded = |last: u8, target: &str| {
+        let response = client(last).ask("GET", target, &[]).expect("an answer");
+        assert!(decoded(&response) == text(20_000), "{target} for {last}: {:?}", response.head);
+        assert_eq!(response.field("vary"), Some("accept-encoding"), "{target} for {last}");
+        response.field("content-encoding").is_none()
+    };
+    let mut sleepers = Vec::new();
+    for _ in 0..4 {
+        sleepers.push(sleeper(client(1), "/private/half"));
+    }
+    assert_eq!(server.stat("decompressions_open"), 1.0);
+    assert!(!is_decoded(1, "/private/other") && !is_decoded(1, "/a"), "its place is taken");
+    assert!(is_decoded(2, "/private/other") && is_decoded(2, "/a"), "others have places");
+    sleepers.push(sleeper(client(2), "/private/half"));
+    assert!(!is_decoded(3, "/private/other"), "half of the places are for stored bodies");
+    assert!(is_decoded(3, "/b"), "a body that is stored finds a place");
+    assert_eq!(server.stat("decompressions_open"), 2.0);
+    assert_eq!(server.stat("decompress_busy_total"), 6.0, "each response is counted once");
 }

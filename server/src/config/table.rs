@@ -453,13 +453,15 @@ settings! {
     }
     decompressions_max: u32 = "32" {
         doc: "Largest number of responses that one worker decompresses at the same time \
-            (`decompress`); a further one keeps its coding and is not stored. With several sites, \
-            each may take half of them.",
+            (`decompress`); a further one keeps its coding and is not stored. One client network \
+            may take a quarter of them, responses that are not stored may take half, and with \
+            several sites, each may take half.",
         kind: SettingKind::Count { min: 1, max: 4096, unit: "responses" },
         reloads: true,
         reason: "Each holds up to 16 MiB (br; zstd: 8 MiB, gzip: 64 KiB), in addition to \
-            `cache_size`. In each turn of its event loop, a worker decodes at most 16 KiB, however \
-            many responses there are.",
+            `cache_size`. In each turn of its event loop, a worker decodes a piece of one response \
+            (gzip: 16 KiB, zstd: at most 128 KiB, br: at most 16 MiB), however many responses \
+            there are.",
     }
     origin_pool_idle_count_max: u32 = "64" {
         doc: "Largest number of idle connections that one worker keeps to one origin.",

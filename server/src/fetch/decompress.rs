@@ -1,9 +1,11 @@
 //! Takes the content coding off responses that are not stored, for clients that do not accept it.
 
+use forebay_http::fields::FieldBlock;
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::compression::{BodyForm, negotiated_fields, varies_by_coding};
 use forebay_http::policy::decompression::keep_tag_weak;
 
+use crate::counters::Counter;
 use crate::response::StreamedResponse;
 use crate::store::{BodyDecoder, CodingUse, coding_use};
 use crate::transaction::Transaction;
@@ -23,25 +25,32 @@ pub(super) fn decompress(transaction: &Transaction<'_>, streamed: &mut StreamedR
         return keep_tag_weak(request, &mut head.block);
     }
     let fields = head.block.fields();
-    let coding = match coding_use(worker, settings, request, (head.status, fields)) {
+    let coding = match coding_use(settings, request, (head.status, fields)) {
         CodingUse::Untouched => return,
-        CodingUse::Accepted => {
-            if !varies_by_coding(fields) {
-                head.block.push(b"vary", b"accept-encoding");
-            }
-            return;
-        }
+        CodingUse::Forbidden => return worker.count(Counter::DecompressNoTransform),
+        CodingUse::Accepted => return note_other_forms(&mut head.block),
         CodingUse::Removed(coding) => coding,
     };
     // The answer to a HEAD has the fields of the answer to a GET.
     if head.framing != BodyFraming::None {
-        let site = &route.site.name;
-        let Some(decoder) = BodyDecoder::open(worker, transaction.config, site, coding) else {
-            return;
-        };
-        answer.body.decode_with(decoder);
+        let owner = (&*route.site.name, transaction.client.network());
+        let form = (&**transaction.config, coding);
+        match BodyDecoder::open(worker, form, owner, false) {
+            Ok(decoder) => answer.body.decode_with(decoder),
+            Err(counter) => {
+                worker.count(counter);
+                return note_other_forms(&mut head.block);
+            }
+        }
         head.framing = BodyFraming::Chunked;
     }
     head.block = negotiated_fields(fields, BodyForm::Decompressed);
     head.content_length = None;
+}
+
+/// Says in Vary that other clients may get another form.
+fn note_other_forms(block: &mut FieldBlock) {
+    if !varies_by_coding(block.fields()) {
+        block.push(b"vary", b"accept-encoding");
+    }
 }

@@ -216,6 +216,7 @@ impl FetchTask {
     pub(super) fn store_context(&self) -> StoreContext<'_> {
         StoreContext {
             hook: self.hook_context(),
+            network: self.client.network,
             route: self.route(),
             request: self.request.client_request(),
             path_query: self.request.path_query(),
@@ -374,6 +375,7 @@ impl FetchTask {
                     answer.body.decode_with(decoder);
                 }
                 let fwd_status = answer.received_status;
+                self.store_context().count_kept_coding(&answer.head);
                 let own_lines = self.store_context().own_lines(&answer.head.block);
                 if !own_lines.bytes().is_empty() {
                     self.worker.count(Counter::SetCookieStripped);

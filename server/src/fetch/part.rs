@@ -88,6 +88,7 @@ impl FetchTask {
         let progress = self.rule_state.progress();
         match self.begin_part(&mut answer, part, leader) {
             Ok(PartFill { fill, fragments }) => {
+                self.store_context().count_kept_coding(&answer.head);
                 let own_lines = self.store_context().own_lines(&answer.head.block);
                 if !own_lines.bytes().is_empty() {
                     self.worker.count(Counter::SetCookieStripped);

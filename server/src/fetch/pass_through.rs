@@ -85,8 +85,9 @@ pub(super) async fn pass_through<'t>(
     }
     note_head(transaction, &answer);
     if is_shareable && !answer.is_fallback {
-        let path_query = line.path_query();
-        let context = StoreContext { hook, route, request: message.client_request(), path_query };
+        let (network, path_query) = (client.network(), line.path_query());
+        let request = message.client_request();
+        let context = StoreContext { hook, network, route, request, path_query };
         note_storable(&context, transaction.key, &answer.head);
     }
     transaction.cache_status.fwd_status = Some(answer.received_status);

@@ -39,7 +39,8 @@ pub(super) async fn validate<'t>(
     let mut answer = exchange(&request, None).await?;
     let (worker, route) = (transaction.worker(), transaction.route());
     let (request, path_query) = (message.client_request(), line.path_query());
-    let context = StoreContext { hook, route, request, path_query };
+    let network = client.network;
+    let context = StoreContext { hook, network, route, request, path_query };
     let is_confirmed = answer.received_status == 304;
     if !is_confirmed {
         if !answer.is_fallback {

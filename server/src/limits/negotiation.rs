@@ -12,8 +12,10 @@ pub(crate) const COMPRESS_TURN_BYTES: usize = 4 << 10;
 /// longer.
 pub(crate) const COMPRESS_FLUSH_MS: u64 = 100;
 
-/// Bytes of a piece that a decoder returns: about 50 µs of work. In each turn of its event loop, a
-/// worker decodes one piece.
+/// Bytes of a piece that a decoder returns: about 50 µs of work for gzip. In each turn of its event
+/// loop, a worker makes one piece. zstd decodes a whole block first, at most 128 KiB, and br the
+/// rest of its window, at most 16 MiB. Windows of br above 4 MiB are not refused, because the tool
+/// `brotli` makes them for files above 4 MiB.
 pub(crate) const DECOMPRESS_PIECE_BYTES: usize = 16 << 10;
 
 /// How many times as long as the compressed body the decoded one may be. Text and logs shrink to a

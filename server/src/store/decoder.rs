@@ -1,8 +1,8 @@
 //! Takes the content coding off the body of a response, while the body arrives.
 //!
 //! A short body may decode into a very long one, so the decoder gives its output in pieces, and
-//! refuses a body that becomes much longer than it was. A worker decodes at most one piece in one
-//! turn of its event loop, whatever the number of bodies.
+//! refuses a body that becomes much longer than it was. A worker makes at most one piece in one turn
+//! of its event loop, whatever the number of bodies.
 
 use std::io;
 use std::rc::Rc;
@@ -14,7 +14,8 @@ use flate2::{Decompress, FlushDecompress, Status};
 use tokio::task::yield_now;
 use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 
-use super::encoder::Places;
+use super::encoder::{BodyOwner, Places};
+use crate::accept::ClientNetwork;
 use crate::config::{Config, ContentCoding};
 use crate::counters::Counter;
 use crate::fault::Fault;
@@ -32,7 +33,7 @@ const ZSTD_WINDOW_BITS_MAX: u32 = 23;
 /// Takes the coding off one body. Dropping the decoder frees its place.
 pub(crate) struct BodyDecoder {
     worker: Rc<Worker>,
-    site: Rc<str>,
+    owner: Rc<BodyOwner>,
     decoder: StreamDecoder,
     /// The bytes that are not decoded yet.
     input: Bytes,
@@ -41,31 +42,31 @@ pub(crate) struct BodyDecoder {
 }
 
 impl BodyDecoder {
-    /// Creates a decoder for a body of a site, and takes a place for it. Returns `None`, and counts
-    /// that, if no place is free or the library cannot create a decoder.
+    /// Creates a decoder for a body of a site, and takes a place for it on behalf of a client
+    /// network.
+    ///
+    /// # Errors
+    /// No place is free for this network, or the library cannot create a decoder. Returns the
+    /// counter of this reason.
     pub(crate) fn open(
         worker: &Rc<Worker>,
-        config: &Config,
-        site: &str,
-        coding: ContentCoding,
-    ) -> Option<BodyDecoder> {
-        let Ok(decoder) = StreamDecoder::new(coding) else {
-            worker.count(Counter::DecompressFailed);
-            return None;
-        };
+        (config, coding): (&Config, ContentCoding),
+        (site, network): (&str, ClientNetwork),
+        is_stored: bool,
+    ) -> Result<BodyDecoder, Counter> {
+        let decoder = StreamDecoder::new(coding).map_err(|_| Counter::DecompressFailed)?;
         let places = Places {
             all: config.server.decompressions_max as usize,
             are_shared: config.sites.iter().len() > 1,
         };
-        let site = Rc::from(site);
-        if !worker.decompressions.enter(&site, &places) {
-            worker.count(Counter::DecompressBusy);
-            return None;
+        let owner = Rc::new(BodyOwner { site: site.into(), network: Some(network), is_stored });
+        if !worker.decompressions.enter(&owner, &places) {
+            return Err(Counter::DecompressBusy);
         }
         worker.gauge(Counter::DecompressionsOpen, worker.decompressions.len());
         let worker = Rc::clone(worker);
         let input = Bytes::new();
-        Some(BodyDecoder { worker, site, decoder, input, in_bytes: 0, out_bytes: 0 })
+        Ok(BodyDecoder { worker, owner, decoder, input, in_bytes: 0, out_bytes: 0 })
     }
 
     /// Gives the decoder a piece of the body, after [`next`](BodyDecoder::next) has returned
@@ -138,7 +139,7 @@ impl BodyDecoder {
 
 impl Drop for BodyDecoder {
     fn drop(&mut self) {
-        self.worker.decompressions.leave(&self.site);
+        self.worker.decompressions.leave(&self.owner);
         self.worker.gauge(Counter::DecompressionsOpen, self.worker.decompressions.len());
     }
 }

@@ -17,7 +17,6 @@ use super::storable::secondary_names;
 use super::{NotStored, StoreContext};
 use crate::config::{ContentCoding, RouteSettings};
 use crate::counters::Counter;
-use crate::worker::Worker;
 
 /// The treatment of a response's content coding on the way to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +24,16 @@ pub(crate) enum CodingUse {
     /// The response has no coding that this server can take off, or must not be changed. All
     /// clients get it as the origin sent it.
     Untouched,
+    /// The same, but the client does not accept the coding. The reason is `no-transform`.
+    Forbidden,
     /// The client accepts the coding. Other clients may get another form.
     Accepted,
     /// The client does not accept the coding, so it is taken off.
     Removed(ContentCoding),
 }
 
-/// Decides how the content coding of a response to a request with these fields is treated. Counts a
-/// response that keeps its coding because of `no-transform`.
+/// Decides how the content coding of a response to a request with these fields is treated.
 pub(crate) fn coding_use(
-    worker: &Worker,
     settings: &RouteSettings,
     request: Fields<'_>,
     (status, fields): (u16, Fields<'_>),
@@ -53,8 +52,7 @@ pub(crate) fn coding_use(
         (true, true) => CodingUse::Untouched,
         (true, false) => CodingUse::Accepted,
         (false, is_forbidden) if is_forbidden || forbids_transforming(request) => {
-            worker.count(Counter::DecompressNoTransform);
-            CodingUse::Untouched
+            CodingUse::Forbidden
         }
         (false, _) => CodingUse::Removed(coding),
     }
@@ -73,15 +71,15 @@ impl StoreContext<'_> {
     ) -> Result<Option<NegotiatedForm>, NotStored> {
         let (settings, fields) = (self.settings(), head.block.fields());
         let (worker, config) = (self.hook.worker, self.hook.config);
-        let (form, coding) =
-            match coding_use(worker, settings, self.request.fields, (head.status, fields)) {
-                CodingUse::Untouched => return Ok(None),
-                // The origin has already said that it has other forms for other clients.
-                CodingUse::Accepted if varies_by_coding(fields) => return Ok(None),
-                CodingUse::Accepted => (BodyForm::Original, None),
-                CodingUse::Removed(_) if is_part => return Err(NotStored::ENCODED_PART),
-                CodingUse::Removed(coding) => (BodyForm::Decompressed, Some(coding)),
-            };
+        let (form, coding) = match coding_use(settings, self.request.fields, (head.status, fields))
+        {
+            CodingUse::Untouched | CodingUse::Forbidden => return Ok(None),
+            // The origin has already said that it has other forms for other clients.
+            CodingUse::Accepted if varies_by_coding(fields) => return Ok(None),
+            CodingUse::Accepted => (BodyForm::Original, None),
+            CodingUse::Removed(_) if is_part => return Err(NotStored::ENCODED_PART),
+            CodingUse::Removed(coding) => (BodyForm::Decompressed, Some(coding)),
+        };
         let block = negotiated_fields(fields, form);
         // With Accept-Encoding in Vary, there may be too many names for a secondary key.
         if secondary_names(&block, settings).is_none() {
@@ -90,8 +88,10 @@ impl StoreContext<'_> {
         let decoder = match coding {
             None => None,
             Some(coding) => {
-                let opened = BodyDecoder::open(worker, config, &self.route.site.name, coding);
-                Some(opened.ok_or(NotStored { detail: Reason::NoRoom, lasts: false })?)
+                let owner = (&*self.route.site.name, self.network);
+                let opened = BodyDecoder::open(worker, (config, coding), owner, true);
+                // The counter counts the response when it is on its way to its client.
+                Some(opened.map_err(|_| NotStored { detail: Reason::NoRoom, lasts: false })?)
             }
         };
         Ok(Some(NegotiatedForm { block, encoder: None, decoder }))
@@ -104,7 +104,16 @@ impl StoreContext<'_> {
             return false;
         }
         let form = (200, head.block.fields());
-        let coding_use = coding_use(self.hook.worker, self.settings(), self.request.fields, form);
+        let coding_use = coding_use(self.settings(), self.request.fields, form);
         matches!(coding_use, CodingUse::Removed(_))
+    }
+
+    /// Counts a response that is being stored and keeps a coding which its client does not accept.
+    pub(crate) fn count_kept_coding(&self, head: &ResponseHead) {
+        let form = (head.status, head.block.fields());
+        let coding_use = coding_use(self.settings(), self.request.fields, form);
+        if coding_use == CodingUse::Forbidden {
+            self.hook.worker.count(Counter::DecompressNoTransform);
+        }
     }
 }

@@ -15,6 +15,7 @@ use flate2::write::GzEncoder;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
+use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::ContentCoding;
 use crate::counters::Counter;
@@ -37,41 +38,56 @@ const BROTLI_WINDOW_BITS: u32 = 19;
 /// The compression, or the decompression, of one worker.
 #[derive(Debug)]
 pub(crate) struct CompressionRoom {
-    /// The site of each body that is being compressed.
-    sites: RefCell<Vec<Rc<str>>>,
+    /// The owner of each body that is being compressed or decompressed.
+    owners: RefCell<Vec<Rc<BodyOwner>>>,
     /// Held by the body that is compressed in this turn of the event loop.
     pub(super) turn: Semaphore,
 }
 
 impl Default for CompressionRoom {
     fn default() -> Self {
-        CompressionRoom { sites: RefCell::default(), turn: Semaphore::new(1) }
+        CompressionRoom { owners: RefCell::default(), turn: Semaphore::new(1) }
     }
 }
 
 impl CompressionRoom {
-    /// Takes a place for a body of a site. Returns false if `places` or the places of the site are
+    /// Takes a place for a body of `owner`. Returns false if the places that the owner may take are
     /// all taken.
-    pub(super) fn enter(&self, site: &Rc<str>, places: &Places) -> bool {
-        let mut sites = self.sites.borrow_mut();
-        let own = sites.iter().filter(|other| *other == site).count();
-        let has_place = sites.len() < places.all && own < places.of_site();
+    pub(super) fn enter(&self, owner: &Rc<BodyOwner>, places: &Places) -> bool {
+        let mut owners = self.owners.borrow_mut();
+        let taken =
+            |is_alike: &dyn Fn(&BodyOwner) -> bool| owners.iter().filter(|o| is_alike(o)).count();
+        let of_network = |other: &BodyOwner| other.network == owner.network;
+        let has_place = owners.len() < places.all
+            && taken(&|other| other.site == owner.site) < places.of_site()
+            && (owner.network.is_none() || taken(&of_network) < places.of_network())
+            && (owner.is_stored || taken(&|other| !other.is_stored) < places.of_streamed());
         if has_place {
-            sites.push(Rc::clone(site));
+            owners.push(Rc::clone(owner));
         }
         has_place
     }
 
-    pub(super) fn leave(&self, site: &Rc<str>) {
-        let mut sites = self.sites.borrow_mut();
-        if let Some(at) = sites.iter().position(|other| other == site) {
-            sites.swap_remove(at);
+    pub(super) fn leave(&self, owner: &Rc<BodyOwner>) {
+        let mut owners = self.owners.borrow_mut();
+        if let Some(at) = owners.iter().position(|other| Rc::ptr_eq(other, owner)) {
+            owners.swap_remove(at);
         }
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.sites.borrow().len() as u64
+        self.owners.borrow().len() as u64
     }
+}
+
+/// The owner of a place: a body takes its place as long as a slow client of it needs.
+#[derive(Debug)]
+pub(super) struct BodyOwner {
+    pub(super) site: Rc<str>,
+    /// The network of the client that caused the work, if networks share the places.
+    pub(super) network: Option<ClientNetwork>,
+    /// Whether the body is stored, so that other clients need it too.
+    pub(super) is_stored: bool,
 }
 
 /// The number of bodies that a worker may compress, or decompress, at the same time.
@@ -87,12 +103,23 @@ impl Places {
     fn of_site(&self) -> usize {
         if self.are_shared { (self.all / 2).max(1) } else { self.all }
     }
+
+    /// The number of places that one client network may take.
+    fn of_network(&self) -> usize {
+        (self.all / 4).max(1)
+    }
+
+    /// The number of places for bodies that are not stored. The others are kept for bodies that
+    /// are stored, which many clients may need.
+    fn of_streamed(&self) -> usize {
+        (self.all / 2).max(1)
+    }
 }
 
 /// Compresses one body. Dropping the encoder frees its place.
 pub(crate) struct BodyEncoder {
     worker: Rc<Worker>,
-    site: Rc<str>,
+    owner: Rc<BodyOwner>,
     encoder: Encoder,
     /// The time at which the first byte since the last flush was compressed.
     behind_since_ms: Option<u64>,
@@ -111,12 +138,12 @@ impl BodyEncoder {
         places: &Places,
     ) -> io::Result<Option<BodyEncoder>> {
         let encoder = Encoder::new(coding, length)?;
-        let site = Rc::from(site);
-        if !worker.compressions.enter(&site, places) {
+        let owner = Rc::new(BodyOwner { site: site.into(), network: None, is_stored: true });
+        if !worker.compressions.enter(&owner, places) {
             return Ok(None);
         }
         worker.gauge(Counter::CompressionsOpen, worker.compressions.len());
-        Ok(Some(BodyEncoder { worker: Rc::clone(worker), site, encoder, behind_since_ms: None }))
+        Ok(Some(BodyEncoder { worker: Rc::clone(worker), owner, encoder, behind_since_ms: None }))
     }
 
     /// Returns the time since which the encoder may hold back bytes that a flush would release.
@@ -176,7 +203,7 @@ impl BodyEncoder {
 
 impl Drop for BodyEncoder {
     fn drop(&mut self) {
-        self.worker.compressions.leave(&self.site);
+        self.worker.compressions.leave(&self.owner);
         self.worker.gauge(Counter::CompressionsOpen, self.worker.compressions.len());
     }
 }
@@ -352,9 +379,14 @@ mod tests {
         }
     }
 
+    fn owner(site: &str, network: Option<u8>, is_stored: bool) -> Rc<BodyOwner> {
+        let network = network.map(|last| ClientNetwork::of([127, 0, 0, last].into(), 64));
+        Rc::new(BodyOwner { site: site.into(), network, is_stored })
+    }
+
     #[test]
     fn a_site_takes_at_most_half_of_the_places() {
-        let (a, b) = (Rc::from("a"), Rc::from("b"));
+        let (a, b) = (owner("a", None, true), owner("b", None, true));
         for (all, are_shared, expected) in
             [(4, true, (2, 2)), (1, true, (1, 0)), (4, false, (4, 0)), (0, true, (0, 0))]
         {
@@ -363,6 +395,19 @@ mod tests {
             assert_eq!((take(&a), take(&b)), expected, "{all} {are_shared}");
             room.leave(&a);
             assert_eq!(room.enter(&a, &places), all > 0);
+        }
+    }
+
+    #[test]
+    fn networks_and_bodies_that_are_not_stored_leave_places_to_others() {
+        let (room, places) = (CompressionRoom::default(), Places { all: 8, are_shared: false });
+        let take = |network, is_stored| {
+            let owner = owner("a", Some(network), is_stored);
+            (0..9).filter(|_| room.enter(&owner, &places)).count()
+        };
+        let steps = [(1, false, 2), (1, true, 0), (2, false, 2), (3, false, 0), (3, true, 2)];
+        for (network, is_stored, expected) in [&steps[..], &[(4, true, 2), (5, true, 0)]].concat() {
+            assert_eq!(take(network, is_stored), expected, "{network} {is_stored}");
         }
     }
 

@@ -22,6 +22,7 @@ use super::compress::{NegotiatedForm, keep_coding, renewed_form};
 use super::decoder::BodyDecoder;
 use super::encoder::BodyEncoder;
 use super::tags::{record_tags, renewed_tags};
+use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{ForwardedField, RouteSettings, SetCookie};
 use crate::counters::Counter;
@@ -34,6 +35,8 @@ use crate::rules::HookContext;
 /// The context that, together with a response, decides whether and how the response is stored.
 pub(crate) struct StoreContext<'a> {
     pub(crate) hook: HookContext<'a>,
+    /// The network of the client that sent the request.
+    pub(crate) network: ClientNetwork,
     pub(crate) route: RouteMatch<'a>,
     pub(crate) request: ClientRequest<'a>,
     /// The request's path and query, for the log.
