@@ -219,32 +219,35 @@ async fn next_or_put(
 ) -> Result<OriginPart, FillError> {
     let worker = Rc::clone(&body.worker);
     let permitted_by = body.permitted_by();
-    if body.takes_turns() {
-        // Such a body has no encoder, which could hold back bytes.
-        let arrived = poll_once(pin!(body.next())).await;
-        let part = match arrived {
-            Some(part) => part,
-            None => {
-                sink.put(&std::mem::take(held), &permitted_by).await?;
-                pace.next(pin!(body.next()), &worker, &mut sink.writer).await
+    let part = match body.takes_turns() {
+        true => {
+            let arrived = poll_once(pin!(body.next())).await;
+            match arrived {
+                Some(part) => part,
+                // Such a body has no encoder, which could hold back bytes.
+                None => {
+                    sink.put(&std::mem::take(held), &permitted_by).await?;
+                    pace.next(pin!(body.next()), &worker, &mut sink.writer).await
+                }
             }
-        };
-        return part.map_err(|_| FillError::Broken);
-    }
-    let mut next = pin!(body.next());
-    let part = match poll_once(next.as_mut()).await {
-        Some(part) => part,
-        None => {
-            sink.put(&std::mem::take(held), &permitted_by).await?;
-            let soon = match sink.flush_wait() {
-                Some(wait) => timeout(wait, next.as_mut()).await.ok(),
-                None => None,
-            };
-            match soon {
+        }
+        false => {
+            let mut next = pin!(body.next());
+            match poll_once(next.as_mut()).await {
                 Some(part) => part,
                 None => {
-                    sink.flush_behind(&permitted_by).await?;
-                    pace.next(next.as_mut(), &worker, &mut sink.writer).await
+                    sink.put(&std::mem::take(held), &permitted_by).await?;
+                    let soon = match sink.flush_wait() {
+                        Some(wait) => timeout(wait, next.as_mut()).await.ok(),
+                        None => None,
+                    };
+                    match soon {
+                        Some(part) => part,
+                        None => {
+                            sink.flush_behind(&permitted_by).await?;
+                            pace.next(next.as_mut(), &worker, &mut sink.writer).await
+                        }
+                    }
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Takes the content coding off the body of a response, while the body arrives.
 //!
 //! A short body may decode into a very long one, so the decoder gives its output in pieces, and
-//! refuses a body that becomes much longer than it was. A worker makes at most one piece in one turn
-//! of its event loop, whatever the number of bodies.
+//! refuses a body that becomes much longer than it was. A worker makes at most one piece in one
+//! turn of its event loop, whatever the number of bodies.
 
 use std::io;
 use std::rc::Rc;
