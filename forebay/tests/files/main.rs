@@ -333,6 +333,41 @@ fn a_fallback_never_hides_a_file_that_is_deployed_later() {
     assert!(explained.contains("/app.html, which is not stored (files_fallback)"), "{explained}");
 }
 
+/// The fallback has the tag of the stored file if both are one file under two names.
+#[test]
+fn a_304_for_the_fallback_renews_no_stored_file() {
+    let (builder, www) = builder();
+    write(&www, "app.html", "<p>program");
+    fs::create_dir(www.join("old")).expect("a new directory");
+    fs::hard_link(www.join("app.html"), www.join("old/a.html")).expect("a second name");
+    let settings = "files_fallback = '/app.html'\nstatus_freshness = ['200=0s']\n";
+    let server = start((builder, &www), settings);
+    assert!(get(&server, "/old/a.html", &[]).field("cache-control").is_none());
+    holds(|| server.stat("stored_total") == 1.0);
+    fs::rename(www.join("old"), www.join("new")).expect("it is moved");
+    for asked in [&[][..], &["Cookie: a=b"], &[]] {
+        let page = get(&server, "/old/a.html", asked);
+        let case = format!("{asked:?}: {:?}", page.head);
+        assert_eq!((page.status, page.field("cache-control")), (200, Some("no-cache")), "{case}");
+        assert_eq!(page.text(), "<p>program", "{case}");
+    }
+    assert_eq!(server.stat("validated_total"), 0.0);
+}
+
+#[test]
+fn a_fallback_has_no_time_that_could_confirm_another_file() {
+    let (builder, www) = builder();
+    write(&www, "app.html", "<p>program");
+    let settings = "files_fallback = '/app.html'\ncache = false\n";
+    let server = start((builder, &www), settings);
+    let page = get(&server, "/a.txt", &[]);
+    assert!(page.field("last-modified").is_none() && page.field("etag").is_some());
+    let since = format!("If-Modified-Since: {}", page.field("date").expect("a date"));
+    assert_eq!(get(&server, "/a.txt", &[&since]).status, 200);
+    let tag = format!("If-None-Match: {}", page.field("etag").expect("a tag"));
+    assert_eq!(get(&server, "/a.txt", &[&tag]).status, 304);
+}
+
 #[test]
 fn a_fallback_that_names_a_directory_is_its_index() {
     let (builder, www) = builder();

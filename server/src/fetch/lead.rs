@@ -247,8 +247,12 @@ impl FetchTask {
     }
 
     /// Returns the stored response that a 304 confirms. If the request had the tags of several
-    /// variants, the 304 has to contain one of these tags.
+    /// variants, the 304 has to contain one of these tags. A 304 for the page of `files_fallback`
+    /// confirms none, because that page is never stored.
     fn confirmed_by(&self, stale: Option<&Stale>, answer: &OriginAnswer) -> Option<OriginVerdict> {
+        if answer.is_fallback {
+            return None;
+        }
         let (context, update) = (self.store_context(), &answer.head.block);
         if !self.others.is_empty() && !update.fields().contains(FieldId::Etag) {
             return None;

@@ -52,6 +52,10 @@ pub(super) async fn validate<'t>(
     }
     // A 304 has no body. Reading its end returns the connection to the pool.
     answer.body.next().await?;
+    if answer.is_fallback {
+        // The stored response was the file at this path, which is missing now.
+        return Ok(None);
+    }
     let Some(renewed) = context.renewed_head(stale, &answer.head.block, &answer.timing()) else {
         return Ok(None);
     };

@@ -43,9 +43,10 @@ pub(super) fn answer_file(
     let now = clock::unix_seconds();
     let (body_bytes, is_fallback) = (open.version.bytes, open.is_fallback);
     let tag = tag_of(&open.version);
-    // A time in the future would be no validator (RFC 9110 §8.8.2.1).
+    // A time in the future would be no validator (RFC 9110 §8.8.2.1). The time of a fallback says
+    // nothing about the file that is missing, which may be added with an earlier time.
     let modified = u64::try_from(open.version.modified.0).ok();
-    let modified = modified.filter(|modified| *modified <= now);
+    let modified = modified.filter(|modified| *modified <= now && !is_fallback);
     let etag = EntityTag::parse(&tag);
     let decision = answer_of(asked, is_get, Representation { etag, modified, body_bytes }, now);
     let (status, range) = match decision {
