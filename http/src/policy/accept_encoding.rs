@@ -38,14 +38,16 @@ pub fn accepts_coding(request: Fields<'_>, coding: &[u8]) -> bool {
 
 /// Writes the value that replaces a request's Accept-Encoding where this server gives responses one
 /// of these `codings`. The value lists the codings that the client prefers, in the given order and
-/// without weights, or only `identity` if it prefers none of them. So requests whose fields have
-/// the same meaning for this server have the same value.
+/// without weights, and then those of the `others` that the client accepts; or only `identity` if
+/// this leaves none. So requests whose fields have the same meaning for this server have the same
+/// value.
 ///
 /// RFC 9110 §12.5.3: a coding without a weight has that of `*`. Without Accept-Encoding, or if the
 /// field is malformed, only the absence of a coding is sure to be accepted.
 pub fn write_preferred_codings<'a>(
     request: Fields<'_>,
     codings: impl Iterator<Item = &'a [u8]> + Clone,
+    others: impl Iterator<Item = &'a [u8]> + Clone,
     out: &mut Vec<u8>,
 ) {
     let list = CodingList::parse(request.all(FieldId::AcceptEncoding));
@@ -58,15 +60,18 @@ pub fn write_preferred_codings<'a>(
     // too.
     let identity = list.as_ref().and_then(|list| list.weight_of(IDENTITY)).unwrap_or_default();
     let best = codings.clone().map(weight).max().unwrap_or_default();
-    if best == 0 || best < identity {
-        return out.extend_from_slice(IDENTITY);
-    }
+    let best_other = others.clone().map(weight).max().unwrap_or_default();
+    let preferred = codings.filter(|coding| best >= identity && weight(coding) == best);
+    let accepted = others.filter(|_| best.max(best_other) >= identity);
     let start = out.len();
-    for coding in codings.filter(|coding| weight(coding) == best) {
+    for coding in preferred.chain(accepted).filter(|coding| weight(coding) > 0) {
         if out.len() > start {
             out.extend_from_slice(b", ");
         }
         out.extend_from_slice(coding);
+    }
+    if out.len() == start {
+        out.extend_from_slice(IDENTITY);
     }
 }
 

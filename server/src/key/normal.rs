@@ -108,13 +108,16 @@ fn write_value(fields: Fields<'_>, id: FieldId, settings: &RouteSettings, value:
         return write_kept_cookies(fields, is_kept, value);
     }
     if id == FieldId::AcceptEncoding {
+        let known = ContentCoding::ALL.map(|coding| coding.name().as_bytes());
         return if settings.compress.is_empty() {
-            let known = ContentCoding::ALL.map(|coding| coding.name().as_bytes());
             write_accepted_codings(fields, known.into_iter(), value);
         } else if forbids_transforming(fields) {
             value.extend_from_slice(IDENTITY);
         } else {
-            write_preferred_codings(fields, settings.compress.names(), value);
+            // The origin may have a coding that this server does not make.
+            let is_other = |name: &&[u8]| settings.compress.named(name).is_none();
+            let others = known.into_iter().filter(is_other).filter(|_| settings.decompress);
+            write_preferred_codings(fields, settings.compress.names(), others, value);
         };
     }
     let language = preferred_language(fields, settings.languages.tags());

@@ -32,11 +32,32 @@ fn accept_encoding_becomes_the_preferred_codings() {
     for (name, text, expected) in cases {
         let (request, mut value) = (block(text), Vec::new());
         let codings = [&b"br"[..], b"gzip"].into_iter();
-        write_preferred_codings(request.fields(), codings, &mut value);
+        write_preferred_codings(request.fields(), codings, [].into_iter(), &mut value);
         assert_eq!(String::from_utf8_lossy(&value), expected, "{name}");
         let normal = block(&format!("Accept-Encoding: {expected}"));
         let coding = expected.split(", ").next().filter(|coding| *coding != "identity");
         assert_eq!(first_coding(normal.fields()), coding.map(str::as_bytes), "{name}");
+    }
+}
+
+#[test]
+fn the_normal_form_ends_with_other_codings_that_the_client_accepts() {
+    let cases = [
+        ("a browser", "gzip, deflate, br, zstd", "zstd, br, gzip"),
+        ("only the other", "gzip", "gzip"),
+        ("the other with a lower weight", "br, gzip;q=0.1", "br, gzip"),
+        ("the other with a higher weight", "br;q=0.1, gzip", "br, gzip"),
+        ("the other is refused", "*, gzip;q=0", "zstd, br"),
+        ("any coding", "*;q=0.1", "zstd, br, gzip"),
+        ("identity before all", "br;q=0.5, gzip;q=0.4, identity", "identity"),
+        ("identity between them", "br;q=0.5, gzip, identity;q=0.8", "gzip"),
+        ("everything is refused", "*;q=0", "identity"),
+    ];
+    for (name, codings, expected) in cases {
+        let (request, mut value) = (block(&format!("Accept-Encoding: {codings}")), Vec::new());
+        let (codings, others) = ([&b"zstd"[..], b"br"].into_iter(), [&b"gzip"[..]].into_iter());
+        write_preferred_codings(request.fields(), codings, others, &mut value);
+        assert_eq!(String::from_utf8_lossy(&value), expected, "{name}");
     }
 }
 
