@@ -231,6 +231,59 @@ fn ranges_heads_and_conditions_are_those_of_the_decompressed_form() {
     assert_eq!((other.status, &*other.body), (206, &encoded("gzip", &body)[5..10]));
 }
 
+/// A part of the encoded body must not be appended to a decoded one.
+#[test]
+fn a_range_that_passes_through_gets_no_part_of_the_encoded_body() {
+    let origin = Origin::start(|request| {
+        let coding = if request.target == "/plain" { "identity" } else { "gzip" };
+        let body = if coding == "gzip" { encoded("gzip", &text(9000)) } else { text(9000) };
+        let date = "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT";
+        let coding = format!("Content-Encoding: {coding}");
+        let mut fields = vec![date, "Cache-Control: no-store"];
+        if request.target != "/plain" {
+            fields.push(&coding);
+        }
+        let total = body.len();
+        let first = request.head.field("range").and_then(|range| range.split(['=', '-']).nth(1));
+        match first.map(|first| first.parse::<usize>().expect("a number")) {
+            None => Script::answer("200 OK", &fields, &body),
+            Some(first) if first < total => {
+                let range = format!("Content-Range: bytes {first}-{}/{total}", total - 1);
+                fields.push(&range);
+                Script::answer("206 Partial Content", &fields, &body[first..])
+            }
+            Some(_) => {
+                let range = format!("Content-Range: bytes */{total}");
+                Script::answer("416 Range Not Satisfiable", &[&range], b"no such range")
+            }
+        }
+    });
+    for settings in [DECOMPRESS, "decompress = true\ncache = false\n"] {
+        let server = start(&origin, settings);
+        let date = "If-Range: Thu, 01 Jan 2026 00:00:00 GMT";
+        let encoded_bytes = encoded("gzip", &text(9000)).len();
+        assert!(encoded_bytes < 8000);
+        for (range, date) in [("bytes=5-", date), ("bytes=8000-", date), ("bytes=5-", "X-A: b")] {
+            let range = format!("Range: {range}");
+            let whole = ask(&server, "/gzip", &[&range, date]);
+            let case = format!("{settings} {range} {date}: {:?}", whole.head);
+            assert_eq!(whole.status, 200, "{case}");
+            assert!(is_decompressed(&whole, &text(9000)), "{case}");
+            let gzip = "Accept-Encoding: gzip, br, zstd";
+            let part = ask(&server, "/gzip", &[&range, date, gzip]);
+            let expected = if range.contains("8000") { 416 } else { 206 };
+            assert_eq!(part.status, expected, "{case}: {:?}", part.head);
+            let kept = ask(&server, "/gzip", &[&range, date, "Cache-Control: no-transform"]);
+            assert_eq!(kept.status, expected, "{case}: {:?}", kept.head);
+        }
+        let refused = ask(&server, "/plain", &["Range: bytes=9000-"]);
+        assert_eq!((refused.status, refused.body.len()), (416, 0), "{:?}", refused.head);
+        assert_eq!(refused.field("content-range"), Some("bytes */9000"));
+        let part = ask(&server, "/plain", &["Range: bytes=8990-"]);
+        assert_eq!((part.status, &*part.body), (206, &text(9000)[8990..]));
+    }
+}
+
 #[test]
 fn a_decompressed_response_is_validated_with_the_origins_tag() {
     for forbids in [false, true] {
@@ -356,6 +409,31 @@ fn beyond_its_places_a_worker_passes_responses_on_as_they_are() {
         let response = ask(&server, "/a", &[]);
         assert!(is_decompressed(&response, &text(50_000)), "{:?}", response.head);
         assert_eq!(is_hit(&response), hits);
+    }
+}
+
+/// A browser keeps the origin's gzip, although this server makes other codings.
+#[test]
+fn a_coding_that_is_not_in_compress_is_still_accepted() {
+    let origin = Origin::start(|request| match &*request.target {
+        "/gzip" => encoded_page("gzip", &[], &text(20_000)),
+        _ => page(&[], &text(20_000)),
+    });
+    let server = start(&origin, "decompress = true\ncompress = [\"zstd\", \"br\"]\n");
+    let cases = [
+        ("/gzip", "gzip, deflate, br, zstd", Some("gzip"), "br, gzip, zstd"),
+        ("/gzip", "br", None, "br"),
+        ("/plain", "gzip, deflate, br, zstd", Some("zstd"), "br, gzip, zstd"),
+        ("/plain", "gzip", None, "gzip"),
+    ];
+    for (target, accepted, coding, form) in cases {
+        for hits in [false, true] {
+            let response = accepting(&server, target, accepted);
+            let case = format!("{target} {accepted}: {:?}", response.head);
+            assert_eq!(response.field("content-encoding"), coding, "{case}");
+            assert!(decoded(&response) == text(20_000) && is_hit(&response) == hits, "{case}");
+        }
+        assert_eq!(accept_encoding(&origin.requests().pop().expect("a request")), form);
     }
 }
 

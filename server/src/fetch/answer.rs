@@ -200,6 +200,23 @@ impl OriginBody {
         self.left_bytes = bytes;
     }
 
+    /// Takes the body, and leaves an empty one that no origin sends.
+    pub(super) fn take(&mut self) -> OriginBody {
+        let empty = OriginBody {
+            worker: Rc::clone(&self.worker),
+            origin: Rc::clone(&self.origin),
+            in_group: None,
+            source: BodySource::Memory(Bytes::new()),
+            permit: None,
+            idle_ms_max: self.idle_ms_max,
+            refuses_excess: self.refuses_excess,
+            left_bytes: u64::MAX,
+            client_wait_ms: Rc::default(),
+            decoder: None,
+        };
+        std::mem::replace(self, empty)
+    }
+
     /// Takes the content coding off the body. None of the body must have been read.
     pub(super) fn decode_with(&mut self, decoder: BodyDecoder) {
         self.decoder = Some(decoder);
@@ -207,7 +224,7 @@ impl OriginBody {
 
     /// Whether the future of [`next`](OriginBody::next) may hold the turn for which other bodies
     /// wait. A caller that waits for a client drops such a future before, and calls `next` again
-    /// afterwards. A future of another body may be kept: it continues to read meanwhile.
+    /// afterwards. A future of another body may be kept, and continues to read.
     pub(crate) fn takes_turns(&self) -> bool {
         self.decoder.is_some()
     }

@@ -1,9 +1,10 @@
 //! Passing a request through: an exchange whose response no other request shares. The request's
 //! body may still be sent to the origin while the response arrives.
 
-use forebay_http::fields::FieldId;
+use forebay_http::fields::{Field, FieldBlock, FieldId};
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::update::is_outdated_by_head;
+use http::Method;
 
 use super::answer::OriginAnswer;
 use super::exchange::{Exchange, ServedClient, exchange};
@@ -51,7 +52,7 @@ pub(super) async fn pass_through<'t>(
             if answer.switched.is_some() {
                 early = body.into_unread();
             }
-            answer
+            Box::pin(with_decodable_body(transaction, message, answer)).await?
         }
         false => {
             let length = match transaction.request.framing {
@@ -93,6 +94,45 @@ pub(super) async fn pass_through<'t>(
     transaction.cache_status.fwd_status = Some(answer.received_status);
     answer.head.block.remove(|field| route.route.settings.hides(field));
     Ok(Response::Streamed(Box::new(StreamedResponse { answer, upload })))
+}
+
+/// Requests the whole response if the origin has applied a range to a body whose coding the client
+/// does not accept: only the whole body can be decoded, and the client counts the decoded bytes.
+/// The server may ignore a range (RFC 9110 §14.2).
+async fn with_decodable_body(
+    transaction: &Transaction<'_>,
+    message: OutboundMessage<'_>,
+    mut answer: OriginAnswer,
+) -> Result<OriginAnswer, Fault> {
+    let (served, hook) = (ServedClient::of(transaction), transaction.hook_context());
+    let (network, route) = (served.network, transaction.route());
+    let (request, path_query) = (message.client_request(), message.line.path_query());
+    let context = StoreContext { hook, network, route, request, path_query };
+    // A 416 does not say which coding the body has.
+    let is_refused = answer.head.status == 416 && context.may_take_coding_off();
+    let has_range = message.fields.contains(FieldId::Range);
+    if !has_range
+        || *message.line.method() != Method::GET
+        || !(is_refused || context.needs_whole(&answer.head))
+    {
+        return Ok(answer);
+    }
+    // The connection is free before the next request needs one.
+    answer.body.take().discard();
+    let mut fields = FieldBlock::new();
+    let is_kept = |field: &Field<'_>| !matches!(field.id, FieldId::Range | FieldId::IfRange);
+    message.fields.iter().filter(is_kept).for_each(|field| fields.push_field(field));
+    let message = OutboundMessage { fields: fields.fields(), ..message };
+    let reports = (&transaction.interim(), transaction.trace());
+    let request = Exchange::new(served, hook, message, Purpose::PassThrough, reports);
+    let whole = exchange(&request, None).await?;
+    if is_refused && !context.takes_coding_off((whole.head.status, whole.head.block.fields())) {
+        whole.body.discard();
+        answer.head.content_length = Some(0);
+        answer.head.framing = BodyFraming::Length(0);
+        return Ok(answer);
+    }
+    Ok(whole)
 }
 
 /// RFC 9111 §4.3.5: if the origin's answer to a HEAD shows another version, marks the stored

@@ -100,12 +100,22 @@ impl StoreContext<'_> {
     /// Whether a response with this head is a part of a body whose coding its client does not
     /// accept. Only the whole body can be decoded.
     pub(crate) fn needs_whole(&self, head: &ResponseHead) -> bool {
-        if head.status != 206 {
-            return false;
-        }
-        let form = (200, head.block.fields());
-        let coding_use = coding_use(self.settings(), self.request.fields, form);
+        head.status == 206 && self.takes_coding_off((200, head.block.fields()))
+    }
+
+    /// Whether a response with this status and these fields is decompressed for its client.
+    pub(crate) fn takes_coding_off(&self, response: (u16, Fields<'_>)) -> bool {
+        let coding_use = coding_use(self.settings(), self.request.fields, response);
         matches!(coding_use, CodingUse::Removed(_))
+    }
+
+    /// Whether this request could get a response in another form than the origin sends. If so, the
+    /// range of the request may count the bytes of that form.
+    pub(crate) fn may_take_coding_off(&self) -> bool {
+        let accepts =
+            |coding: ContentCoding| accepts_coding(self.request.fields, coding.name().as_bytes());
+        let is_forbidden = forbids_transforming(self.request.fields);
+        self.settings().decompress && !is_forbidden && !ContentCoding::ALL.into_iter().all(accepts)
     }
 
     /// Counts a response that is being stored and keeps a coding which its client does not accept.
