@@ -1,5 +1,6 @@
 //! Several origins, some of which answer later than others.
 
+use std::fs;
 use std::time::Duration;
 
 use forebay_testkit::client::request_text;
@@ -110,13 +111,13 @@ fn a_request_that_its_origin_does_not_answer_goes_to_another_origin_too() {
         let answer = client.ask("GET", &target, &[]).expect("whole");
         assert_eq!((answer.status, answer.text()), other_body(&target));
         sent += 1;
-        if server.stat("hedged_requests_total") == 8.0 {
+        if server.stat("hedged_requests_total") == 4.0 {
             break;
         }
     }
-    assert_eq!(one.request_count(), 8);
+    assert_eq!(one.request_count(), 4);
     assert_eq!(other.request_count(), sent, "each answer came from the other origin");
-    assert_eq!(server.stat("hedges_won_total"), 8.0);
+    assert_eq!(server.stat("hedges_won_total"), 4.0);
     assert_eq!(server.stat("origin_failovers_total"), 0.0);
     assert_eq!(server.stat("origin_ejections_total"), 0.0);
     eventually("the attempts that were given up have ended", || {
@@ -127,13 +128,68 @@ fn a_request_that_its_origin_does_not_answer_goes_to_another_origin_too() {
         let answer = body_of(&server, "GET", &target);
         assert!(answer == (200, "first".into()) || answer == other_body(&target), "{answer:?}");
     }
-    assert_eq!(server.stat("hedged_requests_total"), 8.0, "a fast answer needs no hedge");
+    assert_eq!(server.stat("hedged_requests_total"), 4.0, "a fast answer needs no hedge");
+}
+
+#[test]
+fn an_origin_that_never_answers_is_left_out_although_its_requests_are_answered() {
+    let (one, other) = (stalling(), Origin::echo());
+    let server = serve(&[&one, &other], HEDGED);
+    let mut client = Client::connect(server.address());
+    for number in 0..20 {
+        let target = format!("/slow/{number}");
+        let answer = client.ask("GET", &target, &[]).expect("whole");
+        assert_eq!((answer.status, answer.text()), other_body(&target));
+        if server.stat("origin_ejections_total") == 1.0 {
+            break;
+        }
+    }
+    assert_eq!(one.request_count(), 5);
+    assert_eq!(server.stat("origin_ejections_total"), 1.0);
+    let down = format!("site \"a\", origin {}: other origins answered several", one.address());
+    eventually("the event has the reason", || server.errors().contains(&down));
 }
 
 /// An origin that waits for the gate before it runs the script.
 fn gated_with(gate: &Gate, script: fn(Script) -> Script) -> Origin {
     let gate = gate.clone();
     Origin::start(move |_| script(Script::new().wait(&gate)))
+}
+
+#[test]
+fn rules_for_an_answer_see_the_variables_of_its_own_attempt() {
+    for is_of_first in [true, false] {
+        let gate = Gate::new();
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+        let held = Origin::start({
+            let gate = gate.clone();
+            move |_| Script::new().wait(&gate).send(answer)
+        });
+        let silent = Origin::start(|_| Script::new().stall());
+        let port = if is_of_first { &held } else { &silent }.address().port();
+        let rules = format!(
+            "cond %{{SEND_REQUEST_HDR_HOOK}}\ncond %{{NEXT-HOP:PORT}} ={port}\n\
+             set-state-flag 0 on\n\n\
+             cond %{{READ_RESPONSE_HDR_HOOK}}\ncond %{{STATE-FLAG:0}}\n\
+             set-header X-Flag on\n"
+        );
+        let urls = [&held, &silent].map(|one| format!("http://{}", one.address()));
+        let config = format!(
+            "rules = \"flags.rules\"\n[[site]]\nname = \"a\"\nnames = [\"*\"]\n\
+             origin = {urls:?}\nhedge_ms = \"50ms\"\n"
+        );
+        let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+        fs::write(builder.path("flags.rules"), rules).expect("writable");
+        let server = builder.config(&config).start();
+        let mut client = Client::connect(server.address());
+        client.send(request_text("GET", "/", &[]));
+        eventually("the request is hedged", || silent.request_count() == 1);
+        gate.open();
+        let answer = client.response("GET").expect("whole");
+        assert_eq!((answer.status, answer.text()), (200, "x".into()));
+        let flag = is_of_first.then_some("on");
+        assert_eq!(answer.head.field("x-flag"), flag, "of the first attempt: {is_of_first}");
+    }
 }
 
 #[test]

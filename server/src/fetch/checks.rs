@@ -163,6 +163,7 @@ impl CheckRun {
         if is_new {
             self.worker.count(Counter::OriginEjections);
             member.counts.note_ejected();
+            member.latency.clear();
             let group = self.worker.origins.group(&self.group);
             let name = group.name_of(&origin.authority);
             let detail =

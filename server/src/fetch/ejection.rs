@@ -11,6 +11,10 @@ const EJECT_FAILURES: u32 = 3;
 /// larger than [`EJECT_FAILURES`], because the reason may be the requests for one URL.
 const EJECT_STATUSES: u32 = 5;
 
+/// The number of hedged requests in a row that other origins answered first, after which an origin
+/// that answers nothing is ejected.
+const EJECT_LOST_HEDGES: u32 = 5;
+
 /// The length of the first ejection of an origin; it doubles with each further ejection.
 const EJECT_MS: u64 = 1_000;
 
@@ -34,6 +38,8 @@ pub(super) struct Ejection {
     error_statuses: Cell<u32>,
     /// The number of bodies that broke off since the last whole one.
     broken_bodies: Cell<u32>,
+    /// The number of hedged requests that another origin answered first since the last answer.
+    lost_hedges: Cell<u32>,
     /// The number of ejections since the origin last stayed available for [`SLOW_START_MS`].
     count: Cell<u32>,
     until_ms: Cell<u64>,
@@ -86,6 +92,15 @@ impl Ejection {
         self.broken_bodies.set(0);
     }
 
+    /// Records a hedged request that another origin answered first. Returns the length of the
+    /// ejection as [`Ejection::note_failed`] does: an origin that answers nothing has no failures
+    /// if all its requests are hedged.
+    pub(super) fn note_lost_hedge(&self, now_ms: u64, has_other: bool) -> Option<u64> {
+        let lost = self.lost_hedges.get().saturating_add(1);
+        self.lost_hedges.set(lost);
+        self.eject(now_ms, has_other && lost >= EJECT_LOST_HEDGES, EJECT_MS)
+    }
+
     /// Ejects the origin because it is slower than the others. Returns the length of the ejection
     /// in milliseconds; `None` if the origin is ejected already.
     pub(super) fn note_outlier(&self, now_ms: u64) -> Option<u64> {
@@ -110,6 +125,7 @@ impl Ejection {
     fn forget_failures(&self) {
         self.failures.set(0);
         self.error_statuses.set(0);
+        self.lost_hedges.set(0);
     }
 
     /// Records a failed health check. If several checks in a row have failed, or the origin is

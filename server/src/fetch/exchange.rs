@@ -314,6 +314,7 @@ impl Exchange<'_> {
         self.outbound.hook.rule_state.set_outbound(connection.ends);
         let request = self.outbound.request(choice.address, upload);
         let mut request = request.map_err(ExchangeError::Fault)?;
+        let rule_progress = self.outbound.hook.rule_state.progress();
         forward_interim(&mut request, self.interim.clone());
         self.worker().count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
@@ -326,7 +327,7 @@ impl Exchange<'_> {
                 self.worker().observe(Histogram::OriginFirstByte, took_us);
                 let status = response.status().as_u16();
                 self.trace.step(|| RequestStep::Origin { status, took_us });
-                Ok(HeadReceived { response, connection, request_time, took_us })
+                Ok(HeadReceived { response, connection, request_time, took_us, rule_progress })
             }
             Err(error) => Err(failed(error)),
         }

@@ -245,6 +245,10 @@ impl<'a> Exchange<'a> {
     ) -> bool {
         let mut left = attempts.left_answers.borrow_mut();
         if !self.is_error(status) {
+            // Errors are often fast, and the other attempt may end well.
+            if attempts.has_other.get() && (status >= 500 || status == 429) {
+                return true;
+            }
             for LeftAnswer { origin, authority, status } in left.drain(..) {
                 origin.note_error_status(self.worker(), &authority, status);
             }
@@ -265,15 +269,19 @@ impl<'a> Exchange<'a> {
         false
     }
 
+    /// Whether the time for further attempts is over.
+    pub(super) fn is_late(&self, attempts: &Attempts) -> bool {
+        let settings = self.route_settings();
+        let limit_ms = u64::from(settings.origin_connect_ms_max)
+            + u64::from(settings.origin_first_byte_ms_max);
+        clock::monotonic_ms().saturating_sub(attempts.began_ms) >= limit_ms
+    }
+
     /// Whether the error permits sending the request again, to another origin or to the same one:
     /// its limits of time and of tries are not reached, and either none of it was sent, or it may
     /// be repeated.
     fn may_go_on(&self, error: &ExchangeError, attempts: &Attempts) -> bool {
-        let settings = self.route_settings();
-        let limit_ms = u64::from(settings.origin_connect_ms_max)
-            + u64::from(settings.origin_first_byte_ms_max);
-        let is_late = clock::monotonic_ms().saturating_sub(attempts.began_ms) >= limit_ms;
-        if is_late || attempts.left.get() <= 1 {
+        if self.is_late(attempts) || attempts.left.get() <= 1 {
             return false;
         }
         match error {

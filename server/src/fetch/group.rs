@@ -39,7 +39,7 @@ pub(super) struct GroupState {
 pub(super) struct MemberState {
     /// The failures of the origin, for which it is ejected if the group has others.
     pub(super) ejection: Ejection,
-    latency: RecentLatency,
+    pub(super) latency: RecentLatency,
     pub(super) counts: OriginCells,
 }
 
@@ -149,6 +149,17 @@ impl GroupMember {
         }
     }
 
+    /// Records a hedged request that another origin answered first. The origin is ejected after
+    /// several in a row.
+    pub(super) fn note_lost_hedge(&self, worker: &Worker, authority: &str) {
+        let now_ms = clock::monotonic_ms();
+        let has_other = self.group.has_other(&self.state, now_ms);
+        if let Some(for_ms) = self.state.ejection.note_lost_hedge(now_ms, has_other) {
+            let reason = "other origins answered several hedged requests in a row first";
+            self.report_ejection(worker, authority, &reason, for_ms);
+        }
+    }
+
     /// Records a body that broke off because of `fault`. The origin is ejected after several in a
     /// row.
     pub(super) fn note_broken_body(&self, worker: &Worker, authority: &str, fault: Fault) {
@@ -186,7 +197,6 @@ impl GroupMember {
         let Some(own_us) = slow_us else { return };
         let others = self.compared_origins(group, authority, now_ms);
         let Some(typical_us) = limits.exceeded(own_us, &others) else { return };
-        latency.clear();
         if let Some(for_ms) = ejection.note_outlier(now_ms) {
             worker.count(Counter::OriginOutliers);
             let (own_ms, typical_ms) = (own_us / 1000, typical_us / 1000);
@@ -227,6 +237,8 @@ impl GroupMember {
         reason: &dyn fmt::Display,
         for_ms: u64,
     ) {
+        // Answers from before the ejection say nothing about the origin afterwards.
+        self.state.latency.clear();
         worker.count(Counter::OriginEjections);
         self.state.counts.note_ejected();
         let name = self.name(authority);

@@ -78,6 +78,8 @@ impl<'a> Exchange<'a> {
                     // The first origin would have taken at least so long.
                     let took_us = clock::monotonic_us().saturating_sub(began_us);
                     self.note_latency(&choice, took_us);
+                    let authority = &choice.pool.authority;
+                    choice.in_group.note_lost_hedge(self.worker(), authority);
                 }
                 (Ok(answer), is_first)
             }
@@ -119,7 +121,8 @@ impl<'a> Exchange<'a> {
         let is_backup = members.iter().find(is_first).is_some_and(|own| own.is_backup);
         // A backup takes no requests from an origin that is none.
         let is_peer = |one: &Candidate| is_backup || !one.is_backup;
-        if attempts.left.get() <= 1 || !self.usable(attempts).iter().any(is_peer) {
+        let may_start = attempts.left.get() > 1 && !self.is_late(attempts);
+        if !may_start || !self.usable(attempts).iter().any(is_peer) {
             return None;
         }
         let other = self.next_origin(attempts)?;

@@ -26,6 +26,7 @@ use crate::config::{OriginAddress, OriginExcess};
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
+use crate::rules::RuleProgress;
 
 /// A response whose head hyper has parsed.
 pub(super) struct HeadReceived {
@@ -34,6 +35,8 @@ pub(super) struct HeadReceived {
     pub(super) request_time: u64,
     /// The time in microseconds from sending the request until the head arrived.
     pub(super) took_us: u64,
+    /// The state that the rules left when the request was sent.
+    pub(super) rule_progress: RuleProgress,
 }
 
 impl Exchange<'_> {
@@ -69,9 +72,9 @@ impl Exchange<'_> {
         {
             return self.switched(answered, wanted, &pool);
         }
-        let HeadReceived { response, connection, request_time, .. } = answered;
-        // Another attempt may have been sent since.
-        self.outbound.hook.rule_state.set_outbound(connection.ends);
+        let HeadReceived { response, connection, request_time, rule_progress, .. } = answered;
+        // Rules for another attempt may have run since.
+        self.outbound.hook.rule_state.resume(rule_progress);
         // hyper would send the next request on the connection as HTTP/1.0.
         let is_http_11 = response.version() == http::Version::HTTP_11;
         let mut head = checked_head(&response, self.outbound.message.line.method())?;
