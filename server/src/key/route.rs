@@ -93,7 +93,7 @@ fn route_of_readings<'a>(
         known.set(Some(is_met));
         is_met
     };
-    let literal = site.route_of_reading(PathReading { path, is_decoded: false }, &meets);
+    let literal = site.route_of_reading(PathReading { path, is_decoded: false }, meets);
     if site.routes().iter().any(Route::refuses_ambiguous) {
         let is_safe = |route: &Route| {
             let is_relaxed = !route.refuses_ambiguous() && !literal.refuses_ambiguous();
@@ -105,13 +105,13 @@ fn route_of_readings<'a>(
             routes.any(|route| route.refuses_ambiguous() || literal.refuses_ambiguous())
         };
         if !every_reading(path, buffer, PATH_READINGS_BYTES_MAX, |reading| {
-            !hides_query(reading) && is_safe(site.route_of_reading(reading, &meets))
+            !hides_query(reading) && is_safe(site.route_of_reading(reading, meets))
         }) {
             return Err(Fault::AmbiguousPath);
         }
     }
     normal_form(path, buffer);
-    Ok(site.route_of_reading(PathReading { path: buffer, is_decoded: false }, &meets))
+    Ok(site.route_of_reading(PathReading { path: buffer, is_decoded: false }, meets))
 }
 
 /// Whether the stored responses for the URL of a request come from other origins or files than

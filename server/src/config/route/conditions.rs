@@ -48,9 +48,10 @@ impl RouteConditions {
     /// Whether every request that meets these conditions meets the others, too.
     pub(super) fn imply(&self, others: &RouteConditions) -> bool {
         // A list with HEAD has GET, too, which includes HEAD.
-        let have = |method: &Box<str>| &**method == "HEAD" || others.methods.contains(method);
-        let imply_methods =
-            others.methods.is_empty() || !self.methods.is_empty() && self.methods.iter().all(have);
+        let have =
+            |method: &str| method == "HEAD" || others.methods.iter().any(|it| **it == *method);
+        let imply_methods = others.methods.is_empty()
+            || !self.methods.is_empty() && self.methods.iter().all(|it| have(it));
         imply_methods
             && imply(&self.fields, &others.fields, str::eq_ignore_ascii_case)
             && imply(&self.query, &others.query, str::eq)
