@@ -210,7 +210,10 @@ WORDPRESS = Typical("wordpress", [*wordpress()], notes_max=2, reasons=[
     Reason("files: a directory gets its index, whatever try_files says (docs/import.md)",
            whole(("404", "200"), when=lambda d: d.path == "/docs/"), "wordpress")],
                     fields=("x-content-type-options", "x-frame-options"))
-SINGLE_PAGE = Typical("single-page", [*single_page()], notes_max=1)
+SINGLE_PAGE = Typical("single-page", [*single_page()], notes_max=1, reasons=[
+    Reason("clients validate the page of files_fallback before each use (docs/files.md)",
+           lambda d: (d.part, d.ours) in (("cache-control", "no-cache"), ("last-modified", None))
+           and d.path.startswith(("/settings", "/users/")), "single-page")])
 BALANCER = Typical("balancer", [*balancer()], notes_max=3, reasons=[
     Reason("a request beyond a rate limit gets 429 with Retry-After (docs/rate-limits.md)",
            whole(("503", "429")), "balancer")])

@@ -313,7 +313,10 @@ CACHE = Typical("cache", [
     get("/cached/1", method="DELETE"), get("/cached/1", method="PUT", body=b"a"),
     get("/pages/1", method="PURGE"), get("/pages/1", times=2), get("/missing", method="PURGE"),
     get("/form", method="POST", body=b"a=1"),
-], notes_max=2, reasons=[
+], notes_max=3, reasons=[
+    Reason("a route to which never-cache may apply is not cached (docs/import.md)",
+           lambda d: d.path.startswith("/none/a.gif") and d.part == "asked"
+           and (d.theirs, d.ours) == (False, True), "cache"),
     Reason("ttl-in-cache stores what the origin forbids to store; override_freshness_s does not",
            lambda d: (d.path in ("/nostore/a.gif", "/pages/private", "/pages/setcookie")
                       and d.part in ("asked", "set-cookie")), "cache"),

@@ -189,13 +189,14 @@ impl CacheRule {
 }
 
 /// Switches the cache off in the route of a rule if another one may forbid to store responses of
-/// its paths.
+/// its paths. Returns whether there is such a rule.
 pub(super) fn restrict(
     rules: &[CacheRule],
     target: &RuleUrl,
     own: &CacheScope,
     table: &mut TomlTable,
-) {
+) -> bool {
+    let mut is_restricted = false;
     for rule in rules.iter().filter(|rule| rule.action == CacheAction::Never) {
         let may_overlap = match (rule.scope(target), own) {
             (CacheScope::No, _) => false,
@@ -204,8 +205,10 @@ pub(super) fn restrict(
         };
         if may_overlap {
             rule.write(table);
+            is_restricted = true;
         }
     }
+    is_restricted
 }
 
 /// The paths of an expression for the URL of a target.

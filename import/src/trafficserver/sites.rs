@@ -8,7 +8,7 @@ use super::host::RuleHosts;
 use super::mapping::MappingRule;
 use super::route::{self, PathChange, PathsOfRoute, RouteContext, forbid};
 use super::server::ServedPorts;
-use super::url::{RuleScheme, escaped, is_route_path};
+use super::url::{RuleScheme, RuleUrl, escaped, is_route_path};
 use crate::toml::{TomlTable, list};
 
 /// Regular expressions that a site may have.
@@ -359,7 +359,7 @@ impl<'b> SiteBuilder<'b> {
                         let mut table = self.table(one);
                         self.fill(files, one, &PathsOfRoute::Regex, &mut table);
                         cache.write(&mut table);
-                        cache_control::restrict(&self.context.cache, &rule.to, &scope, &mut table);
+                        self.restrict(cache, &rule.to, &scope, &mut table);
                         self.add_regex(String::new(), false, regex, table);
                     }
                     is_usable
@@ -378,6 +378,23 @@ impl<'b> SiteBuilder<'b> {
                     self.amend(&one.path, cache);
                 }
             }
+        }
+    }
+
+    /// Switches the cache off in the route of a line of `cache.config` if another line may forbid
+    /// to store its responses, and says so unless the line forbids it, too.
+    fn restrict(
+        &mut self,
+        cache: &super::cache_control::CacheRule,
+        target: &RuleUrl,
+        scope: &CacheScope,
+        table: &mut TomlTable,
+    ) {
+        let is_restricted = cache_control::restrict(&self.context.cache, target, scope, table);
+        if is_restricted && cache.action != CacheAction::Never {
+            let message = "differs: never-cache of another line may apply to the same paths, so no \
+                           response of this line is stored";
+            self.context.source.note(&cache.at, "cache.config", message);
         }
     }
 
@@ -404,13 +421,13 @@ impl<'b> SiteBuilder<'b> {
         let mut table = self.table(one);
         self.fill(files, one, &PathsOfRoute::Below(path.clone()), &mut table);
         cache.write(&mut table);
-        cache_control::restrict(&self.context.cache, &rule.to, &scope, &mut table);
+        self.restrict(cache, &rule.to, &scope, &mut table);
         if !is_whole && has_same_path {
             let regex = format!("^/{}[^/]", escaped(&path));
             let mut table = self.table(one);
             self.fill(files, one, &PathsOfRoute::Regex, &mut table);
             cache.write(&mut table);
-            cache_control::restrict(&self.context.cache, &rule.to, &scope, &mut table);
+            self.restrict(cache, &rule.to, &scope, &mut table);
             self.add_regex(path.clone(), true, regex, table);
         }
         self.prefixes.push((path, table));
