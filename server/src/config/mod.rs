@@ -43,6 +43,7 @@ pub(crate) mod units;
 pub(crate) mod value;
 mod watched;
 mod written;
+mod zone;
 
 pub(crate) use certificate_files::FileStamp;
 pub use difference::ConfigChange;
@@ -56,6 +57,7 @@ pub(crate) use listen::ListenerNumber;
 pub use lists::{AddressList, TagFields};
 pub(crate) use lists::{ContentCoding, ForwardedField, LimitScope, REAL_IP, RateLimit};
 pub use origin_tls::OriginTls;
+pub(crate) use origins::OriginRank;
 pub use origins::{Balance, OriginGroup, OriginHost, OriginMember};
 pub use outliers::OutlierLimits;
 pub use proxy_protocol::ProxyProtocol;
@@ -72,6 +74,7 @@ pub use value::{
     RuntimeDir, SetCookie,
 };
 pub(crate) use watched::{FileState, WatchedFiles};
+pub use zone::Zone;
 
 use std::sync::Arc;
 

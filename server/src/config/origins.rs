@@ -12,7 +12,8 @@ use super::read::{Reader, Value, raw};
 use super::route::read_prefix;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::OriginAddress;
-use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, SiteSettings, URL, WEIGHT};
+use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, ORIGIN_ZONE, SiteSettings, URL, WEIGHT};
+use super::zone::Zone;
 use crate::limits::{ADDED_PREFIX_BYTES_MAX, ORIGINS_PER_SITE_MAX};
 
 /// The origins that serve a site, or a route that has origins of its own. All of them serve the
@@ -41,6 +42,17 @@ pub struct OriginMember {
     pub weight: u32,
     /// Whether the origin gets requests only while no other origin can take them.
     pub is_backup: bool,
+    /// The zone in which the origin runs.
+    pub zone: Zone,
+}
+
+/// The rank of an origin in its group. A backup has a higher rank than any origin that is no
+/// backup, whatever their zones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OriginRank {
+    pub(crate) is_backup: bool,
+    /// Whether the server has a zone, and the origin is in another one or in none.
+    pub(crate) is_out_of_zone: bool,
 }
 
 /// How an origin of a group is chosen for a request.
@@ -103,6 +115,19 @@ impl OriginGroup {
     /// Returns the addresses of the origins.
     pub fn addresses(&self) -> impl Iterator<Item = &OriginAddress> {
         self.members.iter().map(|member| &member.address)
+    }
+}
+
+impl OriginMember {
+    /// Returns an origin without settings of its own.
+    fn alone(address: OriginAddress) -> OriginMember {
+        OriginMember { address, weight: 1, is_backup: false, zone: Zone::default() }
+    }
+
+    /// Returns the rank of the origin for a server in `server_zone`: an origin gets requests only
+    /// while no origin of a lower rank can take them.
+    pub(crate) fn rank(&self, server_zone: &Zone) -> OriginRank {
+        OriginRank { is_backup: self.is_backup, is_out_of_zone: server_zone.is_left_by(&self.zone) }
     }
 }
 
@@ -198,7 +223,7 @@ pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
     let mut members = Vec::new();
     for url in urls {
         let address = OriginAddress::read(RawValue::Flag(url), &ORIGIN)?;
-        let member = OriginMember { address, weight: 1, is_backup: false };
+        let member = OriginMember::alone(address);
         match refusal(&members, &member) {
             Some(problem) => return Err(problem),
             None => members.push(member),
@@ -263,7 +288,7 @@ impl Reader<'_> {
         let DeValue::Table(table) = value.get_ref() else {
             let read = OriginAddress::read(raw(value.get_ref()), &ORIGIN);
             let address = self.keep_at(value.span(), read)?;
-            return Some(OriginMember { address, weight: 1, is_backup: false });
+            return Some(OriginMember::alone(address));
         };
         for (key, value) in table.iter() {
             let own = ORIGIN_TABLE.iter().map(|setting| setting.name);
@@ -276,7 +301,13 @@ impl Reader<'_> {
         let address = self.keep_at(url.span(), address);
         let weight = self.of_table(table, &WEIGHT, 1);
         let is_backup = self.of_table(table, &BACKUP, false);
-        Some(OriginMember { address: address?, weight: weight?, is_backup: is_backup? })
+        let zone = self.of_table(table, &ORIGIN_ZONE, Zone::default());
+        Some(OriginMember {
+            address: address?,
+            weight: weight?,
+            is_backup: is_backup?,
+            zone: zone?,
+        })
     }
 
     /// Returns a value of a table, or its default; reports an invalid value.

@@ -26,6 +26,7 @@ use super::value::{
     CacheDir, ContentType, FORMAT_WORDS, FixedAnswer, LEVEL_WORDS, LogLevel, ORIGIN_EXCESS_WORDS,
     OriginExcess, Realm, Redirect, RuntimeDir, SET_COOKIE_WORDS, SetCookie, SignedUrls,
 };
+use super::zone::Zone;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -518,6 +519,14 @@ settings! {
         reloads: false,
         reason: "The default has room for 47 threads: the workers and a few others. Each further \
             thread needs 59 KiB. On most systems the runtime directory is in memory.",
+    }
+    zone: Zone = "off" {
+        doc: "Zone in which the server runs, such as a data centre. Origins with this `zone` get \
+            all requests while one of them can take them: see [origins.md](origins.md#zones). \
+            `off`: the zones of origins have no effect.",
+        kind: SettingKind::Text { hint: "NAME|off", expected: ZONE_EXPECTED },
+        reloads: true,
+        reason: "Servers in several zones can have the same list of origins.",
     }
     cache_name: CacheName = "forebay" {
         doc: "Name of this cache in the field `Cache-Status` of responses (RFC 9211), and in the \
@@ -1429,7 +1438,7 @@ pub(crate) const RULES: Setting = Setting {
 pub(crate) const SITE: &[Setting] = &[NAME, NAMES, SITE_LISTEN, ORIGIN, BALANCE];
 
 /// The settings of one origin, in its table form.
-pub(crate) const ORIGIN_TABLE: &[Setting] = &[URL, WEIGHT, BACKUP];
+pub(crate) const ORIGIN_TABLE: &[Setting] = &[URL, WEIGHT, BACKUP, ORIGIN_ZONE];
 
 /// The setting `name` of a site.
 pub(crate) const NAME: Setting = Setting {
@@ -1532,6 +1541,20 @@ pub(crate) const BACKUP: Setting = Setting {
     doc: "Whether the origin gets requests only while no other origin can take them.",
     reason: "A spare origin may be slow or far away.",
 };
+
+/// The setting `zone` of an origin.
+pub(crate) const ORIGIN_ZONE: Setting = Setting {
+    name: "zone",
+    kind: SettingKind::Text { hint: "NAME|off", expected: ZONE_EXPECTED },
+    default: Some("off"),
+    scope: SettingScope::Site,
+    reloads: true,
+    doc: "Zone in which the origin runs. An origin outside of the server's `zone` gets requests \
+        only while no origin of that zone can take them.",
+    reason: "Requests within a zone are usually faster, and cheaper.",
+};
+
+const ZONE_EXPECTED: &str = "off, or up to 64 printable ASCII characters, without spaces";
 
 /// The setting `path_prefix` of a route.
 pub(crate) const PATH_PREFIX: Setting = Setting {

@@ -23,7 +23,10 @@ use super::facts::{
 use super::stored::stored_facts;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, HostPattern, ListenerNumber, OriginHost, Route, RouteSettings, Site};
+use crate::config::{
+    Config, HostPattern, ListenerNumber, OriginGroup, OriginHost, OriginMember, Route,
+    RouteSettings, Site, Zone,
+};
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path, sent_path};
 use crate::key::{
@@ -150,7 +153,7 @@ impl Explainer<'_> {
         };
         let route = match_route(self.config, self.listener, &request, &mut key)?;
         let context = self.join_context(route);
-        out.site = Some(site_facts(route, context.as_ref(), &request));
+        out.site = Some(site_facts(route, context.as_ref(), (&request, &self.config.server.zone)));
         let limits = self.config.server.rule_limits().head;
         let plain = without_credentials(&request, route.route, &limits, &mut plain)?;
         let request = plain.unwrap_or(request);
@@ -362,7 +365,7 @@ fn answer_without_key(asked: Option<LocalRequest>, route: &Route) -> Option<&'st
 fn site_facts(
     route: RouteMatch<'_>,
     context: Option<&JoinContext<'_>>,
-    request: &Request<'_>,
+    (request, zone): (&Request<'_>, &Zone),
 ) -> SiteFacts {
     let directory = route.route.settings.files.get();
     let first = route.route.origins.first();
@@ -374,6 +377,7 @@ fn site_facts(
         },
         file: directory.map(|directory| shown_file(directory, route, request)),
         sent: None,
+        zone: shown_zone(&route.route.origins, zone),
         proxy_protocol: first.map(|origin| origin.proxy_protocol).unwrap_or_default(),
         path_prefix: route.route.shown_path(),
         route_reasons: reasons_for_route(route, request),
@@ -381,6 +385,21 @@ fn site_facts(
         origin_is_down: context.is_some_and(JoinContext::origin_is_down),
         origin_failure: context.and_then(JoinContext::origin_failure).map(Fault::reason),
     }
+}
+
+/// Returns the origins that come first in the zone of the server; `None` if all origins or none are
+/// in this zone.
+fn shown_zone(group: &OriginGroup, zone: &Zone) -> Option<String> {
+    let is_first = |one: &&OriginMember| !one.rank(zone).is_out_of_zone;
+    let first: Vec<_> = group.members().iter().filter(is_first).collect();
+    if first.is_empty() || first.len() == group.members().len() {
+        return None;
+    }
+    let first: Vec<_> = first.iter().map(|one| one.address.authority.as_str()).collect();
+    Some(format!(
+        "the origins in zone {zone}, that of the server, come first: {}",
+        first.join(", ")
+    ))
 }
 
 /// Returns the path and query that the origin gets, and the host, if they are not those of the

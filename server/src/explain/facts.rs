@@ -65,6 +65,8 @@ pub(crate) struct SiteFacts {
     /// The path and query that the origin gets, or the reason why it gets no request. `None` if
     /// they are those of the request, or if files answer.
     pub(crate) sent: Option<String>,
+    /// The server's zone and its origins, which come first; `None` if zones have no effect.
+    pub(crate) zone: Option<String>,
     /// The PROXY protocol in which the origin gets the client's address.
     pub(crate) proxy_protocol: ProxyProtocol,
     /// The paths of the route.

@@ -20,6 +20,7 @@ impl Explanation {
                 "origin": site.origin,
                 "file": site.file,
                 "sent": site.sent,
+                "zone": site.zone,
                 "proxy_protocol": site.proxy_protocol.to_string(),
                 "origin_is_down": site.origin_is_down,
                 "origin_failure": site.origin_failure,

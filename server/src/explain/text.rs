@@ -61,6 +61,9 @@ impl Explanation {
             if let Some(sent) = &site.sent {
                 lines.add("", format_args!("the origin gets {sent}"));
             }
+            if let Some(zone) = &site.zone {
+                lines.add("", zone);
+            }
             if site.proxy_protocol != ProxyProtocol::Off {
                 let protocol = site.proxy_protocol;
                 let text = "the origin gets the client's address by the PROXY protocol";

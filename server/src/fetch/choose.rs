@@ -1,13 +1,13 @@
 //! The choice of an origin of a group: a pure function of the origins' state.
 
-use crate::config::Balance;
+use crate::config::{Balance, OriginRank};
 
 /// The state of an origin of a group at the time of a choice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     /// The origin's share of the requests. More than zero.
     pub(super) weight: u64,
-    pub(super) is_backup: bool,
+    pub(super) rank: OriginRank,
     /// Whether the request has been sent to this origin already.
     pub(super) is_tried: bool,
     pub(super) is_ejected: bool,
@@ -30,21 +30,17 @@ pub(super) struct Chooser {
 }
 
 impl Chooser {
-    /// Returns the index of the chosen origin; `None` if all origins have been tried. A backup is
-    /// chosen only if no other origin is available, and an origin for whose permits the request
-    /// would have to wait only if this is so for each origin that is available. If all origins are
-    /// ejected, chooses as if none were, so that none of them gets the requests for all.
+    /// Returns the index of the chosen origin; `None` if all origins have been tried. The origin
+    /// has the lowest rank of those that are available. An origin for whose permits the request
+    /// would have to wait is chosen only if this is so for each available origin of this rank. If
+    /// all origins are ejected, chooses as if none were, so that none of them gets the requests for
+    /// all.
     pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
-        let tier = |is_ejected, is_backup| {
-            let takes = move |one: &Candidate| {
-                (one.is_ejected, one.is_backup, one.is_tried) == (is_ejected, is_backup, false)
-            };
-            let indices = candidates.iter().enumerate().filter(move |(_, one)| takes(one));
-            indices.map(|(index, _)| index).collect::<Vec<_>>()
-        };
-        let tiers = [(false, false), (false, true), (true, false), (true, true)].into_iter();
-        let mut tiers = tiers.map(|(is_ejected, is_backup)| tier(is_ejected, is_backup));
-        let mut tier = tiers.find(|tier| !tier.is_empty())?;
+        let untried = candidates.iter().enumerate().filter(|(_, one)| !one.is_tried);
+        let place = |one: &Candidate| (one.is_ejected, one.rank);
+        let first = untried.clone().map(|(_, one)| place(one)).min()?;
+        let tier = untried.filter(|(_, one)| place(one) == first);
+        let mut tier: Vec<usize> = tier.map(|(index, _)| index).collect();
         if tier.iter().any(|index| !candidates[*index].is_full) {
             tier.retain(|index| !candidates[*index].is_full);
         }
@@ -115,7 +111,7 @@ mod tests {
     fn candidates(weights: &[u64]) -> Vec<Candidate> {
         let candidate = |(index, weight): (usize, &u64)| Candidate {
             weight: *weight,
-            is_backup: false,
+            rank: OriginRank::default(),
             is_tried: false,
             is_ejected: false,
             is_full: false,
@@ -168,7 +164,7 @@ mod tests {
     #[test]
     fn backups_and_ejected_origins_come_last() {
         let mut group = candidates(&[1, 1, 1]);
-        group[2].is_backup = true;
+        group[2].rank.is_backup = true;
         for balance in [Balance::RoundRobin, Balance::Least, Balance::Hash] {
             let counts = shares(balance, &group, 100);
             assert!(counts[0] > 0 && counts[1] > 0 && counts[2] == 0, "{balance:?} {counts:?}");
@@ -187,6 +183,28 @@ mod tests {
             assert_eq!(shares(balance, &full, 100), [0, 100, 0], "{balance:?}");
             full[1].is_full = true;
             assert_eq!(shares(balance, &full, 100), counts, "{balance:?}: all are full");
+        }
+    }
+
+    #[test]
+    fn origins_of_the_zone_come_first_and_backups_last() {
+        let mut group = candidates(&[1, 1, 1, 1]);
+        // In this order: another zone, the zone, a backup of the zone, a backup of another zone.
+        for (index, is_backup, is_out_of_zone) in
+            [(0, false, true), (1, false, false), (2, true, false), (3, true, true)]
+        {
+            group[index].rank = OriginRank { is_backup, is_out_of_zone };
+        }
+        for balance in [Balance::RoundRobin, Balance::Least, Balance::Hash] {
+            let mut left = group.clone();
+            for expected in [1, 0, 2, 3] {
+                for number in 0..20 {
+                    let chosen = chooser(balance, number).choose(&left);
+                    assert_eq!(chosen, Some(expected), "{balance:?}");
+                }
+                left[expected].is_ejected = true;
+            }
+            assert_eq!(chooser(balance, 1).choose(&left), Some(1), "{balance:?}: all are ejected");
         }
     }
 }

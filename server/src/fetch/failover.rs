@@ -169,6 +169,9 @@ impl<'a> Exchange<'a> {
         let (origins, mut tried) = (&self.worker().origins, attempts.tried.get());
         let choice = origins.choose(group, settings, self.client.network, url_hash, &mut tried);
         attempts.tried.set(tried);
+        if choice.as_ref().is_some_and(|choice| choice.leaves_zone) {
+            self.worker().count(Counter::OriginOutOfZone);
+        }
         choice
     }
 

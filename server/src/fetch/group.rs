@@ -13,7 +13,7 @@ use super::origins::{ConfiguredMap, OriginPool, Origins};
 use super::retry_budget::RetryBudget;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings};
+use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings, Zone};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
@@ -49,6 +49,8 @@ pub(super) struct OriginChoice<'a> {
     pub(super) address: &'a OriginAddress,
     pub(super) pool: Rc<OriginPool>,
     pub(super) in_group: GroupMember,
+    /// Whether the origin is not in the server's zone, although another origin of the group is.
+    pub(super) leaves_zone: bool,
 }
 
 /// An origin in its group.
@@ -195,7 +197,8 @@ impl GroupMember {
         // Medians cost a little, and a fast answer makes no origin an outlier.
         let slow_us = limits.is_slow(took_us).then(|| latency.median_us(now_ms)).flatten();
         let Some(own_us) = slow_us else { return };
-        let others = self.compared_origins(group, authority, now_ms);
+        let zone = &worker.config().server.zone;
+        let others = self.compared_origins((group, zone), authority, now_ms);
         let Some(typical_us) = limits.exceeded(own_us, &others) else { return };
         if let Some(for_ms) = ejection.note_outlier(now_ms) {
             worker.count(Counter::OriginOutliers);
@@ -208,17 +211,16 @@ impl GroupMember {
         }
     }
 
-    /// Returns the other origins of the group which are backups if the origin is one, and otherwise
-    /// those which are not.
+    /// Returns the other origins of the group that have the same rank for a server in `zone`.
     fn compared_origins(
         &self,
-        group: &OriginGroup,
+        (group, zone): (&OriginGroup, &Zone),
         authority: &str,
         now_ms: u64,
     ) -> Vec<ComparedOrigin> {
         let is_own = |member: &&OriginMember| member.address.authority == authority;
-        let is_backup = group.members().iter().find(is_own).is_some_and(|own| own.is_backup);
-        let is_other = |member: &&OriginMember| member.is_backup == is_backup && !is_own(member);
+        let rank = group.members().iter().find(is_own).map(|own| own.rank(zone));
+        let is_other = |member: &&OriginMember| Some(member.rank(zone)) == rank && !is_own(member);
         let compared = |member: &OriginMember| {
             let state = self.group.member(&member.address);
             ComparedOrigin {
@@ -270,9 +272,13 @@ impl Origins {
             }
         };
         tried.0 |= 1 << index;
-        let address = &group.members()[index].address;
+        let (chosen, zone) = (&group.members()[index], &settings.zone);
+        let in_zone = |one: &OriginMember| !one.rank(zone).is_out_of_zone;
+        let leaves_zone = !in_zone(chosen) && group.members().iter().any(in_zone);
+        let address = &chosen.address;
         let (pool, member) = (self.pool(address, settings), state.member(address));
-        Some(OriginChoice { address, pool, in_group: GroupMember { group: state, state: member } })
+        let in_group = GroupMember { group: state, state: member };
+        Some(OriginChoice { address, pool, in_group, leaves_zone })
     }
 
     /// Returns the origins that get requests and are not in `tried`.
@@ -304,12 +310,14 @@ impl Origins {
             return self.pool(&only.address, settings);
         }
         let (state, now_ms) = (self.group(group), clock::monotonic_ms());
-        let rank = |address: &&OriginAddress| {
-            let is_down = self.pool(address, settings).health.is_down();
-            (is_down, state.member(address).ejection.until_ms(now_ms))
+        let order = |member: &&OriginMember| {
+            let is_down = self.pool(&member.address, settings).health.is_down();
+            let ejected_until_ms = state.member(&member.address).ejection.until_ms(now_ms);
+            (is_down, ejected_until_ms, member.rank(&settings.zone))
         };
-        let likely = group.addresses().min_by_key(rank);
-        self.pool(likely.expect("a site whose requests are forwarded has an origin"), settings)
+        let likely = group.members().iter().min_by_key(order);
+        let likely = likely.expect("a site whose requests are forwarded has an origin");
+        self.pool(&likely.address, settings)
     }
 
     fn candidates(
@@ -325,7 +333,7 @@ impl Origins {
             let ejection = &state.member(&member.address).ejection;
             Candidate {
                 weight: ejection.ramped(member.weight, now_ms),
-                is_backup: member.is_backup,
+                rank: member.rank(&settings.zone),
                 is_tried: tried.0 & (1 << index) != 0,
                 is_ejected: ejection.until_ms(now_ms) != 0,
                 is_full: !pool.has_turn(network),

@@ -118,9 +118,10 @@ impl<'a> Exchange<'a> {
     ) -> Option<(OriginChoice<'a>, ExchangePermit)> {
         let (members, tried) = (self.route.origins.members(), attempts.tried.get());
         let is_first = |member: &&OriginMember| member.address.authority == first.address.authority;
-        let is_backup = members.iter().find(is_first).is_some_and(|own| own.is_backup);
-        // A backup takes no requests from an origin that is none.
-        let is_peer = |one: &Candidate| is_backup || !one.is_backup;
+        let (zone, own) = (&self.settings().zone, members.iter().find(is_first));
+        let rank = own.map(|own| own.rank(zone)).unwrap_or_default();
+        // An origin takes no requests from one of a lower rank.
+        let is_peer = |one: &Candidate| one.rank <= rank;
         let may_start = attempts.left.get() > 1 && !self.is_late(attempts);
         if !may_start || !self.usable(attempts).iter().any(is_peer) {
             return None;
