@@ -42,7 +42,7 @@ impl FieldWriter<'_> {
                     if lower == "resp.http.age" || lower.starts_with("req.http.") {
                         continue;
                     }
-                    let value = template(value).filter(|_| !self.is_changed(value));
+                    let value = template(value).filter(|_| !self.source.has_changed_field(value));
                     match field_of(name, self.prefix) {
                         Some(name) if is_free(&name) && (self.is_request() || value.is_some()) => {
                             if value.is_none() {
@@ -83,18 +83,6 @@ impl FieldWriter<'_> {
 
     fn is_request(&self) -> bool {
         self.prefix == "bereq.http."
-    }
-
-    /// Whether the value has a field of the request that the VCL has changed.
-    fn is_changed(&self, value: &Expr) -> bool {
-        match value {
-            Expr::Name(name) => ["req.http.", "bereq.http."].iter().any(|prefix| {
-                field_of(name, prefix)
-                    .is_some_and(|field| self.source.changed_fields.contains(&field))
-            }),
-            Expr::Concat(parts) => parts.iter().any(|part| self.is_changed(part)),
-            _ => false,
-        }
     }
 
     /// Removes the fields of requests that statements on a condition would change.

@@ -235,17 +235,19 @@ impl ResponseFollower<'_> {
             _ => match field_of(name, "beresp.http.") {
                 // They are for bans by expression.
                 Some(field) if matches!(field.as_str(), "x-url" | "x-host") => {}
-                Some(field) => match template(value).filter(|_| !self.is_changed(value)) {
-                    Some(value) => {
-                        let change = FieldChange { name: field, value: Some(value) };
-                        self.change(place, change, reached);
+                Some(field) => {
+                    match template(value).filter(|_| !self.source.has_changed_field(value)) {
+                        Some(value) => {
+                            let change = FieldChange { name: field, value: Some(value) };
+                            self.change(place, change, reached);
+                        }
+                        None => {
+                            self.plan.log.unknown.push(field.clone());
+                            self.plan.log.fields.push(field);
+                            self.left_out(place, name);
+                        }
                     }
-                    None => {
-                        self.plan.log.unknown.push(field.clone());
-                        self.plan.log.fields.push(field);
-                        self.left_out(place, name);
-                    }
-                },
+                }
                 None => self.source.note(place, name, "left out: the value cannot be carried over"),
             },
         }
@@ -253,18 +255,6 @@ impl ResponseFollower<'_> {
 
     fn left_out(&self, place: &VclPlace, name: &str) {
         self.source.note(place, name, "left out: the value cannot be carried over");
-    }
-
-    /// Whether the value has a field that the VCL has changed.
-    fn is_changed(&self, value: &Expr) -> bool {
-        match value {
-            Expr::Name(name) => ["req.http.", "bereq.http."].iter().any(|prefix| {
-                field_of(name, prefix)
-                    .is_some_and(|field| self.source.changed_fields.contains(&field))
-            }),
-            Expr::Concat(parts) => parts.iter().any(|part| self.is_changed(part)),
-            _ => false,
-        }
     }
 
     fn status(&mut self, place: &VclPlace, value: &Expr, reached: &Context) {

@@ -94,6 +94,17 @@ pub(super) struct VclSource<'v> {
 }
 
 impl<'v> VclSource<'v> {
+    /// Whether the value has a field of the request that the VCL has changed.
+    pub(super) fn has_changed_field(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Name(name) => ["req.http.", "bereq.http."].iter().any(|prefix| {
+                field_of(name, prefix).is_some_and(|field| self.changed_fields.contains(&field))
+            }),
+            Expr::Concat(parts) => parts.iter().any(|part| self.has_changed_field(part)),
+            _ => false,
+        }
+    }
+
     pub(super) fn new(vcl: &'v Vcl, drop_access_rules: bool) -> VclSource<'v> {
         let acls = vcl.acls.iter().map(|acl| (acl.name.as_str(), addresses(acl))).collect();
         let (notes, steps) = (RefCell::default(), Cell::default());
