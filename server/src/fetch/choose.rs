@@ -1,5 +1,6 @@
 //! The choice of an origin of a group: a pure function of the origins' state.
 
+use super::ejection::Standing;
 use crate::config::{Balance, OriginRank};
 
 /// The state of an origin of a group at the time of a choice.
@@ -10,7 +11,7 @@ pub(super) struct Candidate {
     pub(super) rank: OriginRank,
     /// Whether the request has been sent to this origin already.
     pub(super) is_tried: bool,
-    pub(super) is_ejected: bool,
+    pub(super) standing: Standing,
     /// Whether the request would have to wait for a permit of the origin.
     pub(super) is_full: bool,
     /// Requests in progress.
@@ -33,15 +34,17 @@ impl Chooser {
     /// Returns the index of the chosen origin; `None` if all origins have been tried. The origin
     /// has the lowest rank of those that are available. An origin for whose permits the request
     /// would have to wait is chosen only if this is so for each available origin of this rank. If
-    /// all origins are ejected, chooses as if none were, so that none of them gets the requests for
-    /// all.
+    /// no origin is available, the same holds for those that are slow. If all origins fail, chooses
+    /// as if none did, so that none of them gets the requests for all; but then a full origin is
+    /// not passed over, because another one may have permits free only because it fails at once.
     pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
         let untried = candidates.iter().enumerate().filter(|(_, one)| !one.is_tried);
-        let place = |one: &Candidate| (one.is_ejected, one.rank);
+        let place = |one: &Candidate| (one.standing, one.rank);
         let first = untried.clone().map(|(_, one)| place(one)).min()?;
         let tier = untried.filter(|(_, one)| place(one) == first);
         let mut tier: Vec<usize> = tier.map(|(index, _)| index).collect();
-        if tier.iter().any(|index| !candidates[*index].is_full) {
+        let (standing, _) = first;
+        if standing != Standing::Failing && tier.iter().any(|index| !candidates[*index].is_full) {
             tier.retain(|index| !candidates[*index].is_full);
         }
         match self.balance {
@@ -113,7 +116,7 @@ mod tests {
             weight: *weight,
             rank: OriginRank::default(),
             is_tried: false,
-            is_ejected: false,
+            standing: Standing::Available,
             is_full: false,
             outstanding: 0,
             hash: hash_of([&[b'a' + index as u8][..]]),
@@ -153,7 +156,7 @@ mod tests {
     fn only_the_urls_of_an_origin_that_fails_move() {
         let all = candidates(&[1, 1, 1]);
         let mut without = all.clone();
-        without[1].is_ejected = true;
+        without[1].standing = Standing::Failing;
         for number in 0..1000 {
             let chooser = chooser(Balance::Hash, number);
             let (before, after) = (chooser.choose(&all), chooser.choose(&without));
@@ -169,10 +172,10 @@ mod tests {
             let counts = shares(balance, &group, 100);
             assert!(counts[0] > 0 && counts[1] > 0 && counts[2] == 0, "{balance:?} {counts:?}");
             let mut down = group.clone();
-            (down[0].is_ejected, down[1].is_tried) = (true, true);
+            (down[0].standing, down[1].is_tried) = (Standing::Failing, true);
             assert_eq!(chooser(balance, 1).choose(&down), Some(2), "{balance:?}");
             down[1].is_tried = false;
-            down.iter_mut().for_each(|one| one.is_ejected = true);
+            down.iter_mut().for_each(|one| one.standing = Standing::Failing);
             assert_eq!(shares(balance, &down, 100), counts, "{balance:?}: all are ejected");
             (down[0].is_tried, down[1].is_tried) = (true, true);
             assert_eq!(chooser(balance, 1).choose(&down), Some(2), "{balance:?}");
@@ -183,6 +186,12 @@ mod tests {
             assert_eq!(shares(balance, &full, 100), [0, 100, 0], "{balance:?}");
             full[1].is_full = true;
             assert_eq!(shares(balance, &full, 100), counts, "{balance:?}: all are full");
+            // The origin with a permit free may only be faster because it is broken.
+            full[1].is_full = false;
+            full.iter_mut().for_each(|one| one.standing = Standing::Failing);
+            assert_eq!(shares(balance, &full, 100), counts, "{balance:?}: all fail");
+            full[0].standing = Standing::Slow;
+            assert_eq!(shares(balance, &full, 100), [100, 0, 0], "{balance:?}: slow is better");
         }
     }
 
@@ -202,7 +211,7 @@ mod tests {
                     let chosen = chooser(balance, number).choose(&left);
                     assert_eq!(chosen, Some(expected), "{balance:?}");
                 }
-                left[expected].is_ejected = true;
+                left[expected].standing = Standing::Failing;
             }
             assert_eq!(chooser(balance, 1).choose(&left), Some(1), "{balance:?}: all are ejected");
         }

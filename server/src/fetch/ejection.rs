@@ -7,6 +7,10 @@ use std::cell::Cell;
 /// fault of the request.
 const EJECT_FAILURES: u32 = 3;
 
+/// The number of failures in a row after which an origin is ejected although no other one gets
+/// requests. If all origins are ejected, requests go to all of them, so the others get some again.
+const EJECT_FAILURES_ALONE: u32 = 20;
+
 /// The number of answers with an error status in a row after which an origin is ejected. It is
 /// larger than [`EJECT_FAILURES`], because the reason may be the requests for one URL.
 const EJECT_STATUSES: u32 = 5;
@@ -29,6 +33,18 @@ const EJECT_MS_MAX: u64 = 30_000;
 /// slowly because the caches of the origin are cold.
 const SLOW_START_MS: u64 = 10_000;
 
+/// Whether an origin of a group gets requests, the best state first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// The origin gets requests.
+    Available,
+    /// The origin is ejected because it is slow. It answers, so it gets the requests that no
+    /// available origin can take.
+    Slow,
+    /// The origin is ejected because it fails.
+    Failing,
+}
+
 /// The recent failures of an origin, and the time until which it gets no requests. Times are
 /// monotonic milliseconds.
 #[derive(Debug, Default)]
@@ -43,6 +59,8 @@ pub(super) struct Ejection {
     /// The number of ejections since the origin last stayed available for [`SLOW_START_MS`].
     count: Cell<u32>,
     until_ms: Cell<u64>,
+    /// Whether the reason of the last ejection was that the origin is slow.
+    is_slow: Cell<bool>,
     is_back: Cell<bool>,
     /// The number of failed health checks since the last check that passed.
     failed_checks: Cell<u32>,
@@ -57,10 +75,19 @@ impl Ejection {
         Some(until_ms).filter(|until_ms| *until_ms > now_ms).unwrap_or(0)
     }
 
+    /// Returns the standing of the origin.
+    pub(super) fn standing(&self, now_ms: u64) -> Standing {
+        match self.until_ms(now_ms) {
+            0 => Standing::Available,
+            _ if self.is_slow.get() && self.checks_until_ms.get() <= now_ms => Standing::Slow,
+            _ => Standing::Failing,
+        }
+    }
+
     /// Records that no connection could be opened. Returns the length of the ejection in
     /// milliseconds if this causes one.
     pub(super) fn note_unreachable(&self, now_ms: u64) -> Option<u64> {
-        self.eject(now_ms, true, EJECT_MS)
+        self.eject(now_ms, true)
     }
 
     /// Records another failure. Returns the length of the ejection in milliseconds if the failure
@@ -68,7 +95,8 @@ impl Ejection {
     pub(super) fn note_failed(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let failures = self.failures.get().saturating_add(1);
         self.failures.set(failures);
-        self.eject(now_ms, has_other && failures >= EJECT_FAILURES, EJECT_MS)
+        let least = if has_other { EJECT_FAILURES } else { EJECT_FAILURES_ALONE };
+        self.eject(now_ms, failures >= least)
     }
 
     /// Records an answer with an error status. Returns the length of the ejection as
@@ -76,7 +104,7 @@ impl Ejection {
     pub(super) fn note_error_status(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let statuses = self.error_statuses.get().saturating_add(1);
         self.error_statuses.set(statuses);
-        self.eject(now_ms, has_other && statuses >= EJECT_STATUSES, EJECT_MS)
+        self.eject(now_ms, has_other && statuses >= EJECT_STATUSES)
     }
 
     /// Records a body that broke off. Returns the length of the ejection as
@@ -84,7 +112,7 @@ impl Ejection {
     pub(super) fn note_broken_body(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let broken = self.broken_bodies.get().saturating_add(1);
         self.broken_bodies.set(broken);
-        self.eject(now_ms, has_other && broken >= EJECT_FAILURES, EJECT_MS)
+        self.eject(now_ms, has_other && broken >= EJECT_FAILURES)
     }
 
     /// Records a body that arrived whole.
@@ -98,24 +126,33 @@ impl Ejection {
     pub(super) fn note_lost_hedge(&self, now_ms: u64, has_other: bool) -> Option<u64> {
         let lost = self.lost_hedges.get().saturating_add(1);
         self.lost_hedges.set(lost);
-        self.eject(now_ms, has_other && lost >= EJECT_LOST_HEDGES, EJECT_MS)
+        self.eject(now_ms, has_other && lost >= EJECT_LOST_HEDGES)
     }
 
     /// Ejects the origin because it is slower than the others. Returns the length of the ejection
     /// in milliseconds; `None` if the origin is ejected already.
     pub(super) fn note_outlier(&self, now_ms: u64) -> Option<u64> {
-        self.eject(now_ms, true, EJECT_OUTLIER_MS)
+        self.eject_for(now_ms, true, true)
     }
 
-    /// Ejects the origin if it `is_due` and not ejected yet. Returns the length of the ejection,
-    /// which is `first_ms` for the first one.
-    fn eject(&self, now_ms: u64, is_due: bool, first_ms: u64) -> Option<u64> {
-        if !is_due || self.until_ms.get() > now_ms {
+    /// Ejects the origin because it fails, if the ejection `is_due`. Returns the length of the
+    /// ejection; `None` if the origin is ejected for a failure already.
+    fn eject(&self, now_ms: u64, is_due: bool) -> Option<u64> {
+        self.eject_for(now_ms, is_due, false)
+    }
+
+    /// As [`Ejection::eject`], for either reason.
+    fn eject_for(&self, now_ms: u64, is_due: bool, is_slow: bool) -> Option<u64> {
+        // An origin that is ejected because it is slow may still turn out to fail.
+        let is_known = self.until_ms.get() > now_ms && (is_slow || !self.is_slow.get());
+        if !is_due || is_known {
             return None;
         }
+        let first_ms = if is_slow { EJECT_OUTLIER_MS } else { EJECT_MS };
         let for_ms = (first_ms << self.count.get().min(16)).min(EJECT_MS_MAX);
         self.count.set(self.count.get() + 1);
         self.until_ms.set(now_ms + for_ms);
+        self.is_slow.set(is_slow);
         self.forget_failures();
         self.broken_bodies.set(0);
         self.is_back.set(false);
@@ -279,6 +316,11 @@ mod tests {
         assert_eq!(ejection.note_failed(6, true), Some(EJECT_MS), "the third of its kind");
 
         let ejection = Ejection::default();
+        let alone = |ms| ejection.note_failed(ms, false);
+        assert!((1..EJECT_FAILURES_ALONE).all(|number| alone(number.into()).is_none()));
+        assert_eq!(alone(30), Some(EJECT_MS), "the others have to be asked again");
+
+        let ejection = Ejection::default();
         let broken = |ms, has_other| ejection.note_broken_body(ms, has_other);
         assert_eq!((broken(0, true), broken(1, true)), (None, None));
         ejection.note_whole_body();
@@ -300,6 +342,23 @@ mod tests {
         }
         ejection.note_answered(now_ms + SLOW_START_MS + 1);
         assert_eq!(ejection.note_outlier(now_ms + 60_000), Some(EJECT_OUTLIER_MS));
+    }
+
+    #[test]
+    fn an_origin_that_is_left_out_as_slow_may_still_turn_out_to_fail() {
+        let ejection = Ejection::default();
+        assert_eq!(ejection.standing(0), Standing::Available);
+        ejection.note_outlier(0);
+        assert_eq!(ejection.standing(1), Standing::Slow);
+        assert_eq!((ejection.note_failed(1, true), ejection.note_failed(2, true)), (None, None));
+        assert_eq!(ejection.standing(2), Standing::Slow);
+        assert_eq!(ejection.note_failed(3, true), Some(2 * EJECT_MS));
+        assert_eq!(ejection.standing(4), Standing::Failing);
+        assert_eq!(ejection.note_outlier(4), None, "it is ejected already");
+        assert_eq!(ejection.standing(4 + 2 * EJECT_MS), Standing::Available);
+        ejection.note_outlier(5_000);
+        ejection.note_check_failed(5_001, true, 1_000);
+        assert_eq!(ejection.standing(5_002), Standing::Failing);
     }
 
     #[test]

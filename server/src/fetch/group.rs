@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::choose::{Candidate, Chooser, hash_of};
-use super::ejection::Ejection;
+use super::ejection::{Ejection, Standing};
 use super::latency::{ComparedOrigin, RecentLatency};
 use super::origin_counts::OriginCells;
 use super::origins::{ConfiguredMap, OriginPool, Origins};
@@ -84,10 +84,11 @@ impl GroupState {
         members.get(origin.authority.as_str()).map(Rc::clone).unwrap_or_default()
     }
 
-    /// Whether an origin of the group other than `member` is not ejected.
+    /// Whether an origin of the group other than `member` can take its requests.
     pub(super) fn has_other(&self, member: &Rc<MemberState>, now_ms: u64) -> bool {
-        let is_other =
-            |one: &Rc<MemberState>| !Rc::ptr_eq(one, member) && one.ejection.until_ms(now_ms) == 0;
+        let is_other = |one: &Rc<MemberState>| {
+            !Rc::ptr_eq(one, member) && one.ejection.standing(now_ms) != Standing::Failing
+        };
         self.members.borrow().values().any(is_other)
     }
 
@@ -290,7 +291,7 @@ impl Origins {
         tried: TriedOrigins,
     ) -> Vec<Candidate> {
         let mut candidates = self.candidates(group, settings, network, tried);
-        candidates.retain(|one| !one.is_tried && !one.is_ejected);
+        candidates.retain(|one| !one.is_tried && one.standing == Standing::Available);
         candidates
     }
 
@@ -335,7 +336,7 @@ impl Origins {
                 weight: ejection.ramped(member.weight, now_ms),
                 rank: member.rank(&settings.zone),
                 is_tried: tried.0 & (1 << index) != 0,
-                is_ejected: ejection.until_ms(now_ms) != 0,
+                standing: ejection.standing(now_ms),
                 is_full: !pool.has_turn(network),
                 outstanding: pool.exchange_count(),
                 hash: hash_of([member.address.authority.as_bytes()]),
