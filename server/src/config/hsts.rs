@@ -15,11 +15,6 @@ const FLAGS: [&str; 2] = ["includeSubDomains", "preload"];
 
 impl Readable for StrictTransportSecurity {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
-        if let RawValue::Bool(true) = raw {
-            let hint = "begin with a short time, such as \"max-age=300\": for this many seconds, \
-                        browsers refuse the site without TLS";
-            return Err(setting.problem("cannot be a boolean").hint(hint));
-        }
         let text = setting.text(raw)?;
         if text == "off" {
             return Ok(StrictTransportSecurity(None));

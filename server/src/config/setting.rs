@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeArray, DeValue};
 
-use super::suggest::nearest;
+use super::suggest::{nearest, value_hint};
 use super::units::{self, UnitError};
 
 /// One setting: everything about it that `--help`, `docs/settings.md`, `config --defaults` and the
@@ -168,7 +168,15 @@ impl Setting {
             RawValue::Array(_) => "an array",
             RawValue::Other(name) => name,
         };
-        self.problem(format_args!("cannot be {found}"))
+        self.with_value_hint(self.problem(format_args!("cannot be {found}")), raw)
+    }
+
+    /// Adds the hint for a value that is a typical mistake with this setting.
+    fn with_value_hint(&self, problem: ValueProblem, raw: RawValue<'_>) -> ValueProblem {
+        match value_hint(self.name, raw) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
     }
 
     /// Returns the text of a value; a value of another type is a problem.
@@ -181,10 +189,6 @@ impl Setting {
             }
             RawValue::Bool(false) if self.kind.expected().contains("off") => {
                 Err(self.wrong_type(raw).hint("write \"off\""))
-            }
-            RawValue::Bool(true) if self.name == "access_log" => {
-                let hint = "for standard output, write \"-\"; for a file, its path";
-                Err(self.wrong_type(raw).hint(hint))
             }
             RawValue::Array(array) => {
                 let problem = self.wrong_type(raw);
@@ -208,10 +212,7 @@ impl Setting {
             }
             RawValue::Array(array) => array.iter().map(|element| self.element(element)).collect(),
             RawValue::Text(text) => {
-                // The rate of nginx would be refused in an array, too.
-                let rate = text.strip_suffix("r/s").filter(|_| self.name == "rate_limit");
-                let written = rate.map_or(text.to_owned(), |rate| format!("{rate}/1s"));
-                Err(self.problem("is not an array").hint(format!("write [{written:?}]")))
+                Err(self.problem("is not an array").hint(format!("write [{text:?}]")))
             }
             _ => Err(self.problem("is not an array")),
         }
@@ -248,13 +249,6 @@ impl Setting {
     }
 
     fn number(&self, raw: RawValue<'_>) -> Result<u64, ValueProblem> {
-        if let (RawValue::Bool(is_on), "https_redirect_port") = (raw, self.name) {
-            let hint = match is_on {
-                true => "write 443, or the port of the `https` URL to which clients are sent",
-                false => "write 0 for no redirect",
-            };
-            return Err(self.wrong_type(raw).hint(hint));
-        }
         let Some((min, max)) = self.kind.range() else {
             return Err(self.wrong_type(raw));
         };
@@ -273,17 +267,12 @@ impl Setting {
                 let problem = self.problem(format_args!("is too small: {shown}"));
                 let mib = u64::try_from(value).ok().and_then(|value| value.checked_mul(1 << 20));
                 let mib = mib.filter(|mib| (min..=max).contains(mib));
-                let is_weight = self.name == "weight" && value == 0;
                 match (self.kind, raw, mib) {
-                    _ if is_weight => Err(problem.hint(
-                        "to give the origin no requests, leave it out; to keep it as a spare, \
-                         write backup = true",
-                    )),
                     (SettingKind::Bytes { .. }, RawValue::Integer(_), Some(_)) => Err(problem
                         .hint(format!(
                             "a number without a unit counts bytes; did you mean \"{shown}MiB\"?"
                         ))),
-                    _ => Err(problem),
+                    _ => Err(self.with_value_hint(problem, raw)),
                 }
             }
             _ => Err(self.problem(format_args!("is too large: {shown}"))),

@@ -2,7 +2,7 @@
 
 use strsim::osa_distance;
 
-use super::setting::{Setting, SettingScope};
+use super::setting::{RawValue, Setting, SettingScope};
 use super::table::SITE_LISTEN;
 
 /// Returns the word of `known` that is nearest to `word`, if they differ in at most a third of the
@@ -37,6 +37,29 @@ pub(super) fn belongs(setting: &Setting) -> &'static str {
             "write this setting before the first section, in [[site]] or in [[site.route]]"
         }
     }
+}
+
+/// Returns the hint for a value of a wrong type, or out of range, that is a typical mistake with
+/// the setting of this name.
+pub(super) fn value_hint(setting: &str, value: RawValue<'_>) -> Option<&'static str> {
+    Some(match (setting, value) {
+        ("access_log", RawValue::Bool(true)) => {
+            "for standard output, write \"-\"; for a file, its path"
+        }
+        ("https_redirect_port", RawValue::Bool(true)) => {
+            "write 443, or the port of the `https` URL to which clients are sent"
+        }
+        ("https_redirect_port", RawValue::Bool(false)) => "write 0 for no redirect",
+        ("hsts", RawValue::Bool(true)) => {
+            "begin with a short time, such as \"max-age=300\": for this many seconds, browsers \
+             refuse the site without TLS"
+        }
+        ("weight", RawValue::Integer(0)) => {
+            "to give the origin no requests, leave it out; to keep it as a spare, write backup = \
+             true"
+        }
+        _ => return None,
+    })
 }
 
 /// Words of other servers and the settings that they mean.

@@ -68,6 +68,11 @@ impl RateLimit {
 
 impl Readable for RateLimits {
     fn read(raw: RawValue<'_>, setting: &Setting) -> Result<Self, ValueProblem> {
+        if let RawValue::Text(text) = raw
+            && let Err(hint) = parse(text)
+        {
+            return Err(setting.problem("is not an array").hint(format!("{hint}, in brackets")));
+        }
         let texts = setting.texts(raw)?;
         if texts.len() > RATE_LIMITS_MAX {
             return Err(setting.problem(format_args!("has more than {RATE_LIMITS_MAX} elements")));
