@@ -15,6 +15,7 @@ pub mod config;
 mod connection;
 pub mod counters;
 mod deliver;
+pub mod dns;
 mod early_hints;
 pub mod engine;
 pub mod event_queue;

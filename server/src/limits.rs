@@ -2,12 +2,14 @@
 //! `config/table.rs`.
 
 mod access;
+mod dns;
 mod metrics;
 mod negotiation;
 mod routes;
 mod tls;
 
 pub(crate) use access::*;
+pub(crate) use dns::*;
 pub(crate) use metrics::*;
 pub(crate) use negotiation::*;
 pub(crate) use routes::*;
@@ -288,40 +290,6 @@ pub(crate) const ORIGIN_BUFFER_BYTES_MAX: usize = 128 << 10;
 /// Maximum number of health checks that one worker runs at the same time: each needs a connection.
 /// Further checks are late, which matters only if hundreds of origins are checked.
 pub(crate) const HEALTH_CHECKS_MAX: usize = 64;
-
-/// Names of origins whose addresses are kept; all names come from the configuration. At the limit,
-/// the quarter of the names that was resolved least recently is removed.
-pub(crate) const HOSTS_MAX: usize = 16 << 10;
-
-/// Maximum number of names that one worker resolves at the same time; further names wait. A working
-/// resolver takes milliseconds, so this many threads resolve thousands of names per second. A
-/// resolver that hangs holds a thread for half a minute per name, even if no request waits any
-/// longer; this limit bounds the number of such threads.
-pub(crate) const RESOLUTIONS_MAX: usize = 32;
-
-/// Addresses that are kept for one name. With more, each address would get too small a share of the
-/// time to connect.
-pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
-
-/// Pause after a failed resolution, and before a name whose addresses all refuse connections is
-/// resolved again. Without a pause, every request for a broken name would take a thread; with a
-/// longer one, a repaired or moved name would be noticed late.
-pub(crate) const HOST_RETRY_MS: u64 = 1_000;
-
-/// How long requests wait for a resolution, from its start, before they use stale addresses: half
-/// of the default `origin_connect_ms_max`, so that the rest allows for one lost packet, which is
-/// sent again after a second. RFC 8767 §5 suggests 1.8 s; a resolver with working servers is
-/// faster, even if its first server does not answer immediately.
-pub(crate) const HOST_WAIT_MS: u64 = 1_500;
-
-/// The time after a failed resolution in which requests use stale addresses and do not wait for the
-/// resolver. Without it, each attempt would delay all requests. RFC 8767 §5: failure recheck timer.
-pub(crate) const HOST_DOUBTED_MS: u64 = 30_000;
-
-/// Interval at which one request first tries an address that has refused a connection; all other
-/// requests try that address last. If the address does not answer, the one request loses the
-/// address's share of the time to connect.
-pub(crate) const ADDRESS_FAILED_MS: u64 = 10_000;
 
 /// Interim responses (1xx) that are forwarded for one request; further ones are dropped.
 pub(crate) const INTERIM_COUNT_MAX: u32 = 16;

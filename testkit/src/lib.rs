@@ -13,6 +13,7 @@
 pub mod client;
 pub mod clock;
 pub mod compiler;
+pub mod dns;
 pub mod escape;
 pub mod message;
 pub mod origin;
@@ -33,6 +34,7 @@ pub mod workers;
 pub use client::{Broken, Client, End};
 pub use clock::{Deadline, PATIENCE, eventually};
 pub use compiler::has_compiler;
+pub use dns::{DnsMode, DnsRecord, DnsServer};
 pub use origin::Origin;
 pub use ranged_file::RangedFile;
 pub use request::Request;

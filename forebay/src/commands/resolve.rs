@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_server::config::{AccessLog, CacheDir, Config, OriginAddress};
+use forebay_server::dns::{self, DnsServers};
 use serde_json::{Value, json};
 
 /// Time for one connection to an origin.
@@ -51,7 +52,8 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
             if seen.insert((&address.host, address.port, &address.socket)) {
                 let authority = &address.authority;
                 let name = format!("site {:?}{route}, origin {authority}", of.site.name);
-                findings.extend(origin(address, &name, &listeners));
+                let servers = &config.server.dns_servers;
+                findings.extend(origin(servers, address, &name, &listeners));
             }
         }
     }
@@ -67,15 +69,20 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
 
 /// Checks the addresses of an origin. An address that cannot be reached is no problem if another
 /// one can, because the server tries them all.
-fn origin(origin: &OriginAddress, name: &str, listeners: &[SocketAddr]) -> Vec<ResolveCheck> {
+fn origin(
+    servers: &DnsServers,
+    origin: &OriginAddress,
+    name: &str,
+    listeners: &[SocketAddr],
+) -> Vec<ResolveCheck> {
     if let Some(path) = &origin.socket {
         return vec![match UnixStream::connect(path) {
             Ok(_) => ResolveCheck::good(format!("{name} accepts connections")),
             Err(error) => ResolveCheck::bad(format!("{name}: cannot connect: {error}")),
         }];
     }
-    let addresses: Vec<SocketAddr> = match (origin.host.as_str(), origin.port).to_socket_addrs() {
-        Ok(addresses) => addresses.take(ADDRESSES_MAX).collect(),
+    let addresses: Vec<SocketAddr> = match addresses(servers, origin) {
+        Ok(addresses) => addresses.into_iter().take(ADDRESSES_MAX).collect(),
         Err(error) => {
             return vec![ResolveCheck::bad(format!(
                 "{name}: the name {} does not resolve: {error}",
@@ -105,6 +112,15 @@ fn origin(origin: &OriginAddress, name: &str, listeners: &[SocketAddr]) -> Vec<R
     let is_reachable = findings.iter().any(|finding: &ResolveCheck| finding.is_good);
     findings.extend(failed.into_iter().map(|text| ResolveCheck { is_good: is_reachable, text }));
     findings
+}
+
+/// Returns the addresses of an origin, which are found as the server finds them.
+fn addresses(servers: &DnsServers, origin: &OriginAddress) -> io::Result<Vec<SocketAddr>> {
+    let (host, port) = (origin.host.as_str(), origin.port);
+    match host.parse::<IpAddr>() {
+        Err(_) if servers.resolve(host) => Ok(dns::addresses(servers, host, port)?.addresses),
+        _ => Ok((host, port).to_socket_addrs()?.collect()),
+    }
 }
 
 /// Whether a connection to `address` reaches a server on this machine that listens on `listener`.

@@ -2,6 +2,7 @@
 
 mod compression;
 mod concurrency_limits;
+mod dns_servers;
 mod error_statuses;
 mod forwarded_fields;
 mod key_parts;

@@ -27,6 +27,7 @@ use super::value::{
     OriginExcess, Realm, Redirect, RuntimeDir, SET_COOKIE_WORDS, SetCookie, SignedUrls,
 };
 use super::zone::Zone;
+use crate::dns::DnsServers;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -403,6 +404,18 @@ settings! {
         reloads: true,
         reason: "A resolver that fails must not take working origins down with it; an hour \
             leaves time to repair it.",
+    }
+    dns_servers: DnsServers = "" {
+        doc: "Name servers, such as `[\"127.0.0.1:8600\"]`, that are asked for the addresses of \
+            origins and for SRV records, one after the other until one answers; the port is 53 if \
+            not given. Empty: the system's resolver finds addresses, and the servers of \
+            `/etc/resolv.conf` are asked for SRV records. With these servers, addresses are used \
+            for as long as the answer says, from 1 second to `origin_address_ms_max`; \
+            `/etc/hosts` is not used.",
+        kind: SettingKind::Texts { expected: "an array of up to 8 IP addresses, with or without a \
+            port" },
+        reloads: true,
+        reason: "The system's resolver also knows names that are not in DNS.",
     }
     origin_connections_max: u32 = "256" {
         doc: "Largest number of connections of one worker to one origin; further requests wait. \

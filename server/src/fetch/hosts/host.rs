@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::table::Done;
 use crate::config::ServerSettings;
+use crate::dns::FoundAddresses;
 use crate::limits::{
-    ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS,
+    ADDRESS_FAILED_MS, DNS_VALID_MS_MIN, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS,
+    HOST_WAIT_MS,
 };
 
 /// The limits on the age of addresses and on waiting, for one connection.
@@ -31,6 +33,9 @@ pub(super) struct Host {
     /// The addresses in the resolver's order; empty until the name was resolved once.
     addresses: Vec<Address>,
     resolved_ms: u64,
+    /// How long the addresses are fresh according to the name server, which may be shorter than
+    /// [`Terms::fresh_ms`]; `None` if the resolver does not say so.
+    valid_ms: Option<u64>,
     /// Whether all addresses have failed since they were found, and none has accepted a connection
     /// after that.
     has_only_failed: bool,
@@ -112,7 +117,8 @@ impl Host {
     /// be out of date, so they are not, except for a while after a resolution found them again.
     fn is_fresh(&self, terms: Terms, now_ms: u64) -> bool {
         let age_ms = now_ms.saturating_sub(self.resolved_ms);
-        let is_new = age_ms < terms.fresh_ms || self.resolved_ms >= terms.since_ms;
+        let fresh_ms = terms.fresh_ms.min(self.valid_ms.unwrap_or(u64::MAX));
+        let is_new = age_ms < fresh_ms || self.resolved_ms >= terms.since_ms;
         let is_confirmed = || {
             let has_ended = self.in_progress.is_none() && self.failed_ms.is_none();
             has_ended && self.doubted_ms.is_some_and(|ms| now_ms < ms + HOST_RETRY_MS)
@@ -189,14 +195,15 @@ impl Host {
     }
 
     /// Records the result of the resolution. A result without an address counts as a failure.
-    pub(super) fn end(&mut self, found: &[SocketAddr], now_ms: u64) {
+    pub(super) fn end(&mut self, found: &FoundAddresses, now_ms: u64) {
+        let FoundAddresses { addresses: found, valid_s } = found;
         self.in_progress = None;
         if found.is_empty() {
             self.failed_ms = Some(now_ms);
             return;
         }
         let mut addresses: Vec<Address> = Vec::new();
-        for &address in found {
+        for &address in found.iter() {
             let is_new = addresses.iter().all(|other| other.address != address);
             if is_new && addresses.len() < HOST_ADDRESSES_MAX {
                 let failed_until_ms = self.find(address).and_then(|old| old.failed_until_ms);
@@ -204,6 +211,7 @@ impl Host {
             }
         }
         self.addresses = addresses;
+        self.valid_ms = valid_s.map(|valid_s| (u64::from(valid_s) * 1000).max(DNS_VALID_MS_MIN));
         self.resolved_ms = now_ms;
         self.has_only_failed = false;
         self.failed_ms = None;

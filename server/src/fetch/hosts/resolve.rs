@@ -16,14 +16,15 @@ use super::table::{Done, Resolution, ResolutionStart};
 use crate::clock;
 use crate::config::{OriginAddress, ServerSettings};
 use crate::counters::Counter;
+use crate::dns::{self, DnsServers, FoundAddresses};
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::worker::Worker;
 
 type Resolve = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// A function that finds the addresses of a name. It runs on a thread of its own, so it is allowed
-/// to block.
+/// A function that finds the addresses of a name, unless the setting `dns_servers` names servers
+/// for that. It runs on a thread of its own, so it is allowed to block.
 #[derive(Clone)]
 pub struct Resolver(Arc<Resolve>);
 
@@ -41,13 +42,17 @@ impl Resolver {
         Resolver::new(|host, port| Ok((host, port).to_socket_addrs()?.collect()))
     }
 
-    /// Resolves the name. A result without an address counts as an error.
-    fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    /// Resolves the name, by asking `servers` if there are any. A result without an address counts
+    /// as an error.
+    fn resolve(&self, servers: &DnsServers, host: &str, port: u16) -> io::Result<FoundAddresses> {
+        if servers.resolve(host) {
+            return dns::addresses(servers, host, port);
+        }
         let found = (self.0)(host, port)?;
         if found.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         }
-        Ok(found)
+        Ok(FoundAddresses { addresses: found, valid_s: None })
     }
 }
 
@@ -128,7 +133,7 @@ async fn resolve_apart(
 fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: Resolution) {
     let (own, origin) = (Rc::clone(worker), origin.clone());
     worker.spawn(async move {
-        let note = move |found: &[SocketAddr]| resolution.end(found, clock::monotonic_ms());
+        let note = move |found: &FoundAddresses| resolution.end(found, clock::monotonic_ms());
         let Err(error) = resolve_on_a_thread(&own, &origin, note).await else {
             return;
         };
@@ -151,19 +156,20 @@ fn begin(worker: &Rc<Worker>, origin: &OriginAddress, terms: Terms, resolution: 
 async fn resolve_on_a_thread(
     worker: &Worker,
     origin: &OriginAddress,
-    note: impl FnOnce(&[SocketAddr]) + Send + 'static,
+    note: impl FnOnce(&FoundAddresses) + Send + 'static,
 ) -> io::Result<Vec<SocketAddr>> {
     let permits = Arc::clone(&worker.resolutions);
     let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
     worker.count(Counter::OriginResolutions);
     let (resolver, host, port) = (worker.hosts.resolver.clone(), origin.host.clone(), origin.port);
+    let servers = worker.config().server.dns_servers.clone();
     let (tell, told) = oneshot::channel();
     let resolve = move || {
-        let found = resolver.resolve(&host, port);
-        note(found.as_deref().unwrap_or_default());
+        let found = resolver.resolve(&servers, &host, port);
+        note(found.as_ref().unwrap_or(&FoundAddresses::default()));
         drop(permit);
         // Sending fails if the request has given up.
-        let _ = tell.send(found);
+        let _ = tell.send(found.map(|found| found.addresses));
     };
     let started = std::thread::Builder::new().name("resolver".to_owned()).spawn(resolve);
     started.map_err(|error| io::Error::other(format!("cannot start a thread: {error}")))?;

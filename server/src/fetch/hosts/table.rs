@@ -11,6 +11,7 @@ use super::host::{Host, Step, Terms};
 use super::resolve::Resolver;
 use crate::clock;
 use crate::config::Sites;
+use crate::dns::FoundAddresses;
 use crate::limits::HOSTS_MAX;
 
 /// The addresses of origins by authority, for all workers.
@@ -167,11 +168,11 @@ fn evict(table: &mut HashMap<Box<str>, Host>) {
 
 impl Resolution {
     /// Records the addresses that were found, and wakes the waiting connections.
-    pub(super) fn end(mut self, found: &[SocketAddr], now_ms: u64) {
+    pub(super) fn end(mut self, found: &FoundAddresses, now_ms: u64) {
         self.note(found, now_ms);
     }
 
-    fn note(&mut self, found: &[SocketAddr], now_ms: u64) {
+    fn note(&mut self, found: &FoundAddresses, now_ms: u64) {
         self.has_ended = true;
         let mut table = self.hosts.table.write();
         // The name is in the table: a name that is being resolved is never removed.
@@ -184,7 +185,7 @@ impl Resolution {
 impl Drop for Resolution {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.note(&[], clock::monotonic_ms());
+            self.note(&FoundAddresses::default(), clock::monotonic_ms());
         }
     }
 }

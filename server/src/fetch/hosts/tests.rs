@@ -7,6 +7,7 @@ use super::host::{Host, Step, Terms};
 use super::resolve::Resolver;
 use super::table::{Hosts, Resolution, ResolutionStart};
 use crate::config::Config;
+use crate::dns::FoundAddresses;
 use crate::limits::{
     ADDRESS_FAILED_MS, HOST_ADDRESSES_MAX, HOST_DOUBTED_MS, HOST_RETRY_MS, HOST_WAIT_MS, HOSTS_MAX,
 };
@@ -30,6 +31,10 @@ fn address(number: u8) -> SocketAddr {
 
 fn addresses(numbers: &[u8]) -> Vec<SocketAddr> {
     numbers.iter().copied().map(address).collect()
+}
+
+fn found(numbers: &[u8]) -> FoundAddresses {
+    FoundAddresses { addresses: addresses(numbers), valid_s: None }
 }
 
 fn hosts() -> Arc<Hosts> {
@@ -74,11 +79,11 @@ fn begin_name(hosts: &Arc<Hosts>, name: &str, terms: Terms, now_ms: u64) -> Reso
 }
 
 fn resolve_name(hosts: &Arc<Hosts>, name: &str, now_ms: u64) {
-    begin_name(hosts, name, TERMS, now_ms).end(&addresses(&[1]), now_ms);
+    begin_name(hosts, name, TERMS, now_ms).end(&found(&[1]), now_ms);
 }
 
 fn resolve(hosts: &Arc<Hosts>, found: &[u8], now_ms: u64) {
-    begin(hosts, now_ms).end(&addresses(found), now_ms);
+    begin(hosts, now_ms).end(&self::found(found), now_ms);
 }
 
 #[test]
@@ -133,7 +138,7 @@ fn a_name_that_cannot_be_resolved_keeps_its_last_addresses() {
     let under_way = begin(&hosts, stale + HOST_RETRY_MS);
     let later = hosts.step("a", wide, stale + HOST_RETRY_MS);
     assert_eq!(show(&later), "stale [1]", "the current settings decide");
-    under_way.end(&addresses(&[2]), stale + HOST_RETRY_MS);
+    under_way.end(&found(&[2]), stale + HOST_RETRY_MS);
     assert_eq!(step(&hosts, stale + HOST_RETRY_MS), "fresh [2]");
     let none = Terms { stale_ms: 0, ..TERMS };
     resolve(&hosts, &[], stale + HOST_RETRY_MS + TERMS.fresh_ms);
@@ -199,7 +204,7 @@ fn a_name_whose_addresses_all_failed_is_resolved_again() {
             let resolution = begin_name(&hosts, "a", terms, now_ms);
             let waits = format!("wait until T + {}", later_ms + HOST_WAIT_MS);
             assert_eq!(show(&hosts.step("a", terms, now_ms)), waits, "{tried:?}");
-            resolution.end(&[], now_ms);
+            resolution.end(&FoundAddresses::default(), now_ms);
             assert_eq!(show(&hosts.step("a", terms, now_ms)), "stale [1, 2]", "{tried:?}");
             resolve(&hosts, &[1, 2], now_ms + HOST_RETRY_MS);
             let later = hosts.step("a", terms, now_ms + 2 * HOST_RETRY_MS);
@@ -334,10 +339,23 @@ fn a_failure_of_an_address_is_reported_once_until_it_works_again() {
 }
 
 #[test]
+fn addresses_are_fresh_for_as_long_as_the_answer_says_within_limits() {
+    // Columns: the validity in the answer; how long the addresses are fresh, in milliseconds.
+    let cases = [(None, 100_000), (Some(0), 1000), (Some(2), 2000), (Some(u32::MAX), 100_000)];
+    for (valid_s, fresh_ms) in cases {
+        let mut host = Host::default();
+        host.end(&FoundAddresses { valid_s, ..found(&[1]) }, T);
+        let at = |ms| show(&host.step(Terms { fresh_ms: 100_000, ..TERMS }, T + ms));
+        let steps = (at(fresh_ms - 1), at(fresh_ms));
+        assert_eq!(steps, ("fresh [1]".to_owned(), "resolve".to_owned()), "{valid_s:?}");
+    }
+}
+
+#[test]
 fn addresses_beyond_the_limit_are_left_out() {
     let mut host = Host::default();
     let many: Vec<_> = (0..=u8::MAX).map(address).collect();
-    host.end(&many, T);
+    host.end(&FoundAddresses { addresses: many.clone(), valid_s: None }, T);
     let Step::Use { addresses, .. } = host.step(TERMS, T) else {
         panic!("it was resolved");
     };
@@ -362,7 +380,7 @@ fn one_connection_resolves_a_name_and_its_end_wakes_the_others() {
             step(&hosts, T)
         })
     });
-    std::thread::spawn(move || resolution.end(&addresses(&[1]), T));
+    std::thread::spawn(move || resolution.end(&found(&[1]), T));
     for waiter in waiters {
         assert_eq!(runtime.block_on(waiter).expect("it is woken"), "fresh [1]");
     }
@@ -389,7 +407,7 @@ fn names_that_are_no_longer_origins_leave() {
     hosts.retain(&config.sites);
     assert_eq!((hosts.count(), step(&hosts, T).as_str()), (2, "fresh [1]"));
     assert!(matches!(hosts.begin("c", TERMS, T), ResolutionStart::Another), "one at a time");
-    gone.end(&addresses(&[7]), T);
+    gone.end(&found(&[7]), T);
     hosts.retain(&config.sites);
     assert_eq!(hosts.count(), 1, "with the next settings");
 }
@@ -418,7 +436,7 @@ fn a_full_table_drops_the_names_unused_for_longest_and_none_being_resolved() {
         matches!(hosts.begin("running", TERMS, end_ms), ResolutionStart::Another),
         "it is being resolved"
     );
-    running.end(&addresses(&[1]), end_ms);
+    running.end(&found(&[1]), end_ms);
     assert!(is_there("running"), "and its end counts");
 }
 
@@ -432,7 +450,7 @@ fn a_table_full_of_names_being_resolved_takes_no_other() {
     assert!(matches!(hosts.begin("name-7", TERMS, T), ResolutionStart::Another));
     assert_eq!(hosts.count(), HOSTS_MAX);
     for resolution in running {
-        resolution.end(&addresses(&[1]), T);
+        resolution.end(&found(&[1]), T);
     }
     resolve_name(&hosts, "one more", T);
 }
