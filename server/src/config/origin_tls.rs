@@ -11,9 +11,9 @@ use rustls::RootCertStore;
 use rustls::pki_types::ServerName;
 
 use super::error::ProblemSpan;
+use super::origin_address::OriginAddress;
 use super::read::Reader;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
-use super::site::OriginAddress;
 use super::table::SiteSettings;
 use super::tls::{read_chain, unusable};
 

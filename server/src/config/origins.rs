@@ -7,11 +7,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ProblemSpan;
 use super::health::HealthCheck;
+use super::origin_address::OriginAddress;
 use super::outliers::OutlierLimits;
 use super::read::{Reader, Value, raw};
 use super::route::read_prefix;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
-use super::site::OriginAddress;
 use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, ORIGIN_ZONE, SiteSettings, URL, WEIGHT};
 use super::zone::Zone;
 use crate::limits::{ADDED_PREFIX_BYTES_MAX, ORIGINS_PER_SITE_MAX};

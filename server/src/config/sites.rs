@@ -9,9 +9,10 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use super::listen::ListenerNumber;
+use super::origin_address::OriginAddress;
 use super::origins::OriginGroup;
 use super::route::{Route, RouteNumber};
-use super::site::{HostPattern, OriginAddress, Site};
+use super::site::{HostPattern, Site};
 use super::table::ServerSettings;
 use super::tls::CertificateSet;
 use crate::limits::HOST_BYTES_MAX;
