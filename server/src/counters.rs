@@ -353,6 +353,11 @@ counters! {
         "Resolutions of an origin's name.";
     OriginResolutionErrors, Counter, "origin_resolution_errors_total",
         "Failures to resolve an origin's name.";
+    OriginTargetChanges, Counter, "origin_target_changes_total",
+        "Changes of the targets of an SRV origin.";
+    OriginTargetsLeftOut, Counter, "origin_targets_left_out_total",
+        "Targets of SRV origins that got no requests because of `targets_max`, when they were \
+         found.";
     OriginStaleAddresses, Counter, "origin_stale_addresses_total",
         "Uses of an origin's old addresses because its name could not be resolved in time.";
     OriginTimeouts, Counter, "origin_timeouts_total",

@@ -103,6 +103,9 @@ events! {
     OriginDown, warn, "origin_down", "an origin gets no requests for a while";
     OriginBack, info, "origin_back", "an origin that could not be reached can be reached again";
     OriginUnresolved, warn, "origin_unresolved", "cannot resolve an origin's name";
+    OriginTargets, info, "origin_targets", "the targets of an SRV origin have changed";
+    OriginTargetsLeftOut, warn, "origin_targets_left_out",
+        "an SRV origin has more targets than targets_max";
     OriginAddressFailed, warn, "origin_address_failed", "an origin's address refuses connections";
     OriginTimedOut, warn, "origin_timed_out", "the origin did not answer in time";
     OriginBadAnswer, warn, "origin_bad_answer", "refused an origin's answer";

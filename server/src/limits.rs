@@ -335,6 +335,10 @@ pub(crate) const ORIGIN_PROBE_MS: u64 = 500;
 /// Origins of one site. A larger number is better served by a name with several addresses.
 pub(crate) const ORIGINS_PER_SITE_MAX: usize = 16;
 
+/// Origins of one site, if each SRV origin has all its targets. A request remembers those that it
+/// was sent to in a word of 32 bits, and each choice of an origin looks at all of them.
+pub(crate) const GROUP_ORIGINS_MAX: usize = 32;
+
 /// How long an origin counts as down after a failure to reach it: the time of several attempts.
 pub(crate) const ORIGIN_DOWN_MS: u64 = 4 * ORIGIN_PROBE_MS;
 

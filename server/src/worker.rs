@@ -193,9 +193,14 @@ impl Worker {
     pub(crate) fn apply_settings(
         &self,
         config: Option<Box<Config>>,
+        keeps_rule_counts: bool,
         access_log: Option<LogSender>,
     ) {
         if let Some(mut config) = config {
+            if keeps_rule_counts {
+                // Requests in progress count in the old copy, which is lost.
+                config.rule_counters.copy_from(&self.config().rule_counters);
+            }
             self.origins.retain(&config);
             self.site_counts.assign(&mut config.sites, Some(&self.config()));
             *self.config.borrow_mut() = Rc::new(*config);

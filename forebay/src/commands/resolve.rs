@@ -1,5 +1,5 @@
-//! `forebay check --resolve`: checks the surroundings of a configuration: the names and the ports
-//! of origins, loops to the server itself, and directories.
+//! `forebay check --resolve`: checks the surroundings of a configuration: the names, SRV records
+//! and ports of origins, loops to the server itself, and directories.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,12 +8,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_server::config::{AccessLog, CacheDir, Config, OriginAddress};
-use forebay_server::dns::{self, DnsServers};
+use forebay_server::config::{AccessLog, CacheDir, Config, OriginAddress, OriginService};
+use forebay_server::dns::{self, DnsServers, ServiceAnswer};
 use serde_json::{Value, json};
 
 /// Time for one connection to an origin.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+
+/// Number of targets of one service that are tried.
+const TARGETS_MAX: usize = 32;
 
 /// Number of addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -48,7 +51,8 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
     for of in config.sites.origin_groups() {
         let route = of.route.map(|route| format!(", route {}", route.shown_path()));
         let route = route.unwrap_or_default();
-        for address in of.group.addresses() {
+        for member in of.group.configured() {
+            let address = &member.address;
             if seen.insert((&address.host, address.port, &address.socket)) {
                 let authority = &address.authority;
                 let name = format!("site {:?}{route}, origin {authority}", of.site.name);
@@ -75,6 +79,9 @@ fn origin(
     name: &str,
     listeners: &[SocketAddr],
 ) -> Vec<ResolveCheck> {
+    if let Some(service) = origin.whole_service() {
+        return of_service(servers, (origin, service), name, listeners);
+    }
     if let Some(path) = &origin.socket {
         return vec![match UnixStream::connect(path) {
             Ok(_) => ResolveCheck::good(format!("{name} accepts connections")),
@@ -111,6 +118,40 @@ fn origin(
     }
     let is_reachable = findings.iter().any(|finding: &ResolveCheck| finding.is_good);
     findings.extend(failed.into_iter().map(|text| ResolveCheck { is_good: is_reachable, text }));
+    findings
+}
+
+/// Asks for the targets of a service, and checks each of them as an origin.
+fn of_service(
+    servers: &DnsServers,
+    (origin, service): (&OriginAddress, &OriginService),
+    name: &str,
+    listeners: &[SocketAddr],
+) -> Vec<ResolveCheck> {
+    let bad = |text: &str| vec![ResolveCheck::bad(format!("{name}: {text}"))];
+    let (targets, unusable_count) = match dns::service(servers, &service.name) {
+        Ok(ServiceAnswer::Targets { targets, unusable_count, .. }) => (targets, unusable_count),
+        Ok(ServiceAnswer::Missing) => return bad("the name has no SRV record"),
+        Ok(ServiceAnswer::Unavailable) => {
+            return bad("the SRV record says that the service is not available");
+        }
+        Err(error) => return bad(&format!("cannot ask for SRV records: {error}")),
+    };
+    let mut findings = Vec::new();
+    if unusable_count > 0 {
+        let text = format!("{name}: {unusable_count} SRV records have no usable target");
+        findings.push(ResolveCheck::bad(text));
+    }
+    for target in targets.iter().take(TARGETS_MAX) {
+        let target = origin.of_target(target);
+        let name = format!("{name}, target {}", target.authority);
+        let checked = self::origin(servers, &target, &name, listeners);
+        findings.extend(checked);
+    }
+    if targets.len() > TARGETS_MAX {
+        let text = format!("{name}: {} more targets were not checked", targets.len() - TARGETS_MAX);
+        findings.push(ResolveCheck::good(text));
+    }
     findings
 }
 

@@ -254,7 +254,7 @@ fn changes(control: &Control) -> AdminResponse {
     }
 }
 
-async fn reload(control: &Control, query: Option<&str>) -> AdminResponse {
+async fn reload(control: &Rc<Control>, query: Option<&str>) -> AdminResponse {
     let terms = match trial_terms(query) {
         Ok(terms) => terms,
         Err(error) => return json_answer(StatusCode::BAD_REQUEST, &error.to_json()),

@@ -136,7 +136,7 @@ fn origin_differences(
     let mut differ = settings.differences(others);
     differ.retain(|setting| is_of_origins(setting));
     let is_gained_or_lost = route.own_origins.is_some() != other.own_origins.is_some();
-    if is_gained_or_lost || route.origins.members() != other.origins.members() {
+    if is_gained_or_lost || route.origins.configured() != other.origins.configured() {
         differ.push(&ORIGIN);
     }
     if route.origins.balance != other.origins.balance {
@@ -163,7 +163,7 @@ impl ChangeList {
         if site.listen != other.listen {
             differ.push(&SITE_LISTEN);
         }
-        if site.origins.members() != other.origins.members() {
+        if site.origins.configured() != other.origins.configured() {
             differ.push(&ORIGIN);
         }
         if site.origins.balance != other.origins.balance {

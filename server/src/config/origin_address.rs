@@ -1,9 +1,11 @@
 //! The address of an origin, as its URL states it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::origin_tls::OriginTls;
 use super::proxy_protocol::ProxyProtocol;
+use super::service::OriginService;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::check_host;
 use super::table::ORIGIN;
@@ -25,11 +27,15 @@ pub struct OriginAddress {
     pub tls: Option<OriginTls>,
     /// The header with which each connection begins.
     pub proxy_protocol: ProxyProtocol,
+    /// The service of which the origin is a target; `None` for an origin that the URL names itself.
+    /// The address of the service as a whole, which stands for its targets, has the name of the
+    /// service as its authority.
+    pub service: Option<Arc<OriginService>>,
 }
 
 impl OriginAddress {
-    /// Reads `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`; the port is 80 or 443 if
-    /// not given.
+    /// Reads `http://HOST[:PORT]`, `https://HOST[:PORT]`, `srv+http://NAME`, `srv+https://NAME` or
+    /// `unix:/PATH`; the port is 80 or 443 if not given.
     pub(crate) fn parse(url: &str) -> Result<OriginAddress, ValueProblem> {
         let refused = |hint: String| ORIGIN.problem(format_args!("cannot be {url:?}")).hint(hint);
         if url.contains('@') {
@@ -61,6 +67,9 @@ impl OriginAddress {
         if several.len() > 1 {
             return Err(refused(format!("for several origins, write {several:?}")));
         }
+        if let Some(scheme) = scheme.strip_prefix("srv+") {
+            return OriginAddress::of_service(scheme, rest).map_err(refused);
+        }
         if scheme != "http" && scheme != "https" {
             return Err(refused(match scheme.as_str() {
                 "ws" | "wss" => format!(
@@ -68,6 +77,7 @@ impl OriginAddress {
                      pass",
                     scheme.replace("ws", "http")
                 ),
+                "srv" | "srv-http" | "http+srv" => format!("write \"srv+http://{rest}\""),
                 "fastcgi" | "fcgi" | "uwsgi" | "scgi" | "ajp" => {
                     "origins get HTTP; put a web server in between that speaks both".to_owned()
                 }
@@ -116,6 +126,7 @@ impl OriginAddress {
             socket: Some(path.into()),
             tls: None,
             proxy_protocol: ProxyProtocol::Off,
+            service: None,
         })
     }
 
@@ -129,9 +140,14 @@ impl OriginAddress {
         }
     }
 
-    /// Returns the host for requests that have none. The name of a socket is no host.
+    /// Returns the host for requests that have none. The name of a socket is no host, and all
+    /// targets of a service have the same one.
     pub(crate) fn own_host(&self) -> &str {
-        if self.socket.is_some() { &self.host } else { &self.authority }
+        match &self.service {
+            Some(service) => &service.domain,
+            None if self.socket.is_some() => &self.host,
+            None => &self.authority,
+        }
     }
 
     pub(super) fn of_authority(authority: &str, is_tls: bool) -> Result<OriginAddress, String> {
@@ -154,7 +170,8 @@ impl OriginAddress {
         let authority = if port == 80 && !is_tls { in_url } else { format!("{in_url}:{port}") };
         let tls = is_tls.then(|| OriginTls::unverified(&host));
         let proxy_protocol = ProxyProtocol::Off;
-        Ok(OriginAddress { host, port, authority, socket: None, tls, proxy_protocol })
+        let (socket, service) = (None, None);
+        Ok(OriginAddress { host, port, authority, socket, tls, proxy_protocol, service })
     }
 }
 

@@ -2,6 +2,7 @@
 //! chosen for a request.
 
 use std::fmt;
+use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
@@ -11,17 +12,22 @@ use super::origin_address::OriginAddress;
 use super::outliers::OutlierLimits;
 use super::read::{Reader, Value, raw};
 use super::route::read_prefix;
+use super::service::TARGETS_DEFAULT;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
-use super::table::{BACKUP, ORIGIN, ORIGIN_TABLE, ORIGIN_ZONE, SiteSettings, URL, WEIGHT};
+use super::table::{
+    BACKUP, ORIGIN, ORIGIN_TABLE, ORIGIN_ZONE, SiteSettings, TARGETS_MAX, URL, WEIGHT,
+};
 use super::zone::Zone;
-use crate::limits::{ADDED_PREFIX_BYTES_MAX, ORIGINS_PER_SITE_MAX};
+use crate::limits::{ADDED_PREFIX_BYTES_MAX, GROUP_ORIGINS_MAX, ORIGINS_PER_SITE_MAX};
 
 /// The origins that serve a site, or a route that has origins of its own. All of them serve the
 /// same resources. A site has none only if its routes answer all requests themselves, from files or
 /// from origins of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginGroup {
-    members: Vec<OriginMember>,
+    pub(super) members: Vec<OriginMember>,
+    /// The origins as they are configured, if targets of services take the place of some of them.
+    pub(super) configured: Option<Arc<[OriginMember]>>,
     /// How an origin is chosen for a request.
     pub balance: Balance,
     /// The active health check of the origins, if there is one.
@@ -38,19 +44,25 @@ pub struct OriginGroup {
 pub struct OriginMember {
     /// The origin's address.
     pub address: OriginAddress,
-    /// The origin's share of the requests, relative to the weights of the others.
+    /// The origin's share of the requests, relative to the weights of the others. A target of a
+    /// service may have the weight 0, which is a hundredth of the weight 1 (RFC 2782).
     pub weight: u32,
     /// Whether the origin gets requests only while no other origin can take them.
     pub is_backup: bool,
+    /// Among the targets of a service, the rank of its priority; 0 for other origins.
+    pub(crate) priority: u16,
+    /// The largest number of targets of the service; 1 for other origins.
+    pub(crate) targets_max: usize,
     /// The zone in which the origin runs.
     pub zone: Zone,
 }
 
 /// The rank of an origin in its group. A backup has a higher rank than any origin that is no
-/// backup, whatever their zones.
+/// backup, and a target of a higher priority than those of lower ones, whatever their zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OriginRank {
     pub(crate) is_backup: bool,
+    pub(crate) priority: u16,
     /// Whether the server has a zone, and the origin is in another one or in none.
     pub(crate) is_out_of_zone: bool,
 }
@@ -89,14 +101,21 @@ pub struct AddedPrefix(Box<str>);
 pub(crate) const BALANCE_WORDS: &[&str] = &["round-robin", "least", "hash"];
 
 impl OriginGroup {
-    /// Returns the first origin. Its authority stands for the group in a request without a host.
+    /// Returns the first origin of the configuration. Its authority stands for the group in a
+    /// request without a host.
     pub fn first(&self) -> Option<&OriginAddress> {
-        self.addresses().next()
+        self.configured().first().map(|member| &member.address)
     }
 
-    /// Returns the origins, in the order of the configuration.
+    /// Returns the origins that get requests, in the order of the configuration. If no targets of
+    /// any service are known, and there are no other origins, these are the services.
     pub fn members(&self) -> &[OriginMember] {
         &self.members
+    }
+
+    /// Returns the origins as they are configured.
+    pub fn configured(&self) -> &[OriginMember] {
+        self.configured.as_deref().unwrap_or(&self.members)
     }
 
     /// Returns the group with the key that belongs to a site or to one of its routes.
@@ -121,13 +140,16 @@ impl OriginGroup {
 impl OriginMember {
     /// Returns an origin without settings of its own.
     fn alone(address: OriginAddress) -> OriginMember {
-        OriginMember { address, weight: 1, is_backup: false, zone: Zone::default() }
+        let targets_max = address.service.as_ref().map_or(1, |_| TARGETS_DEFAULT);
+        let (zone, priority) = (Zone::default(), 0);
+        OriginMember { address, weight: 1, is_backup: false, priority, targets_max, zone }
     }
 
     /// Returns the rank of the origin for a server in `server_zone`: an origin gets requests only
     /// while no origin of a lower rank can take them.
     pub(crate) fn rank(&self, server_zone: &Zone) -> OriginRank {
-        OriginRank { is_backup: self.is_backup, is_out_of_zone: server_zone.is_left_by(&self.zone) }
+        let OriginMember { is_backup, priority, .. } = *self;
+        OriginRank { is_backup, priority, is_out_of_zone: server_zone.is_left_by(&self.zone) }
     }
 }
 
@@ -135,7 +157,13 @@ impl fmt::Display for OriginGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, address) in self.addresses().enumerate() {
             f.write_str(if index == 0 { "" } else { ", " })?;
-            f.write_str(&address.authority)?;
+            f.write_str(match address.whole_service() {
+                Some(_) => "no known target",
+                None => &address.authority,
+            })?;
+        }
+        for service in self.services() {
+            write!(f, " (targets of {})", service.name)?;
         }
         Ok(())
     }
@@ -213,9 +241,14 @@ fn refusal(members: &[OriginMember], member: &OriginMember) -> Option<ValueProbl
         let problem = ORIGIN.problem(format_args!("repeats {authority:?}"));
         return Some(problem.hint(hint));
     }
-    let is_full = members.len() >= ORIGINS_PER_SITE_MAX;
-    let problem = || ORIGIN.problem(format_args!("has more than {ORIGINS_PER_SITE_MAX} origins"));
-    is_full.then(problem)
+    if members.len() >= ORIGINS_PER_SITE_MAX {
+        return Some(ORIGIN.problem(format_args!("has more than {ORIGINS_PER_SITE_MAX} origins")));
+    }
+    let targets = members.iter().chain([member]).map(|one| one.targets_max);
+    (targets.sum::<usize>() > GROUP_ORIGINS_MAX).then(|| {
+        let text = format_args!("may have more than {GROUP_ORIGINS_MAX} origins and targets");
+        ORIGIN.problem(text).hint("give the origins with SRV records a smaller `targets_max`")
+    })
 }
 
 /// Returns a group of the origins with these URLs, from the flag `--origin`.
@@ -292,6 +325,10 @@ impl Reader<'_> {
         };
         for (key, value) in table.iter() {
             let own = ORIGIN_TABLE.iter().map(|setting| setting.name);
+            if key.get_ref() == "srv" {
+                self.report_srv_key(key, value);
+                return None;
+            }
             if own.clone().all(|name| key.get_ref() != name) {
                 self.unknown(key, value, "of an origin", own);
             }
@@ -299,13 +336,20 @@ impl Reader<'_> {
         let url = self.needed(table, &URL, &value.span())?;
         let address = OriginAddress::read(raw(url.get_ref()), &URL);
         let address = self.keep_at(url.span(), address);
+        let is_service = address.as_ref().is_some_and(|address| address.service.is_some());
+        if address.is_some() {
+            self.check_service_keys(table, is_service);
+        }
         let weight = self.of_table(table, &WEIGHT, 1);
         let is_backup = self.of_table(table, &BACKUP, false);
         let zone = self.of_table(table, &ORIGIN_ZONE, Zone::default());
+        let targets_max = self.of_table(table, &TARGETS_MAX, TARGETS_DEFAULT);
         Some(OriginMember {
             address: address?,
             weight: weight?,
             is_backup: is_backup?,
+            priority: 0,
+            targets_max: targets_max.map(|max| if is_service { max } else { 1 })?,
             zone: zone?,
         })
     }

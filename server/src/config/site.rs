@@ -190,6 +190,31 @@ impl Site {
         }
     }
 
+    /// Replaces the groups of origins of the site and of its routes for which `change` returns
+    /// another one. Returns whether there are any.
+    pub(super) fn change_origins(
+        &mut self,
+        change: impl Fn(&OriginGroup) -> Option<OriginGroup>,
+    ) -> bool {
+        let mut has_changed = false;
+        if let Some(changed) = change(&self.origins) {
+            self.origins = Arc::new(changed);
+            has_changed = true;
+        }
+        for route in &mut self.routes {
+            match route.own_origins {
+                None => route.origins = Arc::clone(&self.origins),
+                Some(_) => {
+                    if let Some(changed) = change(&route.origins) {
+                        route.origins = Arc::new(changed);
+                        has_changed = true;
+                    }
+                }
+            }
+        }
+        has_changed
+    }
+
     /// Returns the rule files of all routes, including the files of the site.
     pub(crate) fn rule_files(&self) -> impl Iterator<Item = &NamedFile> {
         self.routes.iter().flat_map(|route| &route.rule_files)

@@ -150,6 +150,11 @@ impl Sites {
         self.origin_groups().flat_map(|origins| origins.group.addresses())
     }
 
+    /// Returns the sites for changes that no index depends on.
+    pub(super) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Site> {
+        self.sites.iter_mut()
+    }
+
     /// Returns the sites in the order of the file.
     pub fn iter(&self) -> std::slice::Iter<'_, Site> {
         self.sites.iter()

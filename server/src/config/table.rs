@@ -28,6 +28,7 @@ use super::value::{
 };
 use super::zone::Zone;
 use crate::dns::DnsServers;
+use crate::limits::GROUP_ORIGINS_MAX;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -1451,7 +1452,7 @@ pub(crate) const RULES: Setting = Setting {
 pub(crate) const SITE: &[Setting] = &[NAME, NAMES, SITE_LISTEN, ORIGIN, BALANCE];
 
 /// The settings of one origin, in its table form.
-pub(crate) const ORIGIN_TABLE: &[Setting] = &[URL, WEIGHT, BACKUP, ORIGIN_ZONE];
+pub(crate) const ORIGIN_TABLE: &[Setting] = &[URL, WEIGHT, BACKUP, ORIGIN_ZONE, TARGETS_MAX];
 
 /// The setting `name` of a site.
 pub(crate) const NAME: Setting = Setting {
@@ -1500,13 +1501,15 @@ pub(crate) const ORIGIN: Setting = Setting {
     name: "origin",
     kind: SettingKind::Text {
         hint: "URL",
-        expected: "http://HOST[:PORT], https://HOST[:PORT] or unix:/PATH",
+        expected: "http://HOST[:PORT], https://HOST[:PORT], srv+http://NAME, srv+https://NAME or \
+            unix:/PATH",
     },
     default: None,
     scope: SettingScope::Site,
     reloads: true,
     doc: "URL of the origin to which requests for the site, or for the route, are forwarded; or \
-        `unix:` and the path of its Unix socket; or a table with one of these as `url`, and \
+        `unix:` and the path of its Unix socket; or `srv+http://` and the name of SRV records, \
+        whose targets are the origins; or a table with one of these as `url`, and \
         settings of the origin; or an array of up to 16 of these texts and tables: see \
         [origins.md](origins.md). A `[[site.route]]` without it has the origins of its site. The \
         flag can be repeated.",
@@ -1565,6 +1568,19 @@ pub(crate) const ORIGIN_ZONE: Setting = Setting {
     doc: "Zone in which the origin runs. An origin outside of the server's `zone` gets requests \
         only while no origin of that zone can take them.",
     reason: "Requests within a zone are usually faster, and cheaper.",
+};
+
+/// The setting `targets_max` of an origin.
+pub(crate) const TARGETS_MAX: Setting = Setting {
+    name: "targets_max",
+    kind: SettingKind::Count { min: 1, max: GROUP_ORIGINS_MAX as u64, unit: "targets" },
+    default: Some("16"),
+    scope: SettingScope::Site,
+    reloads: true,
+    doc: "Largest number of targets of an origin with a URL `srv+http` or `srv+https`: those with \
+        the smallest priority are used; see [origins.md](origins.md#srv-records).",
+    reason: "A site or a route has at most 32 origins, targets included: room for a service and \
+        another one as its backup.",
 };
 
 const ZONE_EXPECTED: &str = "off, or up to 64 printable ASCII characters, without spaces";

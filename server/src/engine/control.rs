@@ -18,6 +18,7 @@ use super::certificates::CertificateWatch;
 use super::file_watch::FileWatch;
 use super::resources::ControlSockets;
 use super::runtime_paths::SocketName;
+use super::services::ServiceTable;
 use super::signals::Signals;
 use super::trial::Trials;
 use super::upgrade::{Handover, HandoverOutcome, UpgradeTotals, serve_upgrades};
@@ -81,6 +82,7 @@ pub(crate) struct Control {
     pub(super) certificate_watch: CertificateWatch,
     pub(super) file_watch: FileWatch,
     pub(super) trials: Trials,
+    pub(super) services: ServiceTable,
     /// The replies of workers that do not use the configuration of the last reload yet.
     pub(super) late_workers: RefCell<LateReplies<()>>,
     /// The reason why there is no lock profile, if creating it failed.
@@ -106,6 +108,7 @@ pub(crate) struct ControlParts {
     pub(crate) log_losses: Arc<LogLosses>,
     pub(crate) guard: Option<DirGuard>,
     pub(crate) ticket_keys: TicketKeys,
+    pub(super) services: ServiceTable,
 }
 
 impl Control {
@@ -130,6 +133,7 @@ impl Control {
             certificate_watch: CertificateWatch::default(),
             file_watch: FileWatch::default(),
             trials: Trials::default(),
+            services: parts.services,
             late_workers: RefCell::default(),
             lock_profile_fault: OnceCell::new(),
             traces: TracePlaces::default(),
@@ -360,8 +364,8 @@ impl Control {
         }
     }
 
-    /// Periodically counts lost log lines, watches the workers and the running trial, and replaces
-    /// old ticket keys and changed certificates.
+    /// Periodically counts lost log lines, watches the workers and the running trial, replaces old
+    /// ticket keys and changed certificates, and asks for the targets of services.
     async fn keep_house(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_millis(HOUSEKEEPING_MS));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -372,6 +376,7 @@ impl Control {
             self.rotate_ticket_keys();
             self.watch_certificates();
             self.watch_trial();
+            self.update_services();
         }
     }
 

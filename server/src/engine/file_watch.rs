@@ -101,14 +101,14 @@ impl Control {
             let now_ms = clock::monotonic_ms();
             if period_ms != 0 && now_ms.saturating_sub(checked_ms) >= period_ms {
                 checked_ms = now_ms;
-                self.check_files();
+                self.check_files().await;
             }
         }
     }
 
     /// Reads the configuration if its files have changed, and uses it if the last reading found the
     /// same files.
-    fn check_files(self: &Rc<Self>) {
+    async fn check_files(self: &Rc<Self>) {
         let watch = &self.file_watch;
         if !self.with_config(|config| watch.has_changed(&config.watched)) {
             return;
@@ -126,6 +126,10 @@ impl Control {
         if is_reported == Some(false) {
             let names = self.with_config(|config| config.watched.changed());
             Event::FilesChanged.log(&names);
+        }
+        if let Ok(config) = &loaded {
+            // If another reload comes first, the files differ from those in use and are read again.
+            self.learn_services(config).await;
         }
         match loaded.and_then(|config| self.apply_reloaded(config, None)) {
             Ok(replies) => {

@@ -17,6 +17,7 @@ mod process_names;
 mod reload;
 mod resources;
 mod runtime_paths;
+mod services;
 mod signals;
 mod start;
 mod trial;

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::sync::oneshot::error::TryRecvError;
@@ -57,10 +58,17 @@ impl Control {
     /// # Errors
     /// See [`ReloadError`].
     pub(crate) async fn reload(
-        &self,
+        self: &Rc<Self>,
         terms: Option<TrialTerms>,
     ) -> Result<StuckWorkers, ReloadError> {
-        let replies = match self.apply_reload(terms) {
+        let mut loaded = self.load().map_err(ReloadError::Config);
+        if let Ok(config) = &loaded
+            && self.learn_services(config).await
+        {
+            // Another reload may have come first, so this one reads the newest files.
+            loaded = self.load().map_err(ReloadError::Config);
+        }
+        let replies = match loaded.and_then(|config| self.apply_reloaded(config, terms)) {
             Ok(replies) => replies,
             Err(error) => {
                 self.count(Counter::ReloadsRefused, 1);
@@ -113,15 +121,6 @@ impl Control {
         (self.hooks.load)()
     }
 
-    /// Reads the configuration again and passes it to the workers. Returns their replies.
-    pub(super) fn apply_reload(
-        &self,
-        terms: Option<TrialTerms>,
-    ) -> Result<Replies<()>, ReloadError> {
-        let config = self.load().map_err(ReloadError::Config)?;
-        self.apply_reloaded(config, terms)
-    }
-
     /// Passes a configuration that was read again to the workers. Returns their replies.
     pub(super) fn apply_reloaded(
         &self,
@@ -148,11 +147,13 @@ impl Control {
             LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
         let tls = self.acceptor(&config).map_err(ReloadError::Tls)?;
         config_warnings(&config);
+        self.services.fill(&mut config, &|counter, amount| self.count(counter, amount));
         self.limiter.prepare(&config);
         let replies = self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
             settings.put(NewSettings {
                 config: Some(Box::new(config.clone())),
+                keeps_rule_counts: false,
                 tls: tls.as_ref().map(|tls| Box::new(tls.for_worker())),
                 access_log: writer.as_ref().map(LogWriter::sender),
             });
@@ -198,7 +199,7 @@ impl Control {
             let settings = Arc::clone(&worker.settings);
             let access_log = log.as_ref().map(LogWriter::sender);
             let tls = tls.as_ref().map(|tls| Box::new(tls.for_worker()));
-            settings.put(NewSettings { config: None, tls, access_log });
+            settings.put(NewSettings { config: None, keeps_rule_counts: true, tls, access_log });
             WorkerCommand::TakeSettings { settings, done }
         }));
     }
@@ -212,7 +213,12 @@ impl Control {
                 drop(self.workers.tell(|worker, done| {
                     let settings = Arc::clone(&worker.settings);
                     let access_log = writer.as_ref().map(LogWriter::sender);
-                    settings.put(NewSettings { config: None, tls: None, access_log });
+                    settings.put(NewSettings {
+                        config: None,
+                        keeps_rule_counts: true,
+                        tls: None,
+                        access_log,
+                    });
                     WorkerCommand::TakeSettings { settings, done }
                 }));
                 self.replaced_logs.add(self.log_writer.replace(writer));

@@ -21,6 +21,7 @@ use super::process_names::{process_id, via_name};
 use super::reload::config_warnings;
 use super::resources::{ControlSockets, ServerResources};
 use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_socket};
+use super::services::ServiceTable;
 use super::signals::{self, Signals};
 use super::upgrade::{Predecessor, Readiness, UpgradeError, UpgradeTotals};
 use super::worker_thread::{WorkerStart, WorkerThread};
@@ -275,7 +276,7 @@ struct PreparedServer {
 
 impl PreparedServer {
     fn new(
-        config: Config,
+        mut config: Config,
         hooks: Hooks,
         resolver: Resolver,
         resources: ServerResources,
@@ -318,6 +319,9 @@ impl PreparedServer {
             counters.slot(worker_count + 1),
         )?;
         let log_losses = Arc::default();
+        let slot = counters.slot(worker_count);
+        let count = |counter: Counter, amount| slot.add(counter.index(), amount);
+        let services = ServiceTable::at_start(&mut config, count);
         let mut parts = ControlParts {
             store,
             purger,
@@ -328,12 +332,13 @@ impl PreparedServer {
                 .map_err(StartError::AccessLog)?,
             log_losses,
             workers: Vec::new(),
-            slot: counters.slot(worker_count),
+            slot,
             counters,
             config,
             hooks,
             guard,
             ticket_keys,
+            services,
         };
         let (of_workers, further) = listeners.spread(worker_count);
         parts.workers = start_workers(&parts, (address, &attach), of_workers)?;

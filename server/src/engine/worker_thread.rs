@@ -62,6 +62,8 @@ pub(crate) enum WorkerCommand {
 pub(crate) struct NewSettings {
     /// The configuration; `None` leaves it as it is.
     pub(crate) config: Option<Box<Config>>,
+    /// Whether the configuration has the rules of the one before it, so that their counts go on.
+    pub(crate) keeps_rule_counts: bool,
     /// The settings for TLS; `None` leaves them as they are.
     pub(crate) tls: Option<Box<TlsAcceptor>>,
     pub(crate) access_log: Option<LogSender>,
@@ -83,8 +85,11 @@ impl SettingsSlot {
     pub(crate) fn put(&self, mut new: NewSettings) {
         let mut slot = self.0.lock();
         let mut old = slot.take();
-        if new.config.is_none() {
-            new.config = old.as_mut().and_then(|old| old.config.take());
+        if let Some(old) = old.as_mut().filter(|old| old.config.is_some()) {
+            new.keeps_rule_counts &= old.keeps_rule_counts;
+            if new.config.is_none() {
+                new.config = old.config.take();
+            }
         }
         if new.tls.is_none() {
             new.tls = old.as_mut().and_then(|old| old.tls.take());
@@ -279,8 +284,9 @@ pub(crate) async fn work(
             }
             WorkerCommand::TakeSettings { settings, done } => {
                 // The slot is empty if an earlier command has taken its settings.
-                if let Some(NewSettings { config, tls, access_log }) = settings.take() {
-                    worker.apply_settings(config, access_log);
+                if let Some(new) = settings.take() {
+                    let NewSettings { config, keeps_rule_counts, tls, access_log } = new;
+                    worker.apply_settings(config, keeps_rule_counts, access_log);
                     tls.into_iter().for_each(|tls| worker.tls.replace(*tls));
                 }
                 // The control thread may have given up waiting; the settings are in use anyway.
@@ -410,13 +416,18 @@ mod tests {
             let source = ConfigSource::Toml { text: &text, file: "f.toml" };
             let config = Config::load_with(source, &[], &filters).expect("it is right");
             let config = Some(Box::new(config));
-            slot.put(NewSettings { config, tls: None, access_log: None });
+            slot.put(NewSettings { config, keeps_rule_counts: false, tls: None, access_log: None });
         };
         put();
         let first = drops.load(Relaxed);
         put();
         assert!(drops.load(Relaxed) > first, "the first one was not dropped");
-        slot.put(NewSettings { config: None, tls: None, access_log: None });
+        slot.put(NewSettings {
+            config: None,
+            keeps_rule_counts: true,
+            tls: None,
+            access_log: None,
+        });
         assert!(slot.take().is_some_and(|kept| kept.config.is_some()));
     }
 

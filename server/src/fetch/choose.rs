@@ -202,7 +202,7 @@ mod tests {
         for (index, is_backup, is_out_of_zone) in
             [(0, false, true), (1, false, false), (2, true, false), (3, true, true)]
         {
-            group[index].rank = OriginRank { is_backup, is_out_of_zone };
+            group[index].rank = OriginRank { is_backup, priority: 0, is_out_of_zone };
         }
         for balance in [Balance::RoundRobin, Balance::Least, Balance::Hash] {
             let mut left = group.clone();

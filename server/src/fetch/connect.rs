@@ -92,6 +92,10 @@ pub(super) async fn connect(
     origin: &OriginAddress,
     terms: ConnectTerms<'_>,
 ) -> Result<Connection, ConnectFailure> {
+    if let Some(service) = origin.whole_service() {
+        let cause = Some(format!("no targets of {} are known", service.name));
+        return Err(ConnectFailure { fault: Fault::OriginName, cause });
+    }
     let OriginConnection { io, ends } = match &origin.socket {
         Some(path) => open_socket(worker, origin, path, terms).await?,
         None => open(worker, origin, terms).await?,

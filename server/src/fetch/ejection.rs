@@ -222,7 +222,8 @@ impl Ejection {
     /// from a tenth of the weight to the whole weight. Its unit is a thousandth of a weight of 1,
     /// so that it is never zero.
     pub(super) fn ramped(&self, weight: u32, now_ms: u64) -> u64 {
-        let full = u64::from(weight) * 1000;
+        // A target of a service may have the weight 0 (RFC 2782).
+        let full = (u64::from(weight) * 1000).max(10);
         let until_ms = self.until_ms.get();
         let back_ms = now_ms.saturating_sub(until_ms);
         if until_ms == 0 || back_ms >= SLOW_START_MS {
@@ -365,6 +366,7 @@ mod tests {
     fn the_share_of_an_origin_that_is_back_grows() {
         let ejection = Ejection::default();
         assert_eq!(ejection.ramped(2, 5), 2000);
+        assert_eq!(ejection.ramped(0, 5), 10, "a hundredth of the weight 1");
         ejection.note_unreachable(0);
         assert!(!ejection.note_answered(EJECT_MS / 2), "a request from before");
         assert_eq!(ejection.ramped(2, EJECT_MS), 200);

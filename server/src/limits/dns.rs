@@ -60,3 +60,15 @@ pub(crate) const DNS_ALIASES_MAX: usize = 8;
 /// The least time for which the result of a resolution is used, even if its records have a shorter
 /// validity: names are resolved at most this often.
 pub(crate) const DNS_VALID_MS_MIN: u64 = 1_000;
+
+/// How long the start of the server, and a reload, wait for the targets of new services: a working
+/// name server answers within milliseconds, and one that fails must not keep a server from
+/// starting.
+pub(crate) const SERVICE_WAIT_MS: u64 = 3_000;
+
+/// How long the targets of a service are kept that no configuration has any more. Reloads and their
+/// trials end sooner.
+pub(crate) const SERVICE_KEPT_MS: u64 = 600_000;
+
+/// Targets in the text of one event.
+pub(crate) const TARGETS_SHOWN_MAX: usize = 16;

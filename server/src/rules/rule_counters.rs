@@ -97,6 +97,23 @@ impl RuleCounters {
 
     /// Counts a use of the operator `counter`. The argument `counter` is the index of the name
     /// within the rule set.
+    /// Continues with the counts of `other`, which has the same rules.
+    pub(crate) fn copy_from(&self, other: &RuleCounters) {
+        let (own, other) = (&self.0, &other.0);
+        for (own, other) in own.rules.iter().zip(&other.rules) {
+            own.runs.set(other.runs.get());
+            own.matches.set(other.matches.get());
+            own.bytes.set(other.bytes.get());
+        }
+        for (own, other) in own.cold.iter().zip(&other.cold) {
+            own.failures.set(other.failures.get());
+            own.timed.set(other.timed.get());
+            own.timed_ns.set(other.timed_ns.get());
+        }
+        let pairs = own.counters.iter().zip(&other.counters);
+        pairs.chain(own.runs.iter().zip(&other.runs)).for_each(|(own, other)| own.set(other.get()));
+    }
+
     pub(super) fn count(&self, rules: &RuleSet, counter: u32) {
         if let Some(cell) = self.0.counters.get(rules.first_counter + counter as usize) {
             add(cell, 1);

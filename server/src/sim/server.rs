@@ -198,7 +198,12 @@ impl SimServer {
         for worker in &self.workers {
             let config = Some(Box::new(config_of(scenario, idle_ms)));
             let settings = Arc::new(SettingsSlot::default());
-            settings.put(NewSettings { config, tls: None, access_log: None });
+            settings.put(NewSettings {
+                config,
+                keeps_rule_counts: false,
+                tls: None,
+                access_log: None,
+            });
             let (done, _) = oneshot::channel();
             let _ = worker.commands.send(WorkerCommand::TakeSettings { settings, done });
         }

@@ -253,6 +253,7 @@ fn the_innermost_value_of_a_route_setting_wins() {
     assert_eq!((rest.cache, rest.default_freshness_s, rest.object_bytes_max), (true, 60, 1 << 20));
     assert_eq!(b.route(b"/").settings.default_freshness_s, 5);
     let origin = |host: &str, port, authority: &str| OriginAddress {
+        service: None,
         host: host.to_owned(),
         port,
         authority: authority.to_owned(),

@@ -11,4 +11,5 @@ mod references;
 mod route_conditions;
 mod route_origins;
 mod route_regex;
+mod service;
 mod site_listen;
