@@ -158,8 +158,6 @@ fn the_last_targets_stay_in_use_while_name_servers_fail_or_know_no_targets() {
     for (what, fail) in failures {
         let dns = dns(&[(0, 1, &one)]);
         let server = start(&config(&dns, ""));
-        // The first request resolves the name of the target.
-        ask(&server, 1);
         under_load(&server, || {
             fail(&dns);
             eventually(what, || server.stat("origin_resolution_errors_total") >= 2.0);
@@ -172,11 +170,29 @@ fn the_last_targets_stay_in_use_while_name_servers_fail_or_know_no_targets() {
 }
 
 #[test]
+fn a_spare_target_is_used_for_the_first_time_while_all_name_servers_fail() {
+    let (one, spare) = (origin(), origin());
+    let dns = dns(&[(0, 1, &one)]);
+    dns.set("spare.test", &[DnsRecord::Address(Ipv4Addr::LOCALHOST)]);
+    let target = |priority, origin: &Origin, host: &str| {
+        DnsRecord::Target(priority, 1, origin.address().port(), host.to_owned())
+    };
+    dns.set(SERVICE, &[target(0, &one, HOST), target(1, &spare, "spare.test")]);
+    let server = start(&config(&dns, ""));
+    ask(&server, 5);
+    assert_eq!(spare.request_count(), 0);
+    drop(dns);
+    under_load(&server, || {
+        one.stop();
+        eventually("the spare target is used", || spare.request_count() > 10);
+    });
+}
+
+#[test]
 fn a_name_server_that_dies_costs_no_request() {
     let one = origin();
     let dns = dns(&[(0, 1, &one)]);
     let server = start(&config(&dns, ""));
-    ask(&server, 1);
     under_load(&server, || {
         drop(dns);
         eventually("failures", || server.stat("origin_resolution_errors_total") >= 3.0);

@@ -92,7 +92,7 @@ impl OriginAddress {
     /// Returns the address of a target of this service.
     pub fn of_target(&self, target: &ServiceTarget) -> OriginAddress {
         let ServiceTarget { host, port, .. } = target;
-        let authority = format!("{host}:{port}");
+        let authority = target.authority();
         OriginAddress { host: host.clone(), port: *port, authority, ..self.clone() }
     }
 }

@@ -43,6 +43,13 @@ pub struct ServiceTarget {
     pub weight: u16,
 }
 
+impl ServiceTarget {
+    /// Returns the name of the target as an origin.
+    pub(crate) fn authority(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+}
+
 /// The answer to the question for the targets of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceAnswer {

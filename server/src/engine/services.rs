@@ -25,11 +25,12 @@ use super::worker_thread::{NewSettings, WorkerCommand};
 use crate::clock;
 use crate::config::{Config, ServerSettings};
 use crate::counters::Counter;
-use crate::dns::{self, DnsServers, ServiceAnswer, ServiceTarget};
+use crate::dns::{self, ServiceAnswer, ServiceTarget};
 use crate::events::Event;
+use crate::fetch::Hosts;
 use crate::limits::{
-    DNS_VALID_MS_MIN, HOST_RETRY_MS, HOUSEKEEPING_MS, RESOLUTIONS_MAX, SERVICE_KEPT_MS,
-    SERVICE_WAIT_MS, TARGETS_SHOWN_MAX,
+    DNS_VALID_MS_MIN, GROUP_ORIGINS_MAX, HOST_RETRY_MS, HOUSEKEEPING_MS, RESOLUTIONS_MAX,
+    SERVICE_KEPT_MS, SERVICE_WAIT_MS, TARGETS_SHOWN_MAX,
 };
 use crate::log::LogWriter;
 
@@ -144,14 +145,18 @@ fn shown(targets: &[ServiceTarget]) -> String {
 impl ServiceTable {
     /// Asks for the targets of all services before the server starts, and waits for a limited time
     /// so that the first requests find them. Counts go to `count`.
-    pub(super) fn at_start(config: &mut Config, count: impl Fn(Counter, u64)) -> ServiceTable {
+    pub(super) fn at_start(
+        config: &mut Config,
+        hosts: &Arc<Hosts>,
+        count: impl Fn(Counter, u64),
+    ) -> ServiceTable {
         let table = ServiceTable::default();
         let (tell, told) = mpsc::channel();
         let names = table.take_due(config, true);
         for name in &names {
             let tell = tell.clone();
             let own = name.clone();
-            resolve_on_a_thread(name.clone(), &config.server.dns_servers, move |answer| {
+            resolve_on_a_thread(name.clone(), hosts, &config.server, move |answer| {
                 // The receiver may have given up.
                 let _ = tell.send((own, answer));
             });
@@ -261,14 +266,34 @@ impl ServiceTable {
     }
 }
 
-/// Asks for the targets of a service on a new thread, which then calls `note`.
+/// Asks for the targets of a service on a new thread, which then calls `note`. Before that, the
+/// thread resolves the names of new targets, which are then known even if the name servers fail
+/// before the first connection, as those of targets that only get requests when others fail.
 fn resolve_on_a_thread(
     name: Box<str>,
-    servers: &DnsServers,
+    hosts: &Arc<Hosts>,
+    settings: &ServerSettings,
     note: impl FnOnce(io::Result<ServiceAnswer>) + Send + 'static,
 ) {
-    let servers = servers.clone();
-    let resolve = move || note(dns::service(&servers, &name));
+    let (hosts, servers) = (Arc::clone(hosts), settings.dns_servers.clone());
+    // Addresses that are half as old as they may be are found again.
+    let age_ms_max = u64::from(settings.origin_stale_address_ms_max) / 2;
+    // Without a table of addresses, each connection resolves the name.
+    let has_table = settings.origin_address_ms_max > 0;
+    let resolve = move || {
+        let answer = dns::service(&servers, &name);
+        if let Ok(ServiceAnswer::Targets { targets, .. }) = &answer
+            && has_table
+        {
+            let mut targets: Vec<_> = targets.iter().collect();
+            targets.sort_by_key(|target| target.priority);
+            targets.truncate(GROUP_ORIGINS_MAX);
+            // A failure is reported by the connection that needs the name. The names after it may
+            // fail as slowly, so they are left to the next time.
+            let _ = targets.iter().try_for_each(|one| hosts.prepare(&servers, one, age_ms_max));
+        }
+        note(answer);
+    };
     // If no thread can be started, `note` is dropped, which its receiver sees.
     let _ = std::thread::Builder::new().name("resolver".to_owned()).spawn(resolve);
 }
@@ -281,9 +306,8 @@ impl Control {
             self.services.retain(config);
             self.services.take_due(config, false)
         });
-        let servers = self.with_config(|config| config.server.dns_servers.clone());
         for name in due {
-            self.resolve_service(name, &servers);
+            self.with_config(|config| self.resolve_service(name, &config.server));
         }
         self.apply_targets();
     }
@@ -292,9 +316,8 @@ impl Control {
     /// that its first requests find them. Returns whether there are any.
     pub(super) async fn learn_services(self: &Rc<Self>, config: &Config) -> bool {
         let due = self.services.take_due(config, true);
-        let servers = &config.server.dns_servers;
-        let running: Vec<_> =
-            due.into_iter().map(|name| self.resolve_service(name, servers)).collect();
+        let resolve = |name| self.resolve_service(name, &config.server);
+        let running: Vec<_> = due.into_iter().map(resolve).collect();
         if running.is_empty() {
             return false;
         }
@@ -308,9 +331,13 @@ impl Control {
         true
     }
 
-    fn resolve_service(self: &Rc<Self>, name: Box<str>, servers: &DnsServers) -> JoinHandle<()> {
+    fn resolve_service(
+        self: &Rc<Self>,
+        name: Box<str>,
+        settings: &ServerSettings,
+    ) -> JoinHandle<()> {
         let (tell, told) = oneshot::channel();
-        resolve_on_a_thread(name.clone(), servers, move |answer| {
+        resolve_on_a_thread(name.clone(), &self.hosts, settings, move |answer| {
             // The server may be stopping.
             let _ = tell.send(answer);
         });

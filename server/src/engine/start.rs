@@ -319,14 +319,15 @@ impl PreparedServer {
             counters.slot(worker_count + 1),
         )?;
         let log_losses = Arc::default();
+        let hosts = Arc::new(Hosts::new(resolver));
         let slot = counters.slot(worker_count);
         let count = |counter: Counter, amount| slot.add(counter.index(), amount);
-        let services = ServiceTable::at_start(&mut config, count);
+        let services = ServiceTable::at_start(&mut config, &hosts, count);
         let mut parts = ControlParts {
             store,
             purger,
             store_worker,
-            hosts: Arc::new(Hosts::new(resolver)),
+            hosts,
             limiter: Arc::new(RateLimiter::new(&config)),
             log_writer: LogWriter::open(&config.server, &log_losses)
                 .map_err(StartError::AccessLog)?,

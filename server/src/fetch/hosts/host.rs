@@ -217,6 +217,20 @@ impl Host {
         self.failed_ms = None;
     }
 
+    /// Whether the name has addresses that were found less than `age_ms` ago, or is being resolved.
+    pub(super) fn has_younger(&self, age_ms: u64, now_ms: u64) -> bool {
+        let is_young = now_ms.saturating_sub(self.resolved_ms) < age_ms;
+        self.is_being_resolved() || !self.addresses.is_empty() && is_young
+    }
+
+    /// Records addresses that were found without a connection. A resolution for a connection that
+    /// has begun comes first.
+    pub(super) fn prepare(&mut self, found: &FoundAddresses, now_ms: u64) {
+        if !self.is_being_resolved() {
+            self.end(found, now_ms);
+        }
+    }
+
     /// Whether [`Host::give_up`] would change anything: `tried` contains all known addresses of the
     /// name, and the name is not yet marked as having only failed addresses.
     pub(super) fn can_give_up(&self, tried: &[SocketAddr]) -> bool {

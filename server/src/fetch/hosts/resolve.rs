@@ -44,7 +44,12 @@ impl Resolver {
 
     /// Resolves the name, by asking `servers` if there are any. A result without an address counts
     /// as an error.
-    fn resolve(&self, servers: &DnsServers, host: &str, port: u16) -> io::Result<FoundAddresses> {
+    pub(super) fn resolve(
+        &self,
+        servers: &DnsServers,
+        host: &str,
+        port: u16,
+    ) -> io::Result<FoundAddresses> {
         if servers.resolve(host) {
             return dns::addresses(servers, host, port);
         }

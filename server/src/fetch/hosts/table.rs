@@ -1,7 +1,8 @@
 //! The table of names with their addresses and with the resolutions in progress.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use forebay_sync::{BravoRwLock, LockClass};
@@ -11,7 +12,7 @@ use super::host::{Host, Step, Terms};
 use super::resolve::Resolver;
 use crate::clock;
 use crate::config::Sites;
-use crate::dns::FoundAddresses;
+use crate::dns::{DnsServers, FoundAddresses, ServiceTarget};
 use crate::limits::HOSTS_MAX;
 
 /// The addresses of origins by authority, for all workers.
@@ -84,6 +85,32 @@ impl Hosts {
         drop(table);
         let (hosts, authority) = (Arc::clone(self), authority.into());
         ResolutionStart::Own(Resolution { hosts, authority, _wake: wake, has_ended: false })
+    }
+
+    /// Resolves the name of an origin, unless it has addresses that are younger than `age_ms_max`,
+    /// so that they are known if the name servers fail before its first connection. This function
+    /// blocks. If the table is full, does nothing.
+    ///
+    /// # Errors
+    /// The name cannot be resolved.
+    pub(crate) fn prepare(
+        &self,
+        servers: &DnsServers,
+        target: &ServiceTarget,
+        age_ms_max: u64,
+    ) -> io::Result<()> {
+        let (authority, now_ms) = (target.authority(), clock::monotonic_ms());
+        let is_known = |host: &Host| host.has_younger(age_ms_max, now_ms);
+        let is_literal = target.host.parse::<IpAddr>().is_ok();
+        if is_literal || self.table.read().get(&*authority).is_some_and(is_known) {
+            return Ok(());
+        }
+        let found = self.resolver.resolve(servers, &target.host, target.port)?;
+        let mut table = self.table.write();
+        if table.len() < HOSTS_MAX || table.contains_key(&*authority) {
+            table.entry(authority.into()).or_default().prepare(&found, clock::monotonic_ms());
+        }
+        Ok(())
     }
 
     /// Records that the address failed, so that it is tried last. Returns whether the order of the
