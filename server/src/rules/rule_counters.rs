@@ -95,8 +95,6 @@ impl RuleCounters {
         self.0.rules.is_empty()
     }
 
-    /// Counts a use of the operator `counter`. The argument `counter` is the index of the name
-    /// within the rule set.
     /// Continues with the counts of `other`, which has the same rules.
     pub(crate) fn copy_from(&self, other: &RuleCounters) {
         let (own, other) = (&self.0, &other.0);
@@ -114,6 +112,8 @@ impl RuleCounters {
         pairs.chain(own.runs.iter().zip(&other.runs)).for_each(|(own, other)| own.set(other.get()));
     }
 
+    /// Counts a use of the operator `counter`. The argument `counter` is the index of the name
+    /// within the rule set.
     pub(super) fn count(&self, rules: &RuleSet, counter: u32) {
         if let Some(cell) = self.0.counters.get(rules.first_counter + counter as usize) {
             add(cell, 1);
