@@ -345,8 +345,9 @@ pub(crate) const ORIGIN_DOWN_MS: u64 = 4 * ORIGIN_PROBE_MS;
 /// Size of a batch of access log lines, which a worker hands to the log's writer thread.
 pub(crate) const LOG_BATCH_BYTES: usize = 32 << 10;
 
-/// Batches of all workers in the queue of the log's writer thread: 8 MiB.
-pub(crate) const LOG_BATCHES_MAX: usize = 256;
+/// Size from which on the queue of a log's writer thread takes no further batch: the lines of a
+/// busy server during a fraction of a second.
+pub(crate) const LOG_QUEUE_BYTES_MAX: u64 = 8 << 20;
 
 /// Longest delay of a line in the log of a quiet server.
 pub(crate) const LOG_FLUSH_MS: u64 = 200;

@@ -1,7 +1,7 @@
 //! The access log: one line for each request, written by a separate thread.
 //!
-//! A worker never waits for the disk: it sends batches of lines through a bounded channel, and
-//! drops and counts the lines that do not fit.
+//! A worker never waits for the disk: it sends batches of lines through a queue of limited size,
+//! and drops and counts the lines that do not fit.
 
 mod access;
 mod line;

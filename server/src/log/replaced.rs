@@ -11,23 +11,61 @@ use crate::clock;
 use crate::limits::{LOG_FINISH_POLL_MS, REPLACED_LOGS_MAX};
 
 /// The state of a log's queue, which its senders, its thread and the control thread share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LogQueue {
     /// The number of lines in the queue and in the batch that is being written.
     queued: AtomicU64,
+    /// The number of bytes of these lines.
+    bytes: AtomicU64,
+    /// The number of bytes from which on the queue takes no further batch.
+    bytes_max: u64,
     /// Whether the thread should end without writing the rest of the queue.
     is_given_up: AtomicBool,
 }
 
+/// The size of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BatchSize {
+    pub(super) lines: u64,
+    pub(super) bytes: u64,
+}
+
+impl BatchSize {
+    pub(super) fn of(batch: &[u8]) -> BatchSize {
+        BatchSize { lines: count_lines(batch), bytes: batch.len() as u64 }
+    }
+}
+
+pub(super) fn count_lines(lines: &[u8]) -> u64 {
+    lines.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
 impl LogQueue {
-    pub(super) fn add(&self, lines: u64) {
-        self.queued.fetch_add(lines, Relaxed);
+    pub(super) fn new(bytes_max: u64) -> LogQueue {
+        LogQueue {
+            queued: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            bytes_max,
+            is_given_up: AtomicBool::new(false),
+        }
     }
 
-    /// Removes `lines` lines from the queue. Returns false if the log was given up, because then
-    /// these lines have already been removed and counted as dropped.
-    pub(super) fn remove(&self, lines: u64) -> bool {
-        self.queued.try_update(Relaxed, Relaxed, |queued| queued.checked_sub(lines)).is_ok()
+    /// Adds a batch, unless the queue is full. The batch may exceed the limit, so that no line is
+    /// too long for the log.
+    pub(super) fn add(&self, size: BatchSize) -> bool {
+        if self.bytes.load(Relaxed) >= self.bytes_max {
+            return false;
+        }
+        self.bytes.fetch_add(size.bytes, Relaxed);
+        self.queued.fetch_add(size.lines, Relaxed);
+        true
+    }
+
+    /// Removes a batch from the queue. Returns false if the log was given up, because then its
+    /// lines have already been removed and counted as dropped.
+    pub(super) fn remove(&self, size: BatchSize) -> bool {
+        self.bytes.fetch_sub(size.bytes, Relaxed);
+        self.queued.try_update(Relaxed, Relaxed, |queued| queued.checked_sub(size.lines)).is_ok()
     }
 
     /// Removes all lines from the queue; returns their number.
@@ -97,7 +135,7 @@ impl ReplacedLogs {
 #[cfg(test)]
 mod tests {
     use std::os::fd::OwnedFd;
-    use std::sync::mpsc::{TrySendError, sync_channel};
+    use std::sync::mpsc::channel;
 
     use forebay_testkit::eventually;
     use forebay_testkit::pipe::full_pipe;
@@ -109,20 +147,29 @@ mod tests {
     fn a_log_that_is_given_up_frees_its_queue_though_its_reader_stalls() {
         let (_reader, writer) = full_pipe();
         let target = LogTarget::Stdout(OwnedFd::from(writer).into());
-        let (batches, received) = sync_channel(4);
-        let (queue, losses) = (Arc::<LogQueue>::default(), Arc::<LogLosses>::default());
+        let (batches, received) = channel();
+        let (queue, losses) = (Arc::new(LogQueue::new(1 << 20)), Arc::<LogLosses>::default());
         let (own, of_thread) = (Arc::clone(&losses), Arc::clone(&queue));
         let thread = std::thread::spawn(move || write_batches(received, target, &own, &of_thread));
         for _ in 0..2 {
-            queue.add(2);
+            assert!(queue.add(BatchSize::of(b"a\nb\n")));
             batches.send(b"a\nb\n".to_vec()).expect("the thread runs");
         }
         LogRest { queue: Arc::clone(&queue), losses: Arc::clone(&losses), thread }.give_up();
         // The sender of a stuck worker still exists.
-        eventually("the thread has dropped the queue", || {
-            matches!(batches.try_send(Vec::new()), Err(TrySendError::Disconnected(_)))
-        });
+        eventually("the thread has dropped the queue", || batches.send(Vec::new()).is_err());
         assert_eq!(losses.take(), (4, 0));
         assert_eq!(queue.take(), 0);
+    }
+
+    #[test]
+    fn a_full_queue_takes_nothing_until_a_batch_is_written() {
+        let queue = LogQueue::new(10);
+        let size = BatchSize { lines: 1, bytes: 8 };
+        assert!(queue.add(size) && queue.add(size), "a batch may exceed the limit");
+        assert!(!queue.add(size), "the queue is full");
+        assert!(queue.remove(size));
+        assert!(queue.add(size));
+        assert_eq!(queue.take(), 2);
     }
 }

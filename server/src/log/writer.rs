@@ -9,18 +9,18 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::line::{AccessEntry, LineFormat};
-use super::replaced::{LogQueue, LogRest};
+use super::replaced::{BatchSize, LogQueue, LogRest, count_lines};
 use crate::config::{AccessLog, AccessLogFormat, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FLUSH_MS, LOG_GIVEN_UP_POLL_MS};
+use crate::limits::{LOG_BATCH_BYTES, LOG_FLUSH_MS, LOG_GIVEN_UP_POLL_MS, LOG_QUEUE_BYTES_MAX};
 use crate::worker::Worker;
 
 /// Complete lines of the log, which are written together.
@@ -50,7 +50,7 @@ impl LogLosses {
 
 /// A worker's handle to the access log.
 pub(crate) struct LogSender {
-    batches: SyncSender<LogBatch>,
+    batches: Sender<LogBatch>,
     queue: Arc<LogQueue>,
     losses: Arc<LogLosses>,
     lines: RefCell<LogBatch>,
@@ -64,7 +64,7 @@ pub(crate) struct LogSender {
 /// The control thread's handle to the thread that writes the log. The thread ends when this handle
 /// and all senders are dropped.
 pub(crate) struct LogWriter {
-    batches: SyncSender<LogBatch>,
+    batches: Sender<LogBatch>,
     format: LineFormat,
     sample: u32,
     rest: LogRest,
@@ -92,9 +92,9 @@ impl LogWriter {
                 LogTarget::File(open(path).map_err(named)?)
             }
         };
-        let (batches, received) = sync_channel(LOG_BATCHES_MAX);
+        let (batches, received) = channel();
         let (losses, own) = (Arc::clone(losses), Arc::clone(losses));
-        let queue = Arc::<LogQueue>::default();
+        let queue = Arc::new(LogQueue::new(LOG_QUEUE_BYTES_MAX));
         let of_thread = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
@@ -170,7 +170,7 @@ pub(super) fn write_batches(
         // Lines are counted before they leave the queue: once the queue is empty, the control
         // thread collects the counts of the log for the last time.
         losses.failed.fetch_add(failed, Relaxed);
-        if !queue.remove(count_lines(&batch)) {
+        if !queue.remove(BatchSize::of(&batch)) {
             // The log has just been given up, and these lines have been counted as dropped. So they
             // must not count as failed too.
             let _ = losses.failed.try_update(Relaxed, Relaxed, |all| all.checked_sub(failed));
@@ -192,10 +192,6 @@ pub(super) fn write_batches(
     drop(batches);
     // These batches were sent after the log was given up.
     losses.drop_lines(queue.take());
-}
-
-fn count_lines(lines: &[u8]) -> u64 {
-    lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// A batch that could not be written whole.
@@ -310,13 +306,20 @@ impl LogSender {
         if lines.is_empty() {
             return;
         }
-        let batch = std::mem::replace(lines, Vec::with_capacity(LOG_BATCH_BYTES + 1024));
-        let count = count_lines(&batch);
+        // The copy is as long as its lines, so that the batches of a quiet server, which are short,
+        // do not fill the queue. The buffer is used again.
+        let batch = lines.as_slice().to_vec();
+        lines.clear();
+        lines.shrink_to(LOG_BATCH_BYTES + 1024);
+        let size = BatchSize::of(&batch);
         // The lines are counted before the batch is sent, because the thread may immediately take
         // the batch and subtract its lines.
-        self.queue.add(count);
-        if self.batches.try_send(batch).is_err() && self.queue.remove(count) {
-            self.dropped.set(self.dropped.get() + count);
+        let is_dropped = match self.queue.add(size) {
+            true => self.batches.send(batch).is_err() && self.queue.remove(size),
+            false => true,
+        };
+        if is_dropped {
+            self.dropped.set(self.dropped.get() + size.lines);
         }
     }
 }
