@@ -91,9 +91,7 @@ pub(crate) fn answer<'a>(
         Err(fault) => {
             let cache_status = (&CacheStatus::UNUSED, &config.server.cache_name);
             client.worker.fault(fault, client.address());
-            // The log entry has the next request number. This call uses it up, so that no other
-            // request gets it.
-            client.worker.request_number();
+            log.begin_entry((client, head, client.worker.request_number()), None);
             log.note_fault(fault);
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
             let sent = (refused.status, refused.body_bytes);
@@ -440,6 +438,7 @@ fn end(
     delivered: Result<Delivered, DeliverError>,
     last: bool,
 ) -> Result<AfterResponse, Fault> {
+    transaction.begin_entry(None);
     let mut wanted_only_stored = false;
     let delivered = match delivered {
         Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {

@@ -19,7 +19,7 @@ use crate::accept::Client;
 use crate::buffers::{BodyInput, TransactionBuffers};
 use crate::clock;
 use crate::concurrency::ConcurrencyGuard;
-use crate::config::{Config, Route, RuleSet};
+use crate::config::{Config, Route, RuleSet, Site};
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
@@ -182,12 +182,20 @@ impl<'t> Transaction<'t> {
             check_certificates(self.client, route)?;
         }
         self.route = Some(route);
-        self.log.note_site(&route.site.name);
+        self.begin_entry(Some(route.site));
         self.trace().step(|| RequestStep::Route {
             site: route.site.name.clone(),
             shown_path: route.route.shown_path(),
         });
         Ok(route)
+    }
+
+    /// Begins the access log entry, unless it has begun. `site` serves the request; it is `None` if
+    /// the request ends before its site is found.
+    #[inline]
+    pub(crate) fn begin_entry(&mut self, site: Option<&Site>) {
+        let request = (self.client, self.received.head, self.rule_state.number());
+        self.log.begin_entry(request, site);
     }
 
     /// Removes the Authorization field from the request, if the route uses the field itself.

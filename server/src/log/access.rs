@@ -6,63 +6,81 @@ use forebay_http::request::RequestHead;
 
 use super::line::AccessEntry;
 use crate::accept::Client;
+use crate::clock;
+use crate::config::Site;
 use crate::fault::Fault;
 use crate::trace::Trace;
 
 /// The reports on a request in progress.
 pub(crate) struct Access {
-    /// The access log entry; `None` if there is no log, or if the log's sample does not include
-    /// this request.
-    entry: Option<Box<AccessEntry>>,
+    entry: EntryState,
     pub(crate) trace: Trace,
+}
+
+/// The access log entry of a request in progress.
+enum EntryState {
+    /// The request is not logged: there is no log, or its sample does not include the request.
+    None,
+    /// The site of the request is not known yet. The request began at this time.
+    Pending {
+        started_us: u64,
+    },
+    Begun(Box<AccessEntry>),
 }
 
 impl Access {
     /// Begins the reports on a request whose head has been parsed.
     pub(crate) fn begin(client: &Client, head: RequestHead<'_>) -> Access {
-        let mut entry = None;
+        let mut entry = EntryState::None;
+        client.worker.with_access_log(|_| {
+            entry = EntryState::Pending { started_us: clock::monotonic_us() };
+        });
+        Access { entry, trace: client.worker.tracers.begin(client, head) }
+    }
+
+    /// Begins the entry of the request with this number. `site` is the site that serves the
+    /// request; `None` if the request has ended before its site was found.
+    #[inline]
+    pub(crate) fn begin_entry(
+        &mut self,
+        (client, head, number): (&Client, RequestHead<'_>, u64),
+        site: Option<&Site>,
+    ) {
+        let EntryState::Pending { started_us } = self.entry else { return };
+        self.entry = EntryState::None;
         client.worker.with_access_log(|log| {
             if log.samples() {
-                entry = Some(Box::new(AccessEntry::begin(head, client)));
+                let mut entry = AccessEntry::begin(head, client, number);
+                entry.begin_at(started_us);
+                site.into_iter().for_each(|site| entry.set_site(&site.name));
+                self.entry = EntryState::Begun(Box::new(entry));
+                self.trace.keep_answer();
             }
         });
-        let mut trace = client.worker.tracers.begin(client, head);
-        if entry.is_some() {
-            trace.keep_answer();
-        }
-        Access { entry, trace }
     }
 
     /// Drops the entry, so that the request is not logged.
     pub(crate) fn without_entry(self) -> Access {
-        Access { entry: None, ..self }
+        Access { entry: EntryState::None, ..self }
     }
 
     /// Adds the number of bytes that a client sent through its tunnel.
     pub(crate) fn note_tunnel(&mut self, bytes_in: u64) {
-        if let Some(entry) = &mut self.entry {
+        if let EntryState::Begun(entry) = &mut self.entry {
             entry.set_tunnel(bytes_in);
-        }
-    }
-
-    /// Adds the site that serves the request.
-    #[inline]
-    pub(crate) fn note_site(&mut self, name: &str) {
-        if let Some(entry) = &mut self.entry {
-            entry.set_site(name);
         }
     }
 
     /// Adds the user whose password was right.
     pub(crate) fn note_user(&mut self, user: String) {
-        if let Some(entry) = &mut self.entry {
+        if let EntryState::Begun(entry) = &mut self.entry {
             entry.set_user(user);
         }
     }
 
     /// Adds the reason why the request did not get the response that it asked for.
     pub(crate) fn note_fault(&mut self, fault: Fault) {
-        if let Some(entry) = &mut self.entry {
+        if let EntryState::Begun(entry) = &mut self.entry {
             entry.set_fault(fault.reason());
         }
     }
@@ -77,7 +95,7 @@ impl Access {
         cache: (&CacheStatus, &CacheName),
     ) {
         self.trace.end(status, body_bytes, cache);
-        let Some(mut entry) = self.entry else { return };
+        let EntryState::Begun(mut entry) = self.entry else { return };
         entry.end(status, body_bytes, cache);
         entry.set_answered(self.trace.answered());
         client.worker.with_access_log(|log| log.log(&entry));

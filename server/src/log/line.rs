@@ -59,15 +59,15 @@ pub(crate) struct AccessEntry {
 }
 
 impl AccessEntry {
-    /// Creates an entry with the properties of the request.
-    pub(crate) fn begin(head: RequestHead<'_>, client: &Client) -> AccessEntry {
+    /// Creates an entry with the properties of the request with this number.
+    pub(crate) fn begin(head: RequestHead<'_>, client: &Client, number: u64) -> AccessEntry {
         let fields = head.fields();
         AccessEntry {
             time_ms: clock::unix_ms(),
             started_us: clock::monotonic_us(),
             client: client.address(),
             proxy: client.proxy(),
-            request_id: client.worker.request_id(client.worker.next_request_number()),
+            request_id: client.worker.request_id(number),
             proxy_request_id: match client.proxy() {
                 Some(_) => request_id(fields).unwrap_or_default().to_owned(),
                 None => String::new(),

@@ -121,7 +121,7 @@ impl WorkerTracers {
         if tracers.is_empty() {
             return Trace::default();
         }
-        let mut entry = AccessEntry::begin(head, client);
+        let mut entry = AccessEntry::begin(head, client, client.worker.next_request_number());
         entry.shorten();
         // An earlier time belongs to a previous request, which arrived while no tracer was
         // attached.
