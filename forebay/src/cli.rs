@@ -84,7 +84,7 @@ fn serve() -> Command {
         )
         .after_help(
             "Signals: SIGTERM finishes open requests and exits; SIGHUP reloads the \
-             configuration; SIGUSR1 reopens the access log.\n\n\
+             configuration; SIGUSR1 reopens the access logs.\n\n\
              Examples:\n  \
              forebay serve --origin http://127.0.0.1:3000\n  \
              forebay serve --origin http://127.0.0.1:3000 --listen 0.0.0.0:80 --cache-size 1GiB\n  \

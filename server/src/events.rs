@@ -122,8 +122,8 @@ events! {
         "refuses requests: too many are in progress";
     TunnelRefused, warn, "tunnel_refused", "refused a tunnel: a limit is reached";
     LockProfileFailed, warn, "lock_profile_failed", "cannot create the lock profile";
-    LogFailed, error, "log_failed", "cannot write the access log";
-    LogReopened, info, "log_reopened", "opened the access log again";
+    LogFailed, error, "log_failed", "cannot write an access log";
+    LogReopened, info, "log_reopened", "opened the access logs again";
     SignalIgnored, info, "signal_ignored", "ignored a signal";
     PurgeBusy, error, "purge_busy", "a purge gave up because it waited too long for another purge";
     PurgeFailed, error, "purge_failed", "a purge failed, or stopped before its end";

@@ -38,7 +38,7 @@ use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error
 use crate::key::{
     LocalRequest, RouteMatch, check_content, https_url, is_loop, local_request, redirect_url,
 };
-use crate::log::Access;
+use crate::log::{Access, LogOwner};
 use crate::login::Login;
 use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart};
 use crate::parse::{Request, ResponseForm};
@@ -91,12 +91,13 @@ pub(crate) fn answer<'a>(
         Err(fault) => {
             let cache_status = (&CacheStatus::UNUSED, &config.server.cache_name);
             client.worker.fault(fault, client.address());
-            log.begin_entry((client, head, client.worker.request_number()), None);
+            let owner = LogOwner { config, site: None };
+            log.begin_entry((client, head, client.worker.request_number()), owner);
             log.note_fault(fault);
             let refused = refuse(client, queue, fault, ResponseForm::UNKNOWN);
             let sent = (refused.status, refused.body_bytes);
             client.worker.site_counts.note_answer(None, sent, &CacheStatus::UNUSED);
-            log.end(client, refused.status, refused.body_bytes, cache_status);
+            log.end((client, owner), refused.status, refused.body_bytes, cache_status);
             return AnswerState::AtOnce(Ok(AfterResponse::Linger));
         }
     };
@@ -438,7 +439,8 @@ fn end(
     delivered: Result<Delivered, DeliverError>,
     last: bool,
 ) -> Result<AfterResponse, Fault> {
-    transaction.begin_entry(None);
+    transaction.begin_entry();
+    let owner = transaction.log_owner();
     let mut wanted_only_stored = false;
     let delivered = match delivered {
         Err(DeliverError::Before(fault)) if fault != Fault::ClientGone => {
@@ -473,7 +475,7 @@ fn end(
                 client.worker.count(Counter::ServerErrors);
             }
             log.note_fault(fault);
-            log.end(client, BROKEN_OFF, 0, cache);
+            log.end((client, owner), BROKEN_OFF, 0, cache);
             return Err(fault);
         }
     };
@@ -486,7 +488,7 @@ fn end(
         true => log.without_entry(),
         false => log,
     };
-    log.end(client, delivered.status, delivered.body_bytes, cache);
+    log.end((client, owner), delivered.status, delivered.body_bytes, cache);
     Ok(match delivered.keep_alive && !has_unread_body {
         true => AfterResponse::KeepAlive,
         // If this server decides to end the connection, the client may already be sending its next

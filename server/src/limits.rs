@@ -345,9 +345,17 @@ pub(crate) const ORIGIN_DOWN_MS: u64 = 4 * ORIGIN_PROBE_MS;
 /// Size of a batch of access log lines, which a worker hands to the log's writer thread.
 pub(crate) const LOG_BATCH_BYTES: usize = 32 << 10;
 
+/// Maximum number of different access logs of a configuration. Each has a thread, a file, and a
+/// buffer of up to 33 KiB in each worker.
+pub(crate) const ACCESS_LOGS_MAX: usize = 128;
+
 /// Size from which on the queue of a log's writer thread takes no further batch: the lines of a
 /// busy server during a fraction of a second.
 pub(crate) const LOG_QUEUE_BYTES_MAX: u64 = 8 << 20;
+
+/// Size of the queues of all access logs of a configuration together. With more than four logs,
+/// each queue has an equal part; so a log whose disk or reader stalls takes no room from another.
+pub(crate) const LOG_QUEUES_BYTES_MAX: u64 = 32 << 20;
 
 /// Longest delay of a line in the log of a quiet server.
 pub(crate) const LOG_FLUSH_MS: u64 = 200;
@@ -426,8 +434,9 @@ pub(crate) const PREEMPT_ASK_MS: u64 = 250;
 /// Time for the log's writer thread to write its queue when the server stops.
 pub(crate) const LOG_FINISH_MS_MAX: u64 = 2_000;
 
-/// Maximum number of replaced access logs whose queues are still being written. Each stalled log
-/// holds a thread, a file and up to 8 MiB until it is given up; with daily rotation this is a week.
+/// Maximum number of replacements of the access logs after which queues are still being written.
+/// Each stalled log holds a thread, a file and its queue until it is given up, the queues of one
+/// replacement together at most 32 MiB; with daily rotation this is a week.
 pub(crate) const REPLACED_LOGS_MAX: usize = 8;
 
 /// Interval at which the writer thread of an access log whose reader stalls checks whether the log

@@ -19,14 +19,14 @@ use crate::accept::Client;
 use crate::buffers::{BodyInput, TransactionBuffers};
 use crate::clock;
 use crate::concurrency::ConcurrencyGuard;
-use crate::config::{Config, Route, RuleSet, Site};
+use crate::config::{Config, Route, RuleSet};
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::{
     KeyText, NormalText, RouteMatch, has_other_source, match_route, write_key, write_normal_key,
 };
-use crate::log::{Access, shortened};
+use crate::log::{Access, LogOwner, shortened};
 use crate::login::without_credentials;
 use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
@@ -182,7 +182,7 @@ impl<'t> Transaction<'t> {
             check_certificates(self.client, route)?;
         }
         self.route = Some(route);
-        self.begin_entry(Some(route.site));
+        self.begin_entry();
         self.trace().step(|| RequestStep::Route {
             site: route.site.name.clone(),
             shown_path: route.route.shown_path(),
@@ -190,12 +190,19 @@ impl<'t> Transaction<'t> {
         Ok(route)
     }
 
-    /// Begins the access log entry, unless it has begun. `site` serves the request; it is `None` if
-    /// the request ends before its site is found.
+    /// Returns the section whose access log has the request.
     #[inline]
-    pub(crate) fn begin_entry(&mut self, site: Option<&Site>) {
+    pub(crate) fn log_owner(&self) -> LogOwner<'t> {
+        LogOwner { config: self.config, site: self.route.map(|route| route.site) }
+    }
+
+    /// Begins the access log entry, unless it has begun: once the site is known, or when the
+    /// request ends before that.
+    #[inline]
+    pub(crate) fn begin_entry(&mut self) {
         let request = (self.client, self.received.head, self.rule_state.number());
-        self.log.begin_entry(request, site);
+        let owner = self.log_owner();
+        self.log.begin_entry(request, owner);
     }
 
     /// Removes the Authorization field from the request, if the route uses the field itself.

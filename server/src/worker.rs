@@ -6,7 +6,7 @@
 //! lines. The settings are the worker's own copy, which is replaced between two turns of the event
 //! loop.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -34,7 +34,7 @@ use crate::fault::{Fault, Side};
 use crate::fetch::{AbandonedFetches, Hosts, Origins, TunnelRoom, UploadRoom};
 use crate::key::DamagedKey;
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
-use crate::log::LogSender;
+use crate::log::{LogOwner, LogSender, LogSenders};
 use crate::login::Logins;
 use crate::purger::Purger;
 use crate::rate_limits::RateLimiter;
@@ -88,7 +88,7 @@ pub(crate) struct Worker {
     /// The remainder of each histogram's sum, in thousandths of its unit.
     histogram_rests: [Cell<u64>; Histogram::COUNT],
     events: EventBudget,
-    access_log: RefCell<Option<LogSender>>,
+    access_logs: RefCell<LogSenders>,
     pub(crate) tracers: WorkerTracers,
     /// Buffers of the header rules.
     pub(crate) rule_scratch: RefCell<RuleScratch>,
@@ -120,7 +120,7 @@ pub(crate) struct WorkerParts {
     pub(crate) connector: Box<dyn Connector>,
     pub(crate) tls: Rc<WorkerTls>,
     pub(crate) counters: CounterSlot,
-    pub(crate) access_log: Option<LogSender>,
+    pub(crate) access_logs: LogSenders,
     pub(crate) process_id: Arc<str>,
     /// The worker's number, from 0.
     pub(crate) index: usize,
@@ -167,7 +167,7 @@ impl Worker {
             site_counts,
             histogram_rests: Default::default(),
             events: EventBudget::default(),
-            access_log: RefCell::new(parts.access_log),
+            access_logs: RefCell::new(parts.access_logs),
             tracers: WorkerTracers::default(),
             rule_scratch: RefCell::default(),
             process_id: parts.process_id,
@@ -189,12 +189,12 @@ impl Worker {
     }
 
     /// Replaces the settings, if there are new ones, for every request that begins from now on.
-    /// Also replaces the access log.
+    /// Also replaces the access logs, which must be those of the settings.
     pub(crate) fn apply_settings(
         &self,
         config: Option<Box<Config>>,
         keeps_rule_counts: bool,
-        access_log: Option<LogSender>,
+        access_logs: LogSenders,
     ) {
         if let Some(mut config) = config {
             if keeps_rule_counts {
@@ -205,12 +205,26 @@ impl Worker {
             self.site_counts.assign(&mut config.sites, Some(&self.config()));
             *self.config.borrow_mut() = Rc::new(*config);
         }
-        *self.access_log.borrow_mut() = access_log;
+        *self.access_logs.borrow_mut() = access_logs;
     }
 
-    /// Calls `write` with the access log, if there is one.
-    pub(crate) fn with_access_log(&self, write: impl FnOnce(&LogSender)) {
-        if let Some(log) = &*self.access_log.borrow() {
+    /// Returns the access logs of the current settings.
+    pub(crate) fn access_logs(&self) -> Ref<'_, LogSenders> {
+        self.access_logs.borrow()
+    }
+
+    /// Calls `write` with the access log of a request, unless it is off. If the settings have been
+    /// replaced since the request began, this is the log that its site has now, or the log of the
+    /// server if the site is gone.
+    pub(crate) fn with_access_log(&self, owner: LogOwner<'_>, write: impl FnOnce(&LogSender)) {
+        let config = self.config.borrow();
+        let site = match Rc::ptr_eq(&config, owner.config) {
+            true => owner.site,
+            false => owner.site.and_then(|site| config.sites.same_site(site)),
+        };
+        let number = site.map_or_else(|| config.access_logs.server(), |site| site.log);
+        let logs = self.access_logs.borrow();
+        if let Some(log) = number.and_then(|number| logs.log(number)) {
             write(log);
         }
     }

@@ -142,7 +142,7 @@ fn serve(
     let (tell, told) = std::sync::mpsc::channel();
     let server = std::thread::spawn(move || {
         // With several routes, the server examines all readings of a path and compares them with
-        // regular expressions, which must not allocate either.
+        // regular expressions, which must not allocate either. Nor must the log of another site.
         let sites = format!(
             "[[site]]\nname = \"s\"\nnames = [\"*\"]\norigin = \"http://{origin}\"\n\
              [[site.route]]\npath_prefix = \"/private/\"\ncache = false\nbefore_regex = true\n\
@@ -151,7 +151,9 @@ fn serve(
              [[site.route]]\npath_prefix = \"/compressed\"\ncompress = [\"br\", \"gzip\"]\n\
              [[site.route]]\npath_prefix = \"/limited\"\nbefore_regex = true\n\
              rate_limit = [\"90000/1s\", \"90000/1s by=route\", \"90000/1s by=field:x-key\"]\n\
-             concurrency_limit = [\"9\", \"9 by=route\", \"9 by=field:x-key\"]\n"
+             concurrency_limit = [\"9\", \"9 by=route\", \"9 by=field:x-key\"]\n\
+             [[site]]\nname = \"logged\"\nnames = [\"logged.example\"]\n\
+             origin = \"http://{origin}\"\naccess_log = \"/dev/null\"\n"
         );
         let flags = [
             FlagValue { name: "listen", value: "127.0.0.1:0" },

@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use forebay_server::config::{AccessLog, CacheDir, Config, OriginAddress, OriginService};
+use forebay_server::config::{
+    AccessLog, CacheDir, Config, LogDestination, OriginAddress, OriginService,
+};
 use forebay_server::dns::{self, DnsServers, ServiceAnswer};
+use rustix::fs::{Access, access};
 use serde_json::{Value, json};
 
 /// Time for one connection to an origin.
@@ -61,9 +64,7 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
             }
         }
     }
-    if let AccessLog::File(path) = &config.server.access_log {
-        findings.push(directory("access_log", path.parent()));
-    }
+    findings.extend(config.access_logs.iter().filter_map(access_log));
     if let CacheDir::Path(path) = &config.server.cache_dir {
         let parent = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
         findings.push(directory("cache_dir", parent));
@@ -176,11 +177,31 @@ fn is_own(ip: IpAddr) -> bool {
     ip.is_loopback() || ip.is_unspecified() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
-fn directory(setting: &str, dir: Option<&Path>) -> ResolveCheck {
-    let dir = match dir {
-        Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
-        _ => PathBuf::from("."),
+/// Checks that a log can be written: an existing file, or else its directory. `None` for standard
+/// output.
+fn access_log(destination: &LogDestination) -> Option<ResolveCheck> {
+    let AccessLog::File(path) = &destination.log else { return None };
+    let found = directory("access_log", path.parent());
+    let written = if path.exists() { path.as_path() } else { directory_of(path.parent()) };
+    let found = match access(written, Access::WRITE_OK) {
+        Err(error) if found.is_good => {
+            let path = written.display();
+            ResolveCheck::bad(format!("access_log: cannot write to {path}: {error}"))
+        }
+        _ if path.is_dir() => {
+            ResolveCheck::bad(format!("access_log: {} is a directory", path.display()))
+        }
+        _ => found,
     };
+    Some(ResolveCheck { text: format!("{}: {}", destination.at, found.text), ..found })
+}
+
+fn directory_of(parent: Option<&Path>) -> &Path {
+    parent.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn directory(setting: &str, dir: Option<&Path>) -> ResolveCheck {
+    let dir = directory_of(dir);
     let shown = dir.display();
     let state = dir.metadata().and_then(|metadata| match metadata.is_dir() {
         true => Ok(()),

@@ -2,12 +2,17 @@
 
 use serde_json::{Value, json};
 
+use super::read::find;
 use super::route_origins::is_of_origins;
 use super::setting::Setting;
 use super::table::{
-    BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_PREFIX, PATH_REGEX, RULES, SITE_LISTEN, Settings,
+    BALANCE, BEFORE_REGEX, NAMES, ORIGIN, PATH_PREFIX, PATH_REGEX, PER_SITE, RULES, SITE_LISTEN,
+    Settings,
 };
 use super::{Config, Route, Site};
+
+/// The name of the setting for the access log of the server, or of a site.
+const ACCESS_LOG: &str = "access_log";
 
 /// A difference of two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,19 +67,24 @@ impl Config {
         for setting in self.server.differences(&new.server) {
             list.add_setting(setting, (self, new), None);
         }
+        if self.access_logs.server_log() != new.access_logs.server_log()
+            && let Some(setting) = find(PER_SITE.iter(), ACCESS_LOG)
+        {
+            list.add_setting(setting, (self, new), None);
+        }
         if self.rules_of(None) != new.rules_of(None) {
             list.add_setting(&RULES, (self, new), None);
         }
-        let find = |config: &Config, name: &str| {
+        let site_of = |config: &Config, name: &str| {
             config.sites.iter().find(|site| site.name == name).cloned()
         };
         for site in &self.sites {
-            match find(new, &site.name) {
+            match site_of(new, &site.name) {
                 Some(other) => list.compare_sites((self, site), (new, &other)),
                 None => list.add(None, (Some("site"), None), format!("site {:?}", site.name)),
             }
         }
-        for site in new.sites.iter().filter(|site| find(self, &site.name).is_none()) {
+        for site in new.sites.iter().filter(|site| site_of(self, &site.name).is_none()) {
             list.add(None, (None, Some("site")), format!("site {:?}", site.name));
         }
         list.0
@@ -149,11 +159,14 @@ impl ChangeList {
     fn compare_sites(&mut self, (old, site): (&Config, &Site), (new, other): (&Config, &Site)) {
         let subject = ComparedSection { site: &site.name, route: None };
         let mut differ: Vec<&Setting> = site.settings.differences(&other.settings);
+        // A change at the top is not listed for each site that has the log of the server.
+        let has_own = |config: &Config| config.written.is_in_site(ACCESS_LOG, &site.name);
+        differ.retain(|setting| setting.name != ACCESS_LOG || has_own(old) || has_own(new));
         // A changed file of a certificate counts, too.
         let certificates = |setting: &&Setting| setting.name == "tls_cert";
         if site.certificates != other.certificates
             && !differ.iter().any(certificates)
-            && let Some(setting) = super::table::PER_SITE.iter().find(certificates)
+            && let Some(setting) = PER_SITE.iter().find(certificates)
         {
             differ.push(setting);
         }

@@ -123,8 +123,8 @@ pub fn settings_markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     markdown_table(&mut out, "Files: at the top of a file", &[INCLUDE]);
     markdown_table(&mut out, "The server: at the top of the file", SERVER);
-    let per_site = "Connections: at the top or in `[[site]]`; settings of origins also in a \
-                    `[[site.route]]` with `origin`";
+    let per_site = "Logs and connections: at the top or in `[[site]]`; settings of origins also \
+                    in a `[[site.route]]` with `origin`";
     markdown_table(&mut out, per_site, PER_SITE);
     markdown_table(&mut out, "Caching: at the top, in `[[site]]` or in `[[site.route]]`", ROUTE);
     markdown_table(&mut out, "Rules: at the top, in `[[site]]` and in `[[site.route]]`", &[RULES]);

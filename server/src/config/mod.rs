@@ -6,6 +6,7 @@
 //! The innermost value of a route setting wins. The order is `[[site.route]]`, `[[site]]`, the top
 //! of the file (or a flag, which stands for the top of the file), the default.
 
+mod access_logs;
 mod certificate_files;
 mod contradictions;
 mod difference;
@@ -47,6 +48,8 @@ mod watched;
 mod written;
 mod zone;
 
+pub(crate) use access_logs::LogNumber;
+pub use access_logs::{AccessLogs, LogDestination};
 pub(crate) use certificate_files::FileStamp;
 pub use difference::ConfigChange;
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
@@ -91,6 +94,8 @@ pub struct Config {
     pub server: ServerSettings,
     /// The sites that the server serves.
     pub sites: Sites,
+    /// The access logs of the server and of the sites.
+    pub access_logs: AccessLogs,
     /// The certificates for sites that have none of their own, and for names that no site has.
     pub certificates: Option<Arc<CertificateSet>>,
     written: Arc<written::WrittenValues>,

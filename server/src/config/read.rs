@@ -13,6 +13,7 @@ use forebay_rules::filter::Filters;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
+use super::access_logs::NamedLog;
 use super::contradictions::contradictions;
 use super::error::{ConfigErrors, ProblemSpan};
 use super::file::read_text;
@@ -123,6 +124,7 @@ fn read_origins(
     reader.flags(&mut top, flags);
     if let (true, Some(directory)) = (urls.is_empty(), top.route.files.get()) {
         let site = Site::of_files(directory, top.route.clone());
+        let site = site.with_settings(top.site.clone());
         return reader.finish(top, vec![site]);
     }
     if top.route.files.get().is_some() {
@@ -136,6 +138,7 @@ fn read_origins(
     let ca_at = ca_at.unwrap_or(ProblemSpan::Flag("--origin".to_owned()));
     let origins = origins.and_then(|origins| reader.equip_origins(origins, &top.site, &ca_at));
     let site = origins.map(|origins| Site::of_origins(origins, top.route.clone()));
+    let site = site.map(|site| site.with_settings(top.site.clone()));
     reader.finish(top, site.into_iter().collect())
 }
 
@@ -182,6 +185,8 @@ pub(crate) struct Reader<'a> {
     /// Whether a certificate or a key cannot be used.
     pub(super) has_bad_certificate: bool,
     pub(super) authorities: AuthorityCache,
+    /// The access logs that sites name.
+    pub(super) named_logs: Vec<NamedLog>,
     /// The files that were read, except for those of error pages and users.
     pub(super) watched: Vec<WatchedFile>,
 }
@@ -201,6 +206,7 @@ impl<'a> Reader<'a> {
             has_bad_listen: false,
             has_bad_certificate: false,
             authorities: AuthorityCache::default(),
+            named_logs: Vec::new(),
             watched: Vec::new(),
         }
     }
@@ -261,6 +267,8 @@ impl Reader<'_> {
             site.certificates_id = own.map_or(0, |set| set.id);
         }
         self.check_listen_tls(&top.server, &sites, &top.places);
+        let log_at = top.places.get("access_log");
+        let access_logs = self.number_logs((&top.site.access_log, log_at), &mut sites);
         let mut library = RuleLibrary::default();
         let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
         let rule_counters = library.rule_counters();
@@ -269,7 +277,16 @@ impl Reader<'_> {
         let sites = Sites::new(sites, &top.server);
         let server = top.server;
         let written = Arc::new(top.written);
-        Ok(Config { server, sites, certificates, written, watched, rule_sets, rule_counters })
+        Ok(Config {
+            server,
+            sites,
+            access_logs,
+            certificates,
+            written,
+            watched,
+            rule_sets,
+            rule_counters,
+        })
     }
 
     fn top_value(&mut self, top: &mut TopLevel, key: &Key<'_>, value: &Value<'_>) {

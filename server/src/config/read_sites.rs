@@ -134,6 +134,9 @@ impl Reader<'_> {
                 }
             }
         }
+        if let Some(value) = table.get("access_log") {
+            self.note_log(&own.access_log, ProblemSpan::Span(value.span()));
+        }
         self.settle_answers(table, &mut settings);
         let has_unread = self.problem_count() > earlier;
         let name = self.needed(table, &NAME, &header).and_then(|value| self.name(value, seen));
@@ -157,10 +160,9 @@ impl Reader<'_> {
         };
         let fallback = Route::new(RoutePaths::below("/"), settings, rules);
         let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
-        let mut site = Site::new(name?, names?, origins?, routes, fallback);
+        let mut site = Site::new(name?, names?, origins?, routes, fallback).with_settings(own);
         site.listen = listen?;
         site.certificates = certificates;
-        site.settings = own;
         Some(site)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use forebay_http::path::PathReading;
 
+use super::access_logs::LogNumber;
 use super::origins::OriginGroup;
 use super::route::{Route, RouteNumber, RoutePaths};
 use super::rules::NamedFile;
@@ -28,6 +29,8 @@ pub struct Site {
     pub origins: Arc<OriginGroup>,
     /// The settings from which the parts of the site were made.
     pub(super) settings: SiteSettings,
+    /// The access log of the site's requests; `None` if it is off.
+    pub(crate) log: Option<LogNumber>,
     /// The site's own certificates; if `None`, the site uses those of the configuration.
     pub certificates: Option<Arc<CertificateSet>>,
     /// The identity of the certificates that serve the site's names; 0 if there are none.
@@ -80,6 +83,7 @@ impl Site {
             listen: Vec::new(),
             origins,
             settings: SiteSettings::default(),
+            log: None,
             certificates: None,
             certificates_id: 0,
             regex_count: routes.iter().filter(|route| route.paths.are_matching()).count(),
@@ -87,6 +91,10 @@ impl Site {
             has_query_conditions: routes.iter().any(Route::depends_on_query),
             routes,
         }
+    }
+
+    pub(super) fn with_settings(self, settings: SiteSettings) -> Site {
+        Site { settings, ..self }
     }
 
     /// Creates a site that serves every host from `origins`. Its name is the authority of the first

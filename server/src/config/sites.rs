@@ -150,6 +150,14 @@ impl Sites {
         self.origin_groups().flat_map(|origins| origins.group.addresses())
     }
 
+    /// Returns the site that has the name of `other`, a site of another configuration.
+    pub(crate) fn same_site(&self, other: &Site) -> Option<&Site> {
+        // Most often the site has kept its place.
+        let number = other.routes().last().map_or(0, |route| route.number.site as usize);
+        let is_same = |site: &&Site| site.name == other.name;
+        self.sites.get(number).filter(is_same).or_else(|| self.sites.iter().find(is_same))
+    }
+
     /// Returns the sites for changes that no index depends on.
     pub(super) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Site> {
         self.sites.iter_mut()

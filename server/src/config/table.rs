@@ -491,20 +491,14 @@ settings! {
         reloads: true,
         reason: "Below the 75 seconds after which common origins close the connection themselves.",
     }
-    access_log: AccessLog = "off" {
-        doc: "File that gets a line for each request; `-` is standard output, `off` is no log.",
-        kind: SettingKind::Text { hint: "PATH|-|off", expected: "a file, \"-\" or \"off\"" },
-        reloads: true,
-        reason: "A log line costs more than a hit; switch the log on where it is read.",
-    }
     access_log_format: AccessLogFormat = "json" {
-        doc: "Format of a line in the access log.",
+        doc: "Format of a line in the access logs.",
         kind: SettingKind::Choice(FORMAT_WORDS),
         reloads: true,
         reason: "JSON has every field; older log tools read `combined`.",
     }
     access_log_sample: u32 = "1" {
-        doc: "Logs one in this many requests; 1: every request.",
+        doc: "Each access log gets one in this many of its requests; 1: every request.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "requests" },
         reloads: true,
         reason: "A sample of one in a hundred shows the same proportions at a hundredth of the \
@@ -1323,6 +1317,15 @@ settings! {
     /// Settings that can differ between sites.
     SiteSettings, PER_SITE, SettingScope::PerSite;
 
+    access_log: AccessLog = "off" {
+        doc: "File that gets a line for each request; `-` is standard output, `off` is no log. In \
+            `[[site]]`: for the requests of the site, in place of the file at the top. At the top: \
+            also for requests that no site serves. Sites with the same file share it. See \
+            [logs.md](logs.md#logs-of-sites).",
+        kind: SettingKind::Text { hint: "PATH|-|off", expected: "a file, \"-\" or \"off\"" },
+        reloads: true,
+        reason: "A log line costs more than a hit; switch the log on where it is read.",
+    }
     tls_cert: FileList = "" {
         doc: "PEM files with the certificate of the site and the certificates of its issuers, in \
             this order. Several files are alternatives of different kinds, such as ECDSA and RSA; \

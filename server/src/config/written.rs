@@ -77,6 +77,11 @@ impl WrittenValues {
         shown(setting, &[of_route, of_site, Some(&self.top)])
     }
 
+    /// Whether the section of a site has a value of the setting.
+    pub(super) fn is_in_site(&self, setting: &str, site: &str) -> bool {
+        self.sites.get(site).is_some_and(|values| values.contains_key(setting))
+    }
+
     /// Returns the text of the value that the section of a site has, or of the default.
     pub(super) fn text_in_site(&self, setting: &Setting, site: &str) -> String {
         shown(setting, &[self.sites.get(site)])

@@ -37,7 +37,7 @@ use crate::key::DamagedKey;
 use crate::limits::{
     HOUSEKEEPING_MS, LOG_FINISH_MS_MAX, PURGER_FINISH_MS_MAX, STORE_SWEEP_MS, WORKER_END_MS_MAX,
 };
-use crate::log::{LogLosses, LogWriter, ReplacedLogs};
+use crate::log::{LogLosses, LogWriters, ReplacedLogs};
 use crate::purger::{PurgeError, PurgeHandle, PurgeKind, PurgeWork, PurgerThread};
 use crate::rate_limits::RateLimiter;
 use crate::rules::RuleReport;
@@ -72,7 +72,7 @@ pub(crate) struct Control {
     pub(super) limiter: Arc<RateLimiter>,
     pub(crate) counters: CounterFile,
     slot: CounterSlot,
-    pub(super) log_writer: RefCell<Option<LogWriter>>,
+    pub(super) log_writers: RefCell<LogWriters>,
     pub(super) replaced_logs: ReplacedLogs,
     pub(super) log_losses: Arc<LogLosses>,
     /// The lock that reserves the cache directory for this server.
@@ -104,7 +104,7 @@ pub(crate) struct ControlParts {
     pub(crate) limiter: Arc<RateLimiter>,
     pub(crate) counters: CounterFile,
     pub(crate) slot: CounterSlot,
-    pub(crate) log_writer: Option<LogWriter>,
+    pub(crate) log_writers: LogWriters,
     pub(crate) log_losses: Arc<LogLosses>,
     pub(crate) guard: Option<DirGuard>,
     pub(crate) ticket_keys: TicketKeys,
@@ -125,7 +125,7 @@ impl Control {
             limiter: parts.limiter,
             counters: parts.counters,
             slot: parts.slot,
-            log_writer: RefCell::new(parts.log_writer),
+            log_writers: RefCell::new(parts.log_writers),
             replaced_logs: ReplacedLogs::default(),
             log_losses: parts.log_losses,
             guard: parts.guard,
@@ -329,7 +329,7 @@ impl Control {
                 handed_over = &mut giving => return Some(handed_over),
                 () = signals.stop.recv() => return None,
                 _ = stop.recv() => return None,
-                _ = signals.user_1.recv() => self.reopen_log(),
+                _ = signals.user_1.recv() => self.reopen_logs(),
                 _ = signals.user_2.recv() => {
                     Event::SignalIgnored.log(
                         &"SIGUSR2 has no effect; to upgrade, run `forebay serve … --upgrade`",
@@ -447,7 +447,7 @@ impl Control {
                     .log(&format_args!("{undone} purges had not finished when the server stopped"));
             }
         }
-        self.replaced_logs.add(self.log_writer.take());
+        self.replaced_logs.add(self.log_writers.take());
         self.replaced_logs.finish(LOG_FINISH_MS_MAX).await;
         self.count_lost();
         match finished {

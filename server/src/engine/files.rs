@@ -10,8 +10,12 @@ use crate::fetch::pool_key;
 use crate::limits::{ADMIN_CONNECTIONS_MAX, HEALTH_CHECKS_MAX};
 
 /// Files that the process opens besides those of its workers: 17 in a server that has just started,
-/// the current and the replaced access logs, and the files that a reload or an upgrade opens.
+/// the current and the replaced access log, and the files that a reload or an upgrade opens.
 const PROCESS_FILES: u64 = 32;
+
+/// Files of each access log after the first: the current one, the one that a reload opens, and the
+/// replaced one, which is still being written.
+const FILES_PER_LOG: u64 = 3;
 
 /// Files of one worker, not counting connections and listening sockets: five for its event loop and
 /// its counters, and one more if it accepts from a second socket of an address.
@@ -56,6 +60,7 @@ pub(super) fn lower_limits(config: &mut Config, worker_count: usize) -> Option<S
         u64::from(settings.origin_connections_max) + u64::from(settings.origin_pool_idle_count_max);
     let clients = settings.connections_per_worker_max;
     let needs = FileNeeds {
+        logs: config.access_logs.iter().len() as u64,
         addresses: (settings.listen.iter().count() + settings.listen_tls.0.len()) as u64,
         clients,
         tunnels: if has_tunnels { settings.tunnels_per_worker_max.min(clients) } else { 0 },
@@ -109,6 +114,8 @@ fn proportional(value: u32, part: u32, whole: u32) -> u32 {
 /// The numbers of connections of one worker that the settings permit.
 #[derive(Clone, Copy, Debug)]
 struct FileNeeds {
+    /// The access logs.
+    logs: u64,
     /// The addresses on which the server listens.
     addresses: u64,
     clients: u32,
@@ -123,7 +130,8 @@ impl FileNeeds {
     /// suffice. Origins get at most half of a worker's files, because few sites use all connections
     /// that they may.
     fn clients_within(self, permitted: u64, worker_count: u64) -> (u32, u32) {
-        let shared = PROCESS_FILES + ADMIN_CONNECTIONS_MAX as u64;
+        let further_logs = FILES_PER_LOG * self.logs.saturating_sub(1);
+        let shared = PROCESS_FILES + ADMIN_CONNECTIONS_MAX as u64 + further_logs;
         let of_workers = permitted.saturating_sub(shared) / worker_count.max(1);
         let per_worker =
             of_workers.saturating_sub(FILES_PER_WORKER + FILES_PER_ADDRESS * self.addresses);
@@ -163,12 +171,14 @@ mod tests {
             (8192, 4096, 320, 10, 2, (1, 0)),
         ];
         for (clients, tunnels, origins, permitted, workers, expected) in cases {
-            let needs = FileNeeds { addresses: 1, clients, tunnels, origins };
+            let needs = FileNeeds { logs: 1, addresses: 1, clients, tunnels, origins };
             let found = needs.clients_within(permitted, workers);
             assert_eq!(found, expected, "{needs:?} {permitted} {workers}");
         }
-        let needs = FileNeeds { addresses: 8, clients: 8192, tunnels: 0, origins: 320 };
+        let needs = FileNeeds { logs: 0, addresses: 8, clients: 8192, tunnels: 0, origins: 320 };
         assert_eq!(needs.clients_within(1024, 1), (586, 0), "listening sockets need files too");
+        let needs = FileNeeds { logs: 101, ..needs };
+        assert_eq!(needs.clients_within(1024, 1), (303, 0), "logs need files too");
     }
 
     #[test]

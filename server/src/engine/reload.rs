@@ -1,4 +1,4 @@
-//! Reloads of the configuration, and of the access log alone.
+//! Reloads of the configuration, and of the access logs alone.
 //!
 //! The control thread replaces its own settings and passes them to the workers in one step, without
 //! a wait. So two reloads do not interleave, and the newest settings win everywhere. Only then does
@@ -21,7 +21,7 @@ use crate::config::{Config, ConfigChange, ConfigErrors};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::TICKET_KEY_MS;
-use crate::log::LogWriter;
+use crate::log::LogWriters;
 use crate::transport::tls::{TlsAcceptor, acceptor};
 
 /// The reason why a new configuration was refused.
@@ -31,7 +31,7 @@ pub(crate) enum ReloadError {
     Config(ConfigErrors),
     /// These settings cannot change while the server runs; a restart is needed.
     NeedsRestart(Vec<&'static str>),
-    /// The access log that the configuration names cannot be opened.
+    /// An access log that the configuration names cannot be opened.
     AccessLog(io::Error),
     /// The settings for TLS cannot be used.
     Tls(String),
@@ -141,10 +141,10 @@ impl Control {
     /// workers.
     pub(super) fn apply(&self, mut config: Config) -> Result<(Config, Replies<()>), ReloadError> {
         files::fit_limit(&mut config, self.worker_count());
-        // The log is reopened even if its setting did not change, because log rotation renames the
-        // file and then reloads.
-        let writer =
-            LogWriter::open(&config.server, &self.log_losses).map_err(ReloadError::AccessLog)?;
+        // The logs are reopened even if their settings did not change, because log rotation renames
+        // the files and then reloads.
+        let writers =
+            LogWriters::open(&config, &self.log_losses).map_err(ReloadError::AccessLog)?;
         let tls = self.acceptor(&config).map_err(ReloadError::Tls)?;
         config_warnings(&config);
         self.services.fill(&mut config, &|counter, amount| self.count(counter, amount));
@@ -155,13 +155,13 @@ impl Control {
                 config: Some(Box::new(config.clone())),
                 keeps_rule_counts: false,
                 tls: tls.as_ref().map(|tls| Box::new(tls.for_worker())),
-                access_log: writer.as_ref().map(LogWriter::sender),
+                access_logs: writers.senders(),
             });
             WorkerCommand::TakeSettings { settings, done }
         });
         (self.hooks.applied)(&config);
         let previous = self.config.replace(config);
-        self.replaced_logs.add(self.log_writer.replace(writer));
+        self.replaced_logs.add(self.log_writers.replace(writers));
         Ok((previous, replies))
     }
 
@@ -193,40 +193,41 @@ impl Control {
 
     /// Passes TLS settings to the workers, for connections whose handshake begins from now on.
     pub(super) fn tell_acceptor(&self, tls: Option<TlsAcceptor>) {
-        let log = self.log_writer.borrow();
+        let logs = self.log_writers.borrow();
         // A stuck worker takes the settings once its event loop runs again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
-            let access_log = log.as_ref().map(LogWriter::sender);
+            let access_logs = logs.senders();
             let tls = tls.as_ref().map(|tls| Box::new(tls.for_worker()));
-            settings.put(NewSettings { config: None, keeps_rule_counts: true, tls, access_log });
+            settings.put(NewSettings { config: None, keeps_rule_counts: true, tls, access_logs });
             WorkerCommand::TakeSettings { settings, done }
         }));
     }
 
-    /// Reopens the access log after its file was renamed. If that fails, the old file stays in use.
-    pub(super) fn reopen_log(&self) {
-        let opened = LogWriter::open(&self.config.borrow().server, &self.log_losses);
+    /// Reopens the access logs after their files were renamed. If that fails for one of them, all
+    /// old files stay in use.
+    pub(super) fn reopen_logs(&self) {
+        let opened = LogWriters::open(&self.config.borrow(), &self.log_losses);
         match opened {
-            Ok(writer) => {
-                // A stuck worker takes the new log once its event loop runs again.
+            Ok(writers) => {
+                // A stuck worker takes the new logs once its event loop runs again.
                 drop(self.workers.tell(|worker, done| {
                     let settings = Arc::clone(&worker.settings);
-                    let access_log = writer.as_ref().map(LogWriter::sender);
+                    let access_logs = writers.senders();
                     settings.put(NewSettings {
                         config: None,
                         keeps_rule_counts: true,
                         tls: None,
-                        access_log,
+                        access_logs,
                     });
                     WorkerCommand::TakeSettings { settings, done }
                 }));
-                self.replaced_logs.add(self.log_writer.replace(writer));
+                self.replaced_logs.add(self.log_writers.replace(writers));
                 Event::LogReopened.log(&"SIGUSR1");
             }
             Err(error) => {
                 Event::LogFailed.log(&format_args!(
-                    "the log cannot be opened again, so the old file stays in use: {error}"
+                    "a log cannot be opened again, so all old files stay in use: {error}"
                 ));
             }
         }

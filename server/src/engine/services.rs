@@ -32,7 +32,6 @@ use crate::limits::{
     DNS_VALID_MS_MIN, GROUP_ORIGINS_MAX, HOST_RETRY_MS, HOUSEKEEPING_MS, RESOLUTIONS_MAX,
     SERVICE_KEPT_MS, SERVICE_WAIT_MS, TARGETS_SHOWN_MAX,
 };
-use crate::log::LogWriter;
 
 /// The services of the configuration, by the names of their records.
 #[derive(Debug, Default)]
@@ -366,7 +365,7 @@ impl Control {
         if !table.fill(&mut config, &|counter, amount| self.count(counter, amount)) {
             return;
         }
-        let log = self.log_writer.borrow();
+        let logs = self.log_writers.borrow();
         // A stuck worker takes the targets once its event loop runs again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
@@ -374,7 +373,7 @@ impl Control {
                 config: Some(Box::new(config.clone())),
                 keeps_rule_counts: true,
                 tls: None,
-                access_log: log.as_ref().map(LogWriter::sender),
+                access_logs: logs.senders(),
             });
             WorkerCommand::TakeSettings { settings, done }
         }));

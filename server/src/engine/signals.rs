@@ -10,7 +10,7 @@ pub(super) struct Signals {
     pub(super) stop: StopSignals,
     /// SIGHUP, which reloads the configuration.
     pub(super) hang_up: Signal,
-    /// SIGUSR1, which reopens the access log.
+    /// SIGUSR1, which reopens the access logs.
     pub(super) user_1: Signal,
     /// SIGUSR2, which is ignored. Operators may send it by habit, because nginx starts an upgrade
     /// at this signal.

@@ -32,7 +32,7 @@ use crate::event_queue;
 use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
 use crate::limits::PROGRAM_BYTES;
-use crate::log::LogWriter;
+use crate::log::LogWriters;
 use crate::purger::PurgerThread;
 use crate::rate_limits::RateLimiter;
 use crate::transport::tls::{TlsAcceptor, acceptor};
@@ -329,8 +329,7 @@ impl PreparedServer {
             store_worker,
             hosts,
             limiter: Arc::new(RateLimiter::new(&config)),
-            log_writer: LogWriter::open(&config.server, &log_losses)
-                .map_err(StartError::AccessLog)?,
+            log_writers: LogWriters::open(&config, &log_losses).map_err(StartError::AccessLog)?,
             log_losses,
             workers: Vec::new(),
             slot,
@@ -414,7 +413,7 @@ fn start_workers(
             hosts: Arc::clone(&parts.hosts),
             limiter: Arc::clone(&parts.limiter),
             counters: parts.counters.slot(index),
-            access_log: parts.log_writer.as_ref().map(LogWriter::sender),
+            access_logs: parts.log_writers.senders(),
             process_id: Arc::clone(&process_id),
             via: Arc::clone(&via),
         });

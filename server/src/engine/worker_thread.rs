@@ -27,7 +27,7 @@ use crate::events::Event;
 use crate::explain::{ExplainedRequest, Explanation, explain};
 use crate::fetch::{Hosts, OriginReport, start_due_checks};
 use crate::limits::SWEEP_MS;
-use crate::log::{LogSender, flush_periodically};
+use crate::log::{LogSenders, flush_periodically};
 use crate::purger::Purger;
 use crate::rate_limits::RateLimiter;
 use crate::rules::RuleReport;
@@ -66,7 +66,7 @@ pub(crate) struct NewSettings {
     pub(crate) keeps_rule_counts: bool,
     /// The settings for TLS; `None` leaves them as they are.
     pub(crate) tls: Option<Box<TlsAcceptor>>,
-    pub(crate) access_log: Option<LogSender>,
+    pub(crate) access_logs: LogSenders,
 }
 
 /// The newest settings that a worker has not taken yet. They replace older settings in the slot, so
@@ -119,7 +119,7 @@ pub(crate) struct WorkerStart {
     pub(crate) hosts: Arc<Hosts>,
     pub(crate) limiter: Arc<RateLimiter>,
     pub(crate) counters: CounterSlot,
-    pub(crate) access_log: Option<LogSender>,
+    pub(crate) access_logs: LogSenders,
     pub(crate) process_id: Arc<str>,
     pub(crate) via: Arc<str>,
 }
@@ -250,7 +250,7 @@ async fn prepare(start: WorkerStart) -> Result<(Rc<Worker>, Vec<Box<dyn Listener
         connector: Box::new(TcpConnector),
         tls,
         counters: start.counters,
-        access_log: start.access_log,
+        access_logs: start.access_logs,
         process_id: start.process_id,
         index: start.index,
         via: start.via,
@@ -285,8 +285,8 @@ pub(crate) async fn work(
             WorkerCommand::TakeSettings { settings, done } => {
                 // The slot is empty if an earlier command has taken its settings.
                 if let Some(new) = settings.take() {
-                    let NewSettings { config, keeps_rule_counts, tls, access_log } = new;
-                    worker.apply_settings(config, keeps_rule_counts, access_log);
+                    let NewSettings { config, keeps_rule_counts, tls, access_logs } = new;
+                    worker.apply_settings(config, keeps_rule_counts, access_logs);
                     tls.into_iter().for_each(|tls| worker.tls.replace(*tls));
                 }
                 // The control thread may have given up waiting; the settings are in use anyway.
@@ -416,7 +416,12 @@ mod tests {
             let source = ConfigSource::Toml { text: &text, file: "f.toml" };
             let config = Config::load_with(source, &[], &filters).expect("it is right");
             let config = Some(Box::new(config));
-            slot.put(NewSettings { config, keeps_rule_counts: false, tls: None, access_log: None });
+            slot.put(NewSettings {
+                config,
+                keeps_rule_counts: false,
+                tls: None,
+                access_logs: LogSenders::default(),
+            });
         };
         put();
         let first = drops.load(Relaxed);
@@ -426,7 +431,7 @@ mod tests {
             config: None,
             keeps_rule_counts: true,
             tls: None,
-            access_log: None,
+            access_logs: LogSenders::default(),
         });
         assert!(slot.take().is_some_and(|kept| kept.config.is_some()));
     }

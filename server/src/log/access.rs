@@ -1,15 +1,25 @@
 //! The reports on one request, from its head to the end of the response: its access log entry and
 //! its trace.
 
+use std::rc::Rc;
+
 use forebay_http::policy::cache_status::{CacheName, CacheStatus};
 use forebay_http::request::RequestHead;
 
 use super::line::AccessEntry;
 use crate::accept::Client;
 use crate::clock;
-use crate::config::Site;
+use crate::config::{Config, Site};
 use crate::fault::Fault;
 use crate::trace::Trace;
+
+/// The section of a configuration whose access log has a request.
+#[derive(Clone, Copy)]
+pub(crate) struct LogOwner<'a> {
+    pub(crate) config: &'a Rc<Config>,
+    /// The site that serves the request; `None` if the request has ended before its site was found.
+    pub(crate) site: Option<&'a Site>,
+}
 
 /// The reports on a request in progress.
 pub(crate) struct Access {
@@ -31,28 +41,27 @@ enum EntryState {
 impl Access {
     /// Begins the reports on a request whose head has been parsed.
     pub(crate) fn begin(client: &Client, head: RequestHead<'_>) -> Access {
-        let mut entry = EntryState::None;
-        client.worker.with_access_log(|_| {
-            entry = EntryState::Pending { started_us: clock::monotonic_us() };
-        });
+        let entry = match client.worker.access_logs().is_empty() {
+            true => EntryState::None,
+            false => EntryState::Pending { started_us: clock::monotonic_us() },
+        };
         Access { entry, trace: client.worker.tracers.begin(client, head) }
     }
 
-    /// Begins the entry of the request with this number. `site` is the site that serves the
-    /// request; `None` if the request has ended before its site was found.
+    /// Begins the entry of the request with this number, if the log of its site is on.
     #[inline]
     pub(crate) fn begin_entry(
         &mut self,
         (client, head, number): (&Client, RequestHead<'_>, u64),
-        site: Option<&Site>,
+        owner: LogOwner<'_>,
     ) {
         let EntryState::Pending { started_us } = self.entry else { return };
         self.entry = EntryState::None;
-        client.worker.with_access_log(|log| {
+        client.worker.with_access_log(owner, |log| {
             if log.samples() {
                 let mut entry = AccessEntry::begin(head, client, number);
                 entry.begin_at(started_us);
-                site.into_iter().for_each(|site| entry.set_site(&site.name));
+                owner.site.into_iter().for_each(|site| entry.set_site(&site.name));
                 self.entry = EntryState::Begun(Box::new(entry));
                 self.trace.keep_answer();
             }
@@ -89,7 +98,7 @@ impl Access {
     /// the log.
     pub(crate) fn end(
         self,
-        client: &Client,
+        (client, owner): (&Client, LogOwner<'_>),
         status: u16,
         body_bytes: u64,
         cache: (&CacheStatus, &CacheName),
@@ -98,6 +107,6 @@ impl Access {
         let EntryState::Begun(mut entry) = self.entry else { return };
         entry.end(status, body_bytes, cache);
         entry.set_answered(self.trace.answered());
-        client.worker.with_access_log(|log| log.log(&entry));
+        client.worker.with_access_log(owner, |log| log.log(&entry));
     }
 }

@@ -1,4 +1,5 @@
-//! The access log: one line for each request, written by a separate thread.
+//! The access logs: one line for each request, in the log of its site. Each log has a thread that
+//! writes it.
 //!
 //! A worker never waits for the disk: it sends batches of lines through a queue of limited size,
 //! and drops and counts the lines that do not fit.
@@ -8,7 +9,7 @@ mod line;
 mod replaced;
 mod writer;
 
-pub(crate) use access::Access;
+pub(crate) use access::{Access, LogOwner};
 pub(crate) use line::{AccessEntry, shortened};
 pub(crate) use replaced::ReplacedLogs;
-pub(crate) use writer::{LogLosses, LogSender, LogWriter, flush_periodically};
+pub(crate) use writer::{LogLosses, LogSender, LogSenders, LogWriters, flush_periodically};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::writer::{LogLosses, LogWriter};
+use super::writer::{LogLosses, LogWriters};
 use crate::clock;
 use crate::limits::{LOG_FINISH_POLL_MS, REPLACED_LOGS_MAX};
 
@@ -101,20 +101,26 @@ impl LogRest {
     }
 }
 
-/// The logs that were replaced, the oldest first. Some of their threads may still be writing.
+/// The logs that were replaced, those of the oldest replacement first. Some of their threads may
+/// still be writing.
 #[derive(Default)]
-pub(crate) struct ReplacedLogs(RefCell<Vec<LogRest>>);
+pub(crate) struct ReplacedLogs(RefCell<Vec<Vec<LogRest>>>);
 
 impl ReplacedLogs {
-    /// Adds the log that a new one has replaced. Gives up the oldest log if the threads of more
-    /// than [`REPLACED_LOGS_MAX`] logs are still writing: the readers of these logs have probably
-    /// stopped.
-    pub(crate) fn add(&self, writer: Option<LogWriter>) {
-        let mut rests = self.0.borrow_mut();
-        rests.retain(|rest| !rest.thread.is_finished());
-        rests.extend(writer.map(LogWriter::close));
-        if rests.len() > REPLACED_LOGS_MAX {
-            rests.remove(0).give_up();
+    /// Adds the logs that new ones have replaced. Gives up those of the oldest replacement if
+    /// threads of more than [`REPLACED_LOGS_MAX`] replacements are still writing: the readers of
+    /// these logs have probably stopped.
+    pub(crate) fn add(&self, writers: LogWriters) {
+        self.add_rests(writers.close().collect());
+    }
+
+    fn add_rests(&self, rests: Vec<LogRest>) {
+        let mut replaced = self.0.borrow_mut();
+        replaced.iter_mut().for_each(|rests| rests.retain(|rest| !rest.thread.is_finished()));
+        replaced.retain(|rests| !rests.is_empty());
+        replaced.push(rests);
+        if replaced.len() > REPLACED_LOGS_MAX {
+            replaced.remove(0).into_iter().for_each(LogRest::give_up);
         }
     }
 
@@ -123,7 +129,7 @@ impl ReplacedLogs {
     /// call, the caller must have dropped all senders, except those of stuck workers.
     pub(crate) async fn finish(&self, limit_ms: u64) {
         let deadline_ms = clock::monotonic_ms() + limit_ms;
-        for rest in self.0.take() {
+        for rest in self.0.take().into_iter().flatten() {
             while !rest.is_written() && clock::monotonic_ms() < deadline_ms {
                 tokio::time::sleep(Duration::from_millis(LOG_FINISH_POLL_MS)).await;
             }
@@ -160,6 +166,30 @@ mod tests {
         eventually("the thread has dropped the queue", || batches.send(Vec::new()).is_err());
         assert_eq!(losses.take(), (4, 0));
         assert_eq!(queue.take(), 0);
+    }
+
+    #[test]
+    fn only_the_logs_of_the_oldest_of_many_replacements_are_given_up() {
+        const LOGS: u64 = 3 * REPLACED_LOGS_MAX as u64;
+        let (replaced, losses) = (ReplacedLogs::default(), Arc::<LogLosses>::default());
+        let ends = RefCell::new(Vec::new());
+        let stalled = |_| {
+            let queue = Arc::new(LogQueue::new(1 << 20));
+            assert!(queue.add(BatchSize::of(b"a\n")));
+            let (end, ended) = channel::<()>();
+            ends.borrow_mut().push(end);
+            let thread = std::thread::spawn(move || {
+                // The result is an error once the test ends.
+                let _ = ended.recv();
+            });
+            LogRest { queue, losses: Arc::clone(&losses), thread }
+        };
+        for _ in 0..REPLACED_LOGS_MAX {
+            replaced.add_rests((0..LOGS).map(stalled).collect());
+        }
+        assert_eq!(losses.take(), (0, 0));
+        replaced.add_rests((0..LOGS).map(stalled).collect());
+        assert_eq!(losses.take(), (LOGS, 0));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! The thread that writes the access log, and the senders of the workers.
+//! The threads that write the access logs, and the senders of the workers.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,10 +18,14 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::line::{AccessEntry, LineFormat};
 use super::replaced::{BatchSize, LogQueue, LogRest, count_lines};
-use crate::config::{AccessLog, AccessLogFormat, ServerSettings};
+use crate::config::{
+    AccessLog, AccessLogFormat, Config, LogDestination, LogNumber, ServerSettings,
+};
 use crate::counters::Counter;
 use crate::events::Event;
-use crate::limits::{LOG_BATCH_BYTES, LOG_FLUSH_MS, LOG_GIVEN_UP_POLL_MS, LOG_QUEUE_BYTES_MAX};
+use crate::limits::{
+    LOG_BATCH_BYTES, LOG_FLUSH_MS, LOG_GIVEN_UP_POLL_MS, LOG_QUEUE_BYTES_MAX, LOG_QUEUES_BYTES_MAX,
+};
 use crate::worker::Worker;
 
 /// Complete lines of the log, which are written together.
@@ -48,7 +53,7 @@ impl LogLosses {
     }
 }
 
-/// A worker's handle to the access log.
+/// A worker's handle to an access log.
 pub(crate) struct LogSender {
     batches: Sender<LogBatch>,
     queue: Arc<LogQueue>,
@@ -61,40 +66,74 @@ pub(crate) struct LogSender {
     dropped: Cell<u64>,
 }
 
-/// The control thread's handle to the thread that writes the log. The thread ends when this handle
+/// A worker's handles to the access logs of its configuration, by their numbers.
+#[derive(Default)]
+pub(crate) struct LogSenders(Box<[LogSender]>);
+
+/// The control thread's handle to the thread that writes a log. The thread ends when this handle
 /// and all senders are dropped.
-pub(crate) struct LogWriter {
+struct LogWriter {
     batches: Sender<LogBatch>,
     format: LineFormat,
     sample: u32,
     rest: LogRest,
 }
 
-impl LogWriter {
-    /// Opens the access log and starts its thread; returns `None` if the settings turn the log off.
-    /// Lost lines are counted in `losses`.
+/// The control thread's handles to the access logs of its configuration, by their numbers.
+#[derive(Default)]
+pub(crate) struct LogWriters(Vec<LogWriter>);
+
+impl LogWriters {
+    /// Opens the access logs and starts their threads. Lost lines are counted in `losses`.
     ///
     /// # Errors
-    /// The file cannot be opened for appending, or the thread cannot be created.
-    pub(crate) fn open(
+    /// A file cannot be opened for appending, or a thread cannot be created. Then no log is open.
+    pub(crate) fn open(config: &Config, losses: &Arc<LogLosses>) -> io::Result<LogWriters> {
+        let queues = config.access_logs.iter().len().max(1) as u64;
+        let queue_bytes = LOG_QUEUE_BYTES_MAX.min(LOG_QUEUES_BYTES_MAX / queues);
+        let open = |destination: &LogDestination| {
+            LogWriter::open(&destination.log, &config.server, (losses, queue_bytes)).map_err(
+                |error| match &destination.at[..] {
+                    "" => error,
+                    at => io::Error::other(format!("{at}: {error}")),
+                },
+            )
+        };
+        config.access_logs.iter().map(open).collect::<io::Result<_>>().map(LogWriters)
+    }
+
+    /// Creates a worker's handles to these logs.
+    pub(crate) fn senders(&self) -> LogSenders {
+        LogSenders(self.0.iter().map(LogWriter::sender).collect())
+    }
+
+    /// Closes the handles, so that no further senders can be created. The threads still write the
+    /// rest of their queues.
+    pub(super) fn close(self) -> impl Iterator<Item = LogRest> {
+        self.0.into_iter().map(|writer| writer.rest)
+    }
+}
+
+impl LogWriter {
+    fn open(
+        log: &AccessLog,
         settings: &ServerSettings,
-        losses: &Arc<LogLosses>,
-    ) -> io::Result<Option<LogWriter>> {
-        let target = match &settings.access_log {
-            AccessLog::Off => return Ok(None),
-            // `io::stdout` is not used, because its lock would be held for as long as a reader
-            // stalls.
-            AccessLog::Stdout => {
-                LogTarget::Stdout(io::stdout().as_fd().try_clone_to_owned()?.into())
-            }
+        (losses, queue_bytes): (&Arc<LogLosses>, u64),
+    ) -> io::Result<LogWriter> {
+        let target = match log {
             AccessLog::File(path) => {
                 let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-                LogTarget::File(open(path).map_err(named)?)
+                LogTarget::File { file: open(path).map_err(named)?, path: path.clone() }
+            }
+            // A log that is off is no destination. `io::stdout` is not used, because its lock would
+            // be held for as long as a reader stalls.
+            AccessLog::Stdout | AccessLog::Off => {
+                LogTarget::Stdout(io::stdout().as_fd().try_clone_to_owned()?.into())
             }
         };
         let (batches, received) = channel();
         let (losses, own) = (Arc::clone(losses), Arc::clone(losses));
-        let queue = Arc::new(LogQueue::new(LOG_QUEUE_BYTES_MAX));
+        let queue = Arc::new(LogQueue::new(queue_bytes));
         let of_thread = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("access-log".to_owned())
@@ -105,11 +144,10 @@ impl LogWriter {
         };
         let sample = settings.access_log_sample.max(1);
         let rest = LogRest { queue, losses, thread };
-        Ok(Some(LogWriter { batches, format, sample, rest }))
+        Ok(LogWriter { batches, format, sample, rest })
     }
 
-    /// Creates a worker's handle to this log.
-    pub(crate) fn sender(&self) -> LogSender {
+    fn sender(&self) -> LogSender {
         LogSender {
             batches: self.batches.clone(),
             queue: Arc::clone(&self.rest.queue),
@@ -121,11 +159,24 @@ impl LogWriter {
             dropped: Cell::new(0),
         }
     }
+}
 
-    /// Closes the handle, so that no further senders can be created. The thread still writes the
-    /// rest of the queue.
-    pub(super) fn close(self) -> LogRest {
-        self.rest
+impl LogSenders {
+    /// Whether every request is unlogged.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the log with this number.
+    #[inline]
+    pub(crate) fn log(&self, number: LogNumber) -> Option<&LogSender> {
+        self.0.get(number.index())
+    }
+
+    /// Sends all batches; returns the number of lines that were dropped since the last call.
+    fn flush(&self) -> u64 {
+        self.0.iter().map(LogSender::flush).sum()
     }
 }
 
@@ -143,10 +194,19 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The destination of the log.
+/// The destination of a log.
 pub(super) enum LogTarget {
     Stdout(File),
-    File(File),
+    File { file: File, path: PathBuf },
+}
+
+impl fmt::Display for LogTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogTarget::Stdout(_) => f.write_str("standard output"),
+            LogTarget::File { path, .. } => path.display().fmt(f),
+        }
+    }
 }
 
 /// Writes the batches of a queue until all senders are dropped, or the log is given up.
@@ -186,7 +246,7 @@ pub(super) fn write_batches(
         // a full disk does not fill another log.
         if !failing {
             failing = true;
-            Event::LogFailed.log(&failure.error);
+            Event::LogFailed.log(&format_args!("{target}: {}", failure.error));
         }
     }
     drop(batches);
@@ -213,7 +273,7 @@ impl LogTarget {
     fn write(&mut self, batch: &[u8], queue: &LogQueue) -> Result<(), BatchFailure> {
         match self {
             LogTarget::Stdout(out) => write_whole(out, batch, queue),
-            LogTarget::File(file) => write_or_remove(file, batch, queue),
+            LogTarget::File { file, .. } => write_or_remove(file, batch, queue),
         }
     }
 }
@@ -297,7 +357,7 @@ impl LogSender {
 
     /// Sends the batch to the log's thread; returns the number of lines that were dropped since the
     /// last call.
-    pub(crate) fn flush(&self) -> u64 {
+    fn flush(&self) -> u64 {
         self.hand_over(&mut self.lines.borrow_mut());
         self.dropped.replace(0)
     }
@@ -336,9 +396,7 @@ pub(crate) async fn flush_periodically(worker: Rc<Worker>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(LOG_FLUSH_MS));
     loop {
         ticks.tick().await;
-        worker.with_access_log(|log| {
-            let dropped = log.flush();
-            worker.count_many(Counter::LogLinesDropped, dropped);
-        });
+        let dropped = worker.access_logs().flush();
+        worker.count_many(Counter::LogLinesDropped, dropped);
     }
 }

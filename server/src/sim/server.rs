@@ -33,6 +33,7 @@ use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::engine::{NewSettings, SettingsSlot, WorkerCommand, work};
 use crate::fetch::{Hosts, Resolver};
+use crate::log::LogSenders;
 use crate::purger::{InlinePurger, PurgeKind, PurgeWork, Purger};
 use crate::rate_limits::RateLimiter;
 use crate::transport::tls::WorkerTls;
@@ -139,7 +140,7 @@ impl SimServer {
             connector: Box::new(connector),
             tls: Rc::new(WorkerTls::new(None)),
             counters: self.counters.slot(slot),
-            access_log: None,
+            access_logs: LogSenders::default(),
             process_id: "00000000-0000-4000-8000-000000000000".into(),
             index,
             via: "forebay-simulated".into(),
@@ -202,7 +203,7 @@ impl SimServer {
                 config,
                 keeps_rule_counts: false,
                 tls: None,
-                access_log: None,
+                access_logs: LogSenders::default(),
             });
             let (done, _) = oneshot::channel();
             let _ = worker.commands.send(WorkerCommand::TakeSettings { settings, done });

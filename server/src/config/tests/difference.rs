@@ -42,6 +42,21 @@ fn a_change_has_both_values_and_says_what_applies_it() {
         ),
         (site(""), site(&second), &["-: - > site [site \"b\"]"]),
         (site(&second), site(""), &["-: site > - [site \"b\"]"]),
+        (
+            top("access_log = \"a.log\""),
+            top("access_log = \"b.log\""),
+            &["access_log: \"a.log\" > \"b.log\" []"],
+        ),
+        (
+            format!("access_log = \"a.log\"\n{SITE}"),
+            format!("access_log = \"-\"\n{SITE}access_log = \"off\""),
+            &["access_log: \"a.log\" > \"-\" []", "access_log: \"a.log\" > \"off\" [site \"a\"]"],
+        ),
+        (
+            site("access_log = \"a.log\""),
+            site(""),
+            &["access_log: \"a.log\" > \"off\" (default) [site \"a\"]"],
+        ),
         (site(""), site(route), &["-: - > route [site \"a\", route /x]"]),
         (site(route), site(""), &["-: route > - [site \"a\", route /x]"]),
         (site(""), site("cache = false"), &["cache: true (default) > false [site \"a\", route /]"]),

@@ -1,6 +1,7 @@
 //! Tables of valid and invalid configurations; several files; lookups of sites and routes; the
 //! documents that are generated from the table of settings.
 
+mod access_logs;
 mod bad;
 mod difference;
 mod good;
