@@ -1,12 +1,14 @@
 //! `server`: sites with their names, ports and certificates.
 
 mod addresses;
+mod logs;
 mod ports;
 mod whole;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use self::logs::WrittenLogs;
 use self::ports::{Listen, Ports};
 use super::access::{self, refuses};
 use super::fields;
@@ -88,13 +90,18 @@ pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> Stri
         whole::protocols(source, first.directive, &first.scope, &mut top);
     }
     whole::write(source, &mut top);
+    let mut logs = WrittenLogs::default();
+    logs.write_top(source, http, &mut top);
+    let (mut sites, mut used) = (String::new(), BTreeSet::new());
+    for server in servers.iter().filter(|server| !server.names.is_empty()) {
+        let mut site = TomlTable::default();
+        logs.write_site(source, server.directive, &top, &mut site);
+        write(source, (server, site), has_tls, &mut used, &mut sites);
+    }
+    logs.write_format(&mut top);
     let mut out = INTRO.to_owned();
     top.write(&mut out, "");
-    let mut used = BTreeSet::new();
-    for server in servers.iter().filter(|server| !server.names.is_empty()) {
-        write(source, server, has_tls, &mut used, &mut out);
-    }
-    out
+    out + &sites
 }
 
 /// Writes `listen` and `listen_tls`, and gives each server its hosts. All servers get the same
@@ -265,7 +272,7 @@ fn certificates(source: &NginxSource<'_>, server: &NginxServer<'_>, table: &mut 
 
 fn write(
     source: &NginxSource<'_>,
-    server: &NginxServer<'_>,
+    (server, log): (&NginxServer<'_>, TomlTable),
     has_tls: bool,
     used: &mut BTreeSet<String>,
     out: &mut String,
@@ -285,6 +292,7 @@ fn write(
         let texts: Vec<_> = server.listen.iter().map(SocketAddr::to_string).collect();
         site.texts("listen", &texts);
     }
+    site.extend(log);
     if !server.ports.tls.is_empty() {
         certificates(source, server, &mut site);
     }

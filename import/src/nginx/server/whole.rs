@@ -19,7 +19,6 @@ pub(super) fn write(source: &NginxSource<'_>, top: &mut TomlTable) {
         top.texts("targeted_cache_control", &[caching::LIFETIME_FIELD]);
     }
     trusted(source, &all, top);
-    log(source, &all, top);
 }
 
 /// All directives of servers and locations, and those around them.
@@ -49,27 +48,6 @@ fn trusted(source: &NginxSource<'_>, all: &[&NginxDirective], top: &mut TomlTabl
     }
     if !networks.is_empty() {
         top.texts("trusted_proxies", networks);
-    }
-}
-
-fn log(source: &NginxSource<'_>, all: &[&NginxDirective], top: &mut TomlTable) {
-    for directive in all.iter().filter(|one| one.name == "access_log") {
-        let path = directive.arg(0);
-        if path == "off" {
-            continue;
-        }
-        if !path.starts_with('/') || path.contains('$') {
-            source.note(directive, "left out: name a file in access_log");
-        } else if top.value("access_log").is_some_and(|known| known != crate::toml::quote(path)) {
-            source.note(
-                directive,
-                "left out: access_log is one file for all sites, which have names in it",
-            );
-        } else {
-            top.text("access_log", path);
-            let is_combined = matches!(directive.arg(1), "" | "combined" | "main");
-            top.text("access_log_format", if is_combined { "combined" } else { "json" });
-        }
     }
 }
 
