@@ -189,12 +189,12 @@ impl Worker {
     }
 
     /// Replaces the settings, if there are new ones, for every request that begins from now on.
-    /// Also replaces the access logs, which must be those of the settings.
+    /// Also replaces the access logs, if there are new ones; they must be those of the settings.
     pub(crate) fn apply_settings(
         &self,
         config: Option<Box<Config>>,
         keeps_rule_counts: bool,
-        access_logs: LogSenders,
+        access_logs: Option<LogSenders>,
     ) {
         if let Some(mut config) = config {
             if keeps_rule_counts {
@@ -205,7 +205,9 @@ impl Worker {
             self.site_counts.assign(&mut config.sites, Some(&self.config()));
             *self.config.borrow_mut() = Rc::new(*config);
         }
-        *self.access_logs.borrow_mut() = access_logs;
+        if let Some(access_logs) = access_logs {
+            *self.access_logs.borrow_mut() = access_logs;
+        }
     }
 
     /// Returns the access logs of the current settings.

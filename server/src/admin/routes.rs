@@ -22,11 +22,14 @@ use crate::clock;
 use crate::config::ConfigChange;
 use crate::counters::COUNTERS;
 use crate::engine::{Control, TrialReport, TrialTerms};
+use crate::limits::SERVICE_KEPT_MS;
 use crate::rules::{RuleCount, RuleLine, RuleReport};
 use crate::site_counts::SiteLine;
 
 /// Longest trial of a configuration: a day shows every load that returns daily.
 const TRIAL_MS_MAX: u64 = 86_400_000;
+
+const _: () = assert!(TRIAL_MS_MAX < SERVICE_KEPT_MS, "a trial may need its previous services");
 
 /// Share of failed requests that a trial permits by default: an origin that is fine causes fewer.
 const TRIAL_ERRORS_PERCENT: u64 = 5;

@@ -11,7 +11,8 @@ use super::{DnsServers, FoundAddresses, ServiceAnswer};
 /// Asks for the addresses of a host.
 ///
 /// # Errors
-/// No server has an answer, or the name has no address.
+/// No server has an answer, or the name has no address. If only one of the two questions has an
+/// answer, its addresses are valid for the shortest time.
 pub fn addresses(servers: &DnsServers, host: &str, port: u16) -> io::Result<FoundAddresses> {
     let servers = servers.get();
     let ask = |kind| exchange(&servers, &DnsQuestion { name: host, kind });
@@ -39,8 +40,16 @@ pub fn addresses(servers: &DnsServers, host: &str, port: u16) -> io::Result<Foun
             Err(failed) => error = Some(failed),
         }
     }
+    if let Some(error) = error {
+        // The addresses of the other family, which may be known from before, are better than those
+        // that this machine cannot reach.
+        if !found.iter().copied().any(has_way_to) {
+            return Err(error);
+        }
+        valid_s = 0;
+    }
     if found.is_empty() {
-        return Err(error.unwrap_or_else(|| io::Error::other("the name has no address")));
+        return Err(io::Error::other("the name has no address"));
     }
     // A stable sort: addresses that this machine cannot reach come last (RFC 6724 §6, rule 1).
     found.sort_by_cached_key(|address| !has_way_to(*address));

@@ -109,7 +109,10 @@ impl DnsQuestion<'_> {
             }
             Err(_) => return AnswerReading::Foreign,
         };
-        if packet.id() != id || !packet.has_flags(PacketFlag::RESPONSE) || !self.is_of(&packet) {
+        let is_error = !matches!(packet.rcode(), RCODE::NoError | RCODE::NameError);
+        // An error may come without the question, since the server need not have read it.
+        let is_of = self.is_of(&packet) || is_error && packet.questions.is_empty();
+        if packet.id() != id || !packet.has_flags(PacketFlag::RESPONSE) || !is_of {
             return AnswerReading::Foreign;
         }
         match packet.rcode() {
@@ -181,8 +184,8 @@ impl DnsQuestion<'_> {
     }
 }
 
-/// Returns the name as text, in lower case; `None` if it is not the name of a host. A name that
-/// looks like an IP address is refused, because it would be taken for one.
+/// Returns the name as text, in lower case; `None` if it is not the name of a host. A name whose
+/// last label begins with a digit is refused, because it may be taken for an IP address.
 fn host_of(name: &Name<'_>) -> Option<String> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let mut host = String::new();
@@ -193,5 +196,7 @@ fn host_of(name: &Name<'_>) -> Option<String> {
         host.push_str(if host.is_empty() { "" } else { "." });
         host.extend(label.iter().map(|byte| char::from(byte.to_ascii_lowercase())));
     }
-    host.parse::<IpAddr>().is_err().then_some(host)
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_like_an_address = last.starts_with(|first: char| first.is_ascii_digit());
+    (!is_like_an_address).then_some(host)
 }

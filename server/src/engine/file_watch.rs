@@ -127,9 +127,12 @@ impl Control {
             let names = self.with_config(|config| config.watched.changed());
             Event::FilesChanged.log(&names);
         }
-        if let Ok(config) = &loaded {
-            // If another reload comes first, the files differ from those in use and are read again.
-            self.learn_services(config).await;
+        // If another reload used the files in the meantime, this one must not undo it or its trial.
+        if let Ok(config) = &loaded
+            && self.learn_services(config).await
+            && !self.with_config(|config| watch.has_changed(&config.watched))
+        {
+            return;
         }
         match loaded.and_then(|config| self.apply_reloaded(config, None)) {
             Ok(replies) => {

@@ -13,9 +13,9 @@ use crate::limits::{ADMIN_CONNECTIONS_MAX, HEALTH_CHECKS_MAX};
 /// the current and the replaced access log, and the files that a reload or an upgrade opens.
 const PROCESS_FILES: u64 = 32;
 
-/// Files of each access log after the first: the current one, the one that a reload opens, and the
-/// replaced one, which is still being written.
-const FILES_PER_LOG: u64 = 3;
+/// Files of each access log after the first: the current one, the one that a reload opens, and two
+/// replaced ones, which are still being written.
+const FILES_PER_LOG: u64 = 4;
 
 /// Files of one worker, not counting connections and listening sockets: five for its event loop and
 /// its counters, and one more if it accepts from a second socket of an address.
@@ -178,7 +178,7 @@ mod tests {
         let needs = FileNeeds { logs: 0, addresses: 8, clients: 8192, tunnels: 0, origins: 320 };
         assert_eq!(needs.clients_within(1024, 1), (586, 0), "listening sockets need files too");
         let needs = FileNeeds { logs: 101, ..needs };
-        assert_eq!(needs.clients_within(1024, 1), (303, 0), "logs need files too");
+        assert_eq!(needs.clients_within(1024, 1), (253, 0), "logs need files too");
     }
 
     #[test]

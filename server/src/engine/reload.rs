@@ -155,7 +155,7 @@ impl Control {
                 config: Some(Box::new(config.clone())),
                 keeps_rule_counts: false,
                 tls: tls.as_ref().map(|tls| Box::new(tls.for_worker())),
-                access_logs: writers.senders(),
+                access_logs: Some(writers.senders()),
             });
             WorkerCommand::TakeSettings { settings, done }
         });
@@ -193,11 +193,10 @@ impl Control {
 
     /// Passes TLS settings to the workers, for connections whose handshake begins from now on.
     pub(super) fn tell_acceptor(&self, tls: Option<TlsAcceptor>) {
-        let logs = self.log_writers.borrow();
         // A stuck worker takes the settings once its event loop runs again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
-            let access_logs = logs.senders();
+            let access_logs = None;
             let tls = tls.as_ref().map(|tls| Box::new(tls.for_worker()));
             settings.put(NewSettings { config: None, keeps_rule_counts: true, tls, access_logs });
             WorkerCommand::TakeSettings { settings, done }
@@ -213,7 +212,7 @@ impl Control {
                 // A stuck worker takes the new logs once its event loop runs again.
                 drop(self.workers.tell(|worker, done| {
                     let settings = Arc::clone(&worker.settings);
-                    let access_logs = writers.senders();
+                    let access_logs = Some(writers.senders());
                     settings.put(NewSettings {
                         config: None,
                         keeps_rule_counts: true,

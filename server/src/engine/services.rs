@@ -10,14 +10,13 @@
 //! other origins are. Only the target "." removes all targets (RFC 2782).
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::control::Control;
@@ -48,7 +47,7 @@ pub(super) struct ServiceTable {
 struct ServiceState {
     /// The targets in use; `None` if none were ever known.
     targets: Option<Arc<[ServiceTarget]>>,
-    /// The time of the next question.
+    /// The time of the next question; 0 if none was asked.
     due_ms: u64,
     is_being_resolved: bool,
     /// The reason why the last answer could not be used; empty if it could.
@@ -76,7 +75,6 @@ impl ServiceState {
         now_ms: u64,
         age_ms_max: u64,
     ) -> ServiceReport {
-        self.is_being_resolved = false;
         self.due_ms = now_ms + HOST_RETRY_MS;
         let failure = match answer {
             Ok(ServiceAnswer::Targets { targets, valid_s, .. }) if !targets.is_empty() => {
@@ -151,23 +149,27 @@ impl ServiceTable {
     ) -> ServiceTable {
         let table = ServiceTable::default();
         let (tell, told) = mpsc::channel();
-        let names = table.take_due(config, true);
-        for name in &names {
-            let tell = tell.clone();
-            let own = name.clone();
-            resolve_on_a_thread(name.clone(), hosts, &config.server, move |answer| {
-                // The receiver may have given up.
-                let _ = tell.send((own, answer));
-            });
-        }
-        drop(tell);
         let deadline_ms = clock::monotonic_ms() + SERVICE_WAIT_MS;
-        for _ in &names {
+        let mut awaited = 0;
+        loop {
+            for name in table.take_due(config, true) {
+                let (tell, own) = (tell.clone(), name.clone());
+                awaited += 1;
+                resolve_on_a_thread(name, hosts, &config.server, move |answer| {
+                    // The receiver may have given up.
+                    let _ = tell.send((own, answer));
+                });
+            }
             let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
+            if awaited == 0 {
+                break;
+            }
             let Ok((name, answer)) = told.recv_timeout(Duration::from_millis(left_ms)) else {
                 break;
             };
+            awaited -= 1;
             table.note(&name, answer, config, &count);
+            table.end(&name);
         }
         // Answers that come later are lost, so the control thread asks again.
         table.services.borrow_mut().values_mut().for_each(|one| one.is_being_resolved = false);
@@ -186,30 +188,41 @@ impl ServiceTable {
     }
 
     /// Returns the services of the configuration that must be asked for now, and records that they
-    /// are. Those beyond [`RESOLUTIONS_MAX`] have to wait. With `are_new`, returns only those that
-    /// were never asked for.
+    /// are. Those beyond [`RESOLUTIONS_MAX`] have to wait; the ones that have waited longest come
+    /// first. With `are_new`, returns only those that were never asked for.
     fn take_due(&self, config: &Config, are_new: bool) -> Vec<Box<str>> {
         let now_ms = clock::monotonic_ms();
         let mut services = self.services.borrow_mut();
         let running = services.values().filter(|one| one.is_being_resolved).count();
         let mut due = Vec::new();
         for name in config.sites.services() {
-            if are_new && services.contains_key(name) {
-                continue;
-            }
             let state = services.entry(name.into()).or_default();
-            let is_due = !state.is_being_resolved && state.due_ms <= now_ms;
-            if is_due && running + due.len() < RESOLUTIONS_MAX {
+            let latest_ms = if are_new { 0 } else { now_ms };
+            if !state.is_being_resolved && state.due_ms <= latest_ms {
+                due.push((state.due_ms, Box::<str>::from(name)));
+            }
+        }
+        due.sort_unstable();
+        due.truncate(RESOLUTIONS_MAX.saturating_sub(running));
+        let due: Vec<_> = due.into_iter().map(|(_, name)| name).collect();
+        for name in &due {
+            if let Some(state) = services.get_mut(name) {
                 state.is_being_resolved = true;
-                due.push(name.into());
             }
         }
         due
     }
 
-    /// Forgets the services that no configuration has had for some time. A reload asks for the
-    /// targets of its new services before it uses them, and a trial may return to the previous
-    /// services.
+    /// Records that the thread that asked for the service has ended.
+    fn end(&self, name: &str) {
+        if let Some(state) = self.services.borrow_mut().get_mut(name) {
+            state.is_being_resolved = false;
+        }
+    }
+
+    /// Forgets the services that no configuration has had for longer than a trial lasts. A reload
+    /// asks for the targets of its new services before it uses them, and a trial may return to the
+    /// previous services.
     fn retain(&self, config: &Config) {
         let (names, now_ms) = (config.sites.services(), clock::monotonic_ms());
         self.services.borrow_mut().retain(|name, state| {
@@ -244,17 +257,24 @@ impl ServiceTable {
         }
     }
 
-    /// Reports and counts the targets beyond `targets_max`, if their number has changed.
+    /// Reports and counts the targets beyond `targets_max`, the largest one of the groups that use
+    /// the service, if their number has changed.
     fn report_left_out(&self, config: &Config, count: &impl Fn(Counter, u64)) {
-        let mut services = self.services.borrow_mut();
         let members = config.sites.origin_groups().flat_map(|of| of.group.configured());
-        for (service, used) in members.filter_map(|one| Some((one.service()?, one.targets_max))) {
-            let Some(state) = services.get_mut(&service.name) else { continue };
+        let mut used = BTreeMap::new();
+        for (service, targets_max) in
+            members.filter_map(|one| Some((one.service()?, one.targets_max)))
+        {
+            let used: &mut usize = used.entry(&*service.name).or_default();
+            *used = targets_max.max(*used);
+        }
+        let mut services = self.services.borrow_mut();
+        for (name, used) in used {
+            let Some(state) = services.get_mut(name) else { continue };
             let all = state.targets.as_ref().map_or(0, |targets| targets.len());
             let left_out = all.saturating_sub(used);
             if left_out > 0 && left_out != state.left_out_count {
                 count(Counter::OriginTargetsLeftOut, left_out as u64);
-                let name = &service.name;
                 Event::OriginTargetsLeftOut.log(&format_args!(
                     "{name}: of {all} targets, {used} get requests, those with the smallest \
                      priority; see targets_max"
@@ -265,81 +285,93 @@ impl ServiceTable {
     }
 }
 
-/// Asks for the targets of a service on a new thread, which then calls `note`. Before that, the
-/// thread resolves the names of new targets, which are then known even if the name servers fail
-/// before the first connection, as those of targets that only get requests when others fail.
+/// Asks for the targets of a service on a new thread, which calls `note` with the answer. Then the
+/// thread resolves the names of new targets, so that they are known if the name servers fail before
+/// the first connection, as with targets that only get requests when others fail. The receiver ends
+/// with the thread.
 fn resolve_on_a_thread(
     name: Box<str>,
     hosts: &Arc<Hosts>,
     settings: &ServerSettings,
     note: impl FnOnce(io::Result<ServiceAnswer>) + Send + 'static,
-) {
+) -> oneshot::Receiver<()> {
+    let (running, ended) = oneshot::channel();
     let (hosts, servers) = (Arc::clone(hosts), settings.dns_servers.clone());
     // Addresses that are half as old as they may be are found again.
     let age_ms_max = u64::from(settings.origin_stale_address_ms_max) / 2;
     // Without a table of addresses, each connection resolves the name.
     let has_table = settings.origin_address_ms_max > 0;
     let resolve = move || {
+        // Dropped at the end of the thread, even by a panic.
+        let _running = running;
         let answer = dns::service(&servers, &name);
-        if let Ok(ServiceAnswer::Targets { targets, .. }) = &answer
-            && has_table
-        {
-            let mut targets: Vec<_> = targets.iter().collect();
-            targets.sort_by_key(|target| target.priority);
-            targets.truncate(GROUP_ORIGINS_MAX);
-            // A failure is reported by the connection that needs the name. The names after it may
-            // fail as slowly, so they are left to the next time.
-            let _ = targets.iter().try_for_each(|one| hosts.prepare(&servers, one, age_ms_max));
-        }
+        let mut new = match &answer {
+            Ok(ServiceAnswer::Targets { targets, .. }) if has_table => targets.clone(),
+            _ => Vec::new(),
+        };
+        // A slow name must not delay the targets.
         note(answer);
+        new.sort_by_key(|target| target.priority);
+        new.truncate(GROUP_ORIGINS_MAX);
+        // A failure is reported by the connection that needs the name. The names after it may
+        // fail as slowly, so they are left to the next time.
+        let _ = new.iter().try_for_each(|one| hosts.prepare(&servers, one, age_ms_max));
     };
     // If no thread can be started, `note` is dropped, which its receiver sees.
     let _ = std::thread::Builder::new().name("resolver".to_owned()).spawn(resolve);
+    ended
 }
 
 impl Control {
     /// Asks for the targets of services that are no longer valid, and gives the workers those that
     /// have changed.
     pub(super) fn update_services(self: &Rc<Self>) {
-        let due = self.with_config(|config| {
-            self.services.retain(config);
-            self.services.take_due(config, false)
-        });
-        for name in due {
-            self.with_config(|config| self.resolve_service(name, &config.server));
-        }
+        self.with_config(|config| self.services.retain(config));
+        self.ask_for_services();
         self.apply_targets();
+    }
+
+    fn ask_for_services(self: &Rc<Self>) {
+        for name in self.with_config(|config| self.services.take_due(config, false)) {
+            self.with_config(|config| drop(self.resolve_service(name, &config.server)));
+        }
     }
 
     /// Asks for the targets of services that only `config` has, and waits for a limited time, so
     /// that its first requests find them. Returns whether there are any.
     pub(super) async fn learn_services(self: &Rc<Self>, config: &Config) -> bool {
-        let due = self.services.take_due(config, true);
-        let resolve = |name| self.resolve_service(name, &config.server);
-        let running: Vec<_> = due.into_iter().map(resolve).collect();
-        if running.is_empty() {
-            return false;
-        }
+        let mut has_new = false;
         let all = async {
-            for one in running {
-                let _ = one.await;
+            loop {
+                let due = self.services.take_due(config, true);
+                if due.is_empty() {
+                    break;
+                }
+                has_new = true;
+                let resolve = |name| self.resolve_service(name, &config.server);
+                for answered in due.into_iter().map(resolve).collect::<Vec<_>>() {
+                    // An error means that the answer is there too.
+                    let _ = answered.await;
+                }
             }
         };
         // Targets that are late are used when they arrive.
         let _ = timeout(Duration::from_millis(SERVICE_WAIT_MS), all).await;
-        true
+        has_new
     }
 
+    /// Asks for the targets of a service. The receiver ends once there is an answer.
     fn resolve_service(
         self: &Rc<Self>,
         name: Box<str>,
         settings: &ServerSettings,
-    ) -> JoinHandle<()> {
+    ) -> oneshot::Receiver<()> {
         let (tell, told) = oneshot::channel();
-        resolve_on_a_thread(name.clone(), &self.hosts, settings, move |answer| {
+        let ended = resolve_on_a_thread(name.clone(), &self.hosts, settings, move |answer| {
             // The server may be stopping.
             let _ = tell.send(answer);
         });
+        let (waits, answered) = oneshot::channel();
         let control = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let lost = |_| Err(io::Error::other("cannot start a thread, or it has panicked"));
@@ -347,7 +379,13 @@ impl Control {
             let count = |counter, amount| control.count(counter, amount);
             control.with_config(|config| control.services.note(&name, answer, config, &count));
             control.apply_targets();
-        })
+            drop(waits);
+            // The sender is dropped at the end of the thread.
+            let _: Result<(), _> = ended.await;
+            control.services.end(&name);
+            control.ask_for_services();
+        });
+        answered
     }
 
     /// Gives the workers the targets, if any have changed. The workers get a whole configuration,
@@ -365,7 +403,6 @@ impl Control {
         if !table.fill(&mut config, &|counter, amount| self.count(counter, amount)) {
             return;
         }
-        let logs = self.log_writers.borrow();
         // A stuck worker takes the targets once its event loop runs again.
         drop(self.workers.tell(|worker, done| {
             let settings = Arc::clone(&worker.settings);
@@ -373,7 +410,7 @@ impl Control {
                 config: Some(Box::new(config.clone())),
                 keeps_rule_counts: true,
                 tls: None,
-                access_logs: logs.senders(),
+                access_logs: None,
             });
             WorkerCommand::TakeSettings { settings, done }
         }));

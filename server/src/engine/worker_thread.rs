@@ -66,7 +66,8 @@ pub(crate) struct NewSettings {
     pub(crate) keeps_rule_counts: bool,
     /// The settings for TLS; `None` leaves them as they are.
     pub(crate) tls: Option<Box<TlsAcceptor>>,
-    pub(crate) access_logs: LogSenders,
+    /// The access logs of the configuration; `None` leaves them as they are.
+    pub(crate) access_logs: Option<LogSenders>,
 }
 
 /// The newest settings that a worker has not taken yet. They replace older settings in the slot, so
@@ -80,8 +81,8 @@ impl Default for SettingsSlot {
 }
 
 impl SettingsSlot {
-    /// Puts settings into the slot. If they have no configuration or no settings for TLS, those
-    /// that are already in the slot stay there.
+    /// Puts settings into the slot. If they have no configuration, settings for TLS or access logs,
+    /// those that are already in the slot stay there.
     pub(crate) fn put(&self, mut new: NewSettings) {
         let mut slot = self.0.lock();
         let mut old = slot.take();
@@ -93,6 +94,9 @@ impl SettingsSlot {
         }
         if new.tls.is_none() {
             new.tls = old.as_mut().and_then(|old| old.tls.take());
+        }
+        if new.access_logs.is_none() {
+            new.access_logs = old.as_mut().and_then(|old| old.access_logs.take());
         }
         *slot = Some(new);
         drop(slot);
@@ -420,7 +424,7 @@ mod tests {
                 config,
                 keeps_rule_counts: false,
                 tls: None,
-                access_logs: LogSenders::default(),
+                access_logs: None,
             });
         };
         put();
@@ -431,7 +435,7 @@ mod tests {
             config: None,
             keeps_rule_counts: true,
             tls: None,
-            access_logs: LogSenders::default(),
+            access_logs: None,
         });
         assert!(slot.take().is_some_and(|kept| kept.config.is_some()));
     }

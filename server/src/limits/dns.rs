@@ -66,9 +66,9 @@ pub(crate) const DNS_VALID_MS_MIN: u64 = 1_000;
 /// starting.
 pub(crate) const SERVICE_WAIT_MS: u64 = 3_000;
 
-/// How long the targets of a service are kept that no configuration has any more. Reloads and their
-/// trials end sooner.
-pub(crate) const SERVICE_KEPT_MS: u64 = 600_000;
+/// How long the targets of a service are kept that no configuration has any more: longer than the
+/// longest trial, a day, because a trial may return to the previous configuration.
+pub(crate) const SERVICE_KEPT_MS: u64 = 90_000_000;
 
 /// Targets in the text of one event.
 pub(crate) const TARGETS_SHOWN_MAX: usize = 16;

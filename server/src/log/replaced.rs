@@ -108,8 +108,8 @@ pub(crate) struct ReplacedLogs(RefCell<Vec<Vec<LogRest>>>);
 
 impl ReplacedLogs {
     /// Adds the logs that new ones have replaced. Gives up those of the oldest replacement if
-    /// threads of more than [`REPLACED_LOGS_MAX`] replacements are still writing: the readers of
-    /// these logs have probably stopped.
+    /// threads of more than [`REPLACED_LOGS_MAX`] replacements, or of more than twice as many logs
+    /// as were just replaced, are still writing: the readers of these logs have probably stopped.
     pub(crate) fn add(&self, writers: LogWriters) {
         self.add_rests(writers.close().collect());
     }
@@ -118,8 +118,14 @@ impl ReplacedLogs {
         let mut replaced = self.0.borrow_mut();
         replaced.iter_mut().for_each(|rests| rests.retain(|rest| !rest.thread.is_finished()));
         replaced.retain(|rests| !rests.is_empty());
+        if rests.is_empty() {
+            return;
+        }
+        let count_max = REPLACED_LOGS_MAX.max(2 * rests.len());
         replaced.push(rests);
-        if replaced.len() > REPLACED_LOGS_MAX {
+        while replaced.len() > REPLACED_LOGS_MAX
+            || replaced.iter().map(Vec::len).sum::<usize>() > count_max
+        {
             replaced.remove(0).into_iter().for_each(LogRest::give_up);
         }
     }
@@ -170,8 +176,7 @@ mod tests {
 
     #[test]
     fn only_the_logs_of_the_oldest_of_many_replacements_are_given_up() {
-        const LOGS: u64 = 3 * REPLACED_LOGS_MAX as u64;
-        let (replaced, losses) = (ReplacedLogs::default(), Arc::<LogLosses>::default());
+        let losses = Arc::<LogLosses>::default();
         let ends = RefCell::new(Vec::new());
         let stalled = |_| {
             let queue = Arc::new(LogQueue::new(1 << 20));
@@ -184,12 +189,18 @@ mod tests {
             });
             LogRest { queue, losses: Arc::clone(&losses), thread }
         };
-        for _ in 0..REPLACED_LOGS_MAX {
-            replaced.add_rests((0..LOGS).map(stalled).collect());
+        // Columns: the logs of each replacement; the replacements of which none is given up.
+        for (logs, kept) in [(1, REPLACED_LOGS_MAX), (4, 2), (3 * REPLACED_LOGS_MAX, 2)] {
+            let replaced = ReplacedLogs::default();
+            for _ in 0..kept {
+                replaced.add_rests((0..logs).map(stalled).collect());
+            }
+            assert_eq!(losses.take(), (0, 0), "{logs}");
+            replaced.add_rests(Vec::new());
+            assert_eq!(losses.take(), (0, 0), "{logs}");
+            replaced.add_rests((0..logs).map(stalled).collect());
+            assert_eq!(losses.take(), (logs as u64, 0), "{logs}");
         }
-        assert_eq!(losses.take(), (0, 0));
-        replaced.add_rests((0..LOGS).map(stalled).collect());
-        assert_eq!(losses.take(), (LOGS, 0));
     }
 
     #[test]

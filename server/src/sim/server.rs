@@ -203,7 +203,7 @@ impl SimServer {
                 config,
                 keeps_rule_counts: false,
                 tls: None,
-                access_logs: LogSenders::default(),
+                access_logs: None,
             });
             let (done, _) = oneshot::channel();
             let _ = worker.commands.send(WorkerCommand::TakeSettings { settings, done });

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use forebay_sync::{BravoRwLock, LockClass};
@@ -101,8 +101,7 @@ impl Hosts {
     ) -> io::Result<()> {
         let (authority, now_ms) = (target.authority(), clock::monotonic_ms());
         let is_known = |host: &Host| host.has_younger(age_ms_max, now_ms);
-        let is_literal = target.host.parse::<IpAddr>().is_ok();
-        if is_literal || self.table.read().get(&*authority).is_some_and(is_known) {
+        if self.table.read().get(&*authority).is_some_and(is_known) {
             return Ok(());
         }
         let found = self.resolver.resolve(servers, &target.host, target.port)?;
