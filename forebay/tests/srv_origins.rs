@@ -98,6 +98,24 @@ fn targets_get_requests_by_their_weights() {
 }
 
 #[test]
+fn a_target_whose_name_is_not_answered_does_not_delay_the_others() {
+    let (origin, silent_server) = (origin(), DnsServer::start());
+    silent_server.set_mode(DnsMode::Silent);
+    let dns = DnsServer::start();
+    dns.silence("silent.test");
+    dns.set(HOST, &[DnsRecord::Address(Ipv4Addr::LOCALHOST)]);
+    let silent = DnsRecord::Target(0, 0, 1, "silent.test".to_owned());
+    let good = DnsRecord::Target(0, 100, origin.address().port(), HOST.to_owned());
+    dns.set(SERVICE, &[silent, good]);
+    let servers = format!("dns_servers = ['{}', '{}']", dns.address(), silent_server.address());
+    let text =
+        config(&dns, "").replacen(&format!("dns_servers = ['{}']", dns.address()), &servers, 1);
+    let server = start(&text);
+    ask(&server, 20);
+    assert_eq!(origin.request_count(), 20);
+}
+
+#[test]
 fn targets_of_a_higher_priority_number_get_requests_only_while_others_fail() {
     let (first, second, third) = (origin(), origin(), origin());
     let dns = dns(&[(30, 9, &third), (20, 9, &second), (10, 1, &first)]);

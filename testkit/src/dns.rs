@@ -39,6 +39,8 @@ struct DnsZone {
     /// The records of each name, in lower case.
     records: HashMap<String, Vec<DnsRecord>>,
     mode: DnsMode,
+    /// The names for which no question is answered.
+    silent_names: Vec<String>,
     questions: Vec<AskedQuestion>,
 }
 
@@ -128,6 +130,11 @@ impl DnsServer {
         locked(&self.shared.zone).mode = mode;
     }
 
+    /// Answers no question for this name any more.
+    pub fn silence(&self, name: &str) {
+        locked(&self.shared.zone).silent_names.push(name.to_ascii_lowercase());
+    }
+
     /// Returns every question so far.
     pub fn questions(&self) -> Vec<AskedQuestion> {
         locked(&self.shared.zone).questions.clone()
@@ -204,6 +211,7 @@ impl ServerState {
         let right = if is_cut { message(id, code, true, question, &[]) } else { whole };
         match zone.mode {
             DnsMode::Silent => Vec::new(),
+            _ if zone.silent_names.contains(&name) => Vec::new(),
             DnsMode::Forges => {
                 let forged = [(name.clone(), DnsRecord::Target(0, 1, 1, "forged.test".to_owned()))];
                 let other_id = [id[0], id[1] ^ 1];

@@ -434,6 +434,47 @@ mod tests {
         Some(state.targets.as_deref()?.iter().map(|target| &*target.host).collect())
     }
 
+    fn config_of(names: impl Iterator<Item = String>) -> Config {
+        let site = |name: String| {
+            format!("[[site]]\nname = '{name}'\nnames = ['{name}']\norigin = 'srv+http://{name}'\n")
+        };
+        Config::from_toml(&names.map(site).collect::<String>(), "f").expect("it is valid")
+    }
+
+    #[test]
+    fn every_service_is_asked_for_however_many_there_are() {
+        let config = config_of((0..80).map(|number| format!("_a.s{number:02}.test")));
+        let (table, mut asked) = (ServiceTable::default(), Vec::new());
+        for expected in [32, 32, 16, 0] {
+            let due = table.take_due(&config, true);
+            assert_eq!(due.len(), expected);
+            for name in due {
+                let answer = targets(&[target("a", 1)], 0);
+                table.note(&name, answer, &config, &|_, _| {});
+                table.end(&name);
+                asked.push(name);
+            }
+        }
+        asked.sort_unstable();
+        asked.dedup();
+        assert_eq!(asked.len(), 80);
+    }
+
+    #[test]
+    fn the_service_that_has_waited_longest_is_asked_for_first() {
+        let config =
+            config_of(["_a.a.test", "_a.b.test", "_a.c.test"].map(str::to_owned).into_iter());
+        let table = ServiceTable::default();
+        table.take_due(&config, true);
+        for (state, due_ms) in table.services.borrow_mut().iter_mut().map(|(name, state)| {
+            let due_ms = if &**name == "_a.b.test" { 1 } else { 2 };
+            (state, due_ms)
+        }) {
+            (state.is_being_resolved, state.due_ms) = (false, due_ms);
+        }
+        assert_eq!(&*table.take_due(&config, false)[0], "_a.b.test");
+    }
+
     #[test]
     fn targets_that_stay_keep_their_order_and_equal_answers_change_nothing() {
         let mut state = ServiceState::default();
