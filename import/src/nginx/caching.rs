@@ -200,8 +200,11 @@ fn stale(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable
     }
 }
 
-/// Writes the settings of the compression to a route.
+/// Writes the settings of compression and decompression to a route with an origin.
 pub(super) fn write_gzip(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
+    if scope.is_on("gunzip") {
+        route.raw("decompress", "true");
+    }
     if !scope.is_on("gzip") {
         return;
     }

@@ -59,6 +59,7 @@ const CARRIED: &[&str] = &[
     "gzip",
     "gzip_types",
     "gzip_min_length",
+    "gunzip",
     "limit_req",
     "limit_req_zone",
     "auth_basic",

@@ -267,3 +267,19 @@ fn broken_texts_never_stop_the_program() {
     let deep = "a{".repeat(100_000);
     assert!(parse(&deep, "nginx.conf").is_err());
 }
+
+/// Each row has directives of a server, and whether its route decompresses.
+#[test]
+fn gunzip_holds_for_the_locations_that_have_it() {
+    for (server, wanted) in [
+        ("gunzip on; location / { proxy_pass http://a; }", true),
+        ("location / { gunzip on; proxy_pass http://a; }", true),
+        ("gunzip on; location / { gunzip off; proxy_pass http://a; }", false),
+        ("location / { proxy_pass http://a; }", false),
+    ] {
+        let found = import(&format!("server {{ server_name a.example; {server} }}"));
+        assert_eq!(found.toml.contains("decompress = true"), wanted, "{server}: {}", found.toml);
+        let is_told = found.notes.iter().any(|note| note.to_string().contains("gunzip"));
+        assert!(!is_told, "{server}: {:?}", found.notes);
+    }
+}
