@@ -157,6 +157,8 @@ REASONS = [
            lambda d: has_field(d, "Accept-Encoding: *")),
     Reason("a HEAD that goes to the files has the fields of the uncompressed form",
            lambda d: d.request.method == "HEAD" and has_field(d, "Accept-Encoding: gzip")),
+    Reason("a decompressed response says that it has no ranges (docs/compression.md)",
+           lambda d: d.part == "accept-ranges" and d.ours == "none" and "/packed/" in d.path),
     Reason("X-Forwarded-For and -Proto are always set, and clients cannot state them "
            "(docs/proxies.md)", forwarded),
     Reason("hsts is in all responses; add_header without `always` only in those without an error",

@@ -139,6 +139,10 @@ def api():
         yield get(path)
     for path in ("/which", "/events/which", "/events/x/which", "/events", "/limited/which"):
         yield get(path)
+    for fields in ((), ("Accept-Encoding: gzip",), ("Accept-Encoding: br",),
+                   ("Accept-Encoding: gzip;q=0",), ("Range: bytes=0-9",)):
+        yield get("/packed/1", *fields)
+        yield get("/packed/1", *fields, method="HEAD")
     yield get("/limited/x", times=9)
     yield get("/limited")
     key = base64.b64encode(b"sixteen bytes ok").decode()

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import gzip
 import hashlib
 import http.server
 import os
@@ -20,7 +21,8 @@ PAGE = b"<!doctype html><title>Page</title>\n" + b"<p>A line of a page.\n" * 60
 
 
 class Program(http.server.BaseHTTPRequestHandler):
-    """A program behind the sites: pages, an echo of requests, and an echo over a WebSocket."""
+    """A program behind the sites: pages, an echo of requests, and an echo over a WebSocket. Answers
+    to `/held/` wait for the event `release` of the server."""
 
     protocol_version = "HTTP/1.1"
 
@@ -73,6 +75,12 @@ class Program(http.server.BaseHTTPRequestHandler):
             return self.send(200, b"private\n", kind, ("Cache-Control", "private"))
         if path.startswith("/missing"):
             return self.send(404, b"missing\n", kind)
+        if path.startswith("/packed/"):
+            packed = ("Content-Encoding", "gzip")
+            return self.send(200, gzip.compress(PAGE, mtime=0), kind, packed)
+        if path.startswith("/held/"):
+            self.server.release.wait(10)
+            return self.send(200, b"held\n", kind)
         if path == "/chunked":
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
@@ -128,7 +136,7 @@ class Origins:
         for number in range(count):
             server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), program)
             server.daemon_threads, server.open, server.lock = True, set(), threading.Lock()
-            server.number, server.count = number, 0
+            server.number, server.count, server.release = number, 0, threading.Event()
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             self.servers.append(server)
         self.ports = [server.server_address[1] for server in self.servers]

@@ -1,4 +1,4 @@
-//! `allow`, `deny`, `auth_basic` and `limit_req`.
+//! `allow`, `deny` and `auth_basic`.
 
 use std::fs;
 
@@ -177,69 +177,4 @@ fn usable_users(path: &str) -> Result<(), String> {
         count += 1;
     }
     if count == 0 { Err("has no users".to_owned()) } else { Ok(()) }
-}
-
-/// Writes the limits on the rate of requests of this scope.
-pub(super) fn limits(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mut TomlTable) {
-    let list = scope.all(&["limit_req"]);
-    let mut limits = Vec::new();
-    for limit in &list {
-        match limit_of(source, limit) {
-            Ok(text) if text.ends_with("=address") && !real_ip::is_known(source, scope) => {
-                source.note(limit, "it counts the clients behind a proxy together");
-                limits.push(text);
-            }
-            Ok(text) => limits.push(text),
-            Err(reason) => source.note(limit, format!("left out: {reason}")),
-        }
-    }
-    if limits.len() > 4 {
-        source.note(list[4], "left out: a route has at most 4 limits");
-        limits.truncate(4);
-    }
-    if !limits.is_empty() {
-        table.texts("rate_limit", &limits);
-    }
-}
-
-fn limit_of(source: &NginxSource<'_>, limit: &NginxDirective) -> Result<String, String> {
-    let part = |directive: &NginxDirective, name: &str| {
-        directive.args.iter().find_map(|arg| arg.strip_prefix(name).map(str::to_owned))
-    };
-    let zone = part(limit, "zone=").unwrap_or_default();
-    let Some(definition) = source.limits.get(zone.as_str()) else {
-        return Err(format!("there is no limit_req_zone \"{zone}\""));
-    };
-    let key = definition.arg(0).to_ascii_lowercase();
-    let by = match key.as_str() {
-        "$binary_remote_addr" | "$remote_addr" => "address".to_owned(),
-        "$server_name" => "route".to_owned(),
-        _ => match key.strip_prefix("$http_") {
-            Some(name)
-                if !name.is_empty()
-                    && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') =>
-            {
-                format!("field:{}", name.replace('_', "-"))
-            }
-            _ => return Err(format!("requests cannot be counted by {key}")),
-        },
-    };
-    let rate = part(definition, "rate=").unwrap_or_default();
-    let rate = rate
-        .strip_suffix("r/s")
-        .map(|count| (count, "1s"))
-        .or_else(|| rate.strip_suffix("r/m").map(|count| (count, "1m")));
-    let Some((Ok(count @ 1..=100_000), time)) =
-        rate.map(|(count, time)| (count.parse::<u32>(), time))
-    else {
-        return Err("its rate is not between 1 and 100000 requests".to_owned());
-    };
-    let burst = part(limit, "burst=").map_or(Ok(0), |text| text.parse::<u32>());
-    let Ok(burst @ 0..=999_999) = burst else { return Err("its burst is too large".to_owned()) };
-    let no_delay = limit.args.iter().any(|arg| arg == "nodelay");
-    if burst > 0 && !no_delay {
-        let reason = "requests within the burst are served at once: nothing is delayed";
-        source.note(limit, reason);
-    }
-    Ok(format!("{count}/{time} burst={} by={by}", burst + 1))
 }

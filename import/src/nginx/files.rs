@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::access;
 use super::caching;
 use super::location::{LocationKind, NginxLocation};
 use super::redirect::unavailable;
+use super::request_limits;
 use super::scope::BlockScope;
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
@@ -67,9 +67,7 @@ pub(super) fn write(source: &NginxSource<'_>, location: &NginxLocation<'_>, tabl
     // nginx looks at the file for each request.
     table.raw("heuristic_percent", "0");
     caching::compress(source, scope, table);
-    if scope.own_one("limit_req").is_some() {
-        access::limits(source, scope, table);
-    }
+    request_limits::of_location(source, scope, table);
 }
 
 /// Removes the files, or the origins, of a route.

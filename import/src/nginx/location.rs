@@ -14,6 +14,7 @@ use super::locations::{ServerLocations, collect};
 use super::origins::{OriginsOfPass, Pass};
 use super::prefix;
 use super::redirect::{self, Names, RewriteTarget, unavailable};
+use super::request_limits;
 use super::scope::BlockScope;
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
@@ -300,9 +301,7 @@ fn proxied(
     if let Err(AccessRefusal) = fields::of_request(source, scope, pass, parsed, table) {
         return forbid(table);
     }
-    if scope.own_one("limit_req").is_some() {
-        access::limits(source, scope, table);
-    }
+    request_limits::of_location(source, scope, table);
     limits::write(source, scope, table);
     caching::write(source, scope, table);
     caching::write_gzip(source, scope, table);

@@ -20,6 +20,7 @@ mod pattern;
 mod prefix;
 mod real_ip;
 mod redirect;
+mod request_limits;
 mod scope;
 mod server;
 mod source;
@@ -83,17 +84,11 @@ fn translate(directives: Vec<NginxDirective>, prefix: PathBuf, options: &ImportO
         let all = http.iter().filter(move |directive| directive.name == name);
         all.map(|directive| (directive.arg(0), directive)).collect::<BTreeMap<_, _>>()
     };
-    let zones = http.iter().filter(|directive| directive.name == "limit_req_zone");
-    let limits = zones
-        .filter_map(|zone| {
-            let name = zone.args.iter().find_map(|arg| arg.strip_prefix("zone="))?;
-            Some((name.split(':').next().unwrap_or(name), zone))
-        })
-        .collect();
     let source = NginxSource {
         http: &http,
         groups: named("upstream"),
-        limits,
+        rate_zones: request_limits::zones(&http, "limit_req_zone"),
+        count_zones: request_limits::zones(&http, "limit_conn_zone"),
         real_ip: RealIp::of_all(&http),
         has_prefix: options.prefix.is_some(),
         prefix,

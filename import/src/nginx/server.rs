@@ -10,11 +10,12 @@ use std::net::SocketAddr;
 
 use self::logs::WrittenLogs;
 use self::ports::{Listen, Ports};
-use super::access::{self, refuses};
+use super::access::refuses;
 use super::fields;
 use super::known::{is_own_only, may_refuse};
 use super::location::{self, Routes};
 use super::redirect::{self, Names};
+use super::request_limits;
 use super::scope::BlockScope;
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
@@ -310,7 +311,7 @@ fn write(
         redirect::write_return(source, answer, &server.scope, None, &server.constants(), &mut site);
     } else {
         routes = location::routes(source, server.directive, &server.scope, &server.constants());
-        access::limits(source, &server.scope, &mut site);
+        request_limits::of_server(source, &server.scope, &mut site);
     }
     if site.has("redirect") || site.has("respond") {
         fields::of_response(source, &server.scope, &mut site);

@@ -14,7 +14,9 @@ pub(super) struct NginxSource<'s> {
     /// The directives of `http`.
     pub(super) http: &'s [NginxDirective],
     pub(super) groups: BTreeMap<&'s str, &'s NginxDirective>,
-    pub(super) limits: BTreeMap<&'s str, &'s NginxDirective>,
+    /// The zones of `limit_req` and of `limit_conn`.
+    pub(super) rate_zones: BTreeMap<&'s str, &'s NginxDirective>,
+    pub(super) count_zones: BTreeMap<&'s str, &'s NginxDirective>,
     /// The proxies that become `trusted_proxies`.
     pub(super) real_ip: RealIp,
     pub(super) prefix: PathBuf,

@@ -4,6 +4,7 @@ mod access;
 mod addresses;
 mod files;
 mod regex;
+mod request_limits;
 mod rewriting;
 
 use std::path::{Path, PathBuf};
