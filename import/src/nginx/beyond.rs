@@ -1,10 +1,12 @@
 //! Names beyond the end of a prefix: `location /admin` of nginx also has `/admin.php`, and the
-//! route of `/admin` does not. If the route above would have to be restricted for such names, they
-//! get a route with a regular expression.
+//! route of `/admin` does not. If the route above would answer such names in another way, they get
+//! a route with a regular expression.
 
 use super::cover::{PLACE_OF_PREFIX, cover};
+use super::files;
 use super::location::{LocationKind, NginxLocation};
 use super::pattern;
+use super::redirect::unavailable;
 use super::source::NginxSource;
 use crate::toml::TomlTable;
 
@@ -19,9 +21,10 @@ pub(super) fn write<'s>(
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for at in 0..locations.len() {
         let wanted = count < pattern::REGEXES_MAX && is_wanted(source, at, locations, tables);
-        let Some(pair) = wanted.then(|| route(&locations[at], &tables[at])).flatten() else {
+        if !wanted {
             continue;
-        };
+        }
+        let pair = route(source, &locations[at], &tables[at]);
         if locations.iter().any(|one| one.path == pair.0.path) {
             continue;
         }
@@ -44,7 +47,22 @@ pub(super) fn write<'s>(
     }
 }
 
-/// Whether the route above would be restricted, and a regular expression has exactly the names.
+/// Settings that say how a route answers.
+const ANSWERS: &[&str] = &[
+    "origin",
+    "balance",
+    "origin_host",
+    "origin_strip_prefix",
+    "origin_add_prefix",
+    "files",
+    "files_strip_prefix",
+    "files_fallback",
+    "redirect",
+    "respond",
+];
+
+/// Whether the route above would be restricted or answers in another way, and a regular expression
+/// has exactly the names.
 fn is_wanted(
     source: &NginxSource<'_>,
     at: usize,
@@ -64,6 +82,9 @@ fn is_wanted(
     if !location.has_open_end() || locations.iter().any(is_longer) {
         return false;
     }
+    if ANSWERS.iter().any(|name| tables[at].value(name) != tables[above].value(name)) {
+        return true;
+    }
     let regexes = (0..locations.len())
         .filter(|at| location.is_before_regex() && locations[*at].kind == LocationKind::Regex);
     let notes = source.notes.borrow().clone();
@@ -78,19 +99,25 @@ fn is_wanted(
 
 /// The route of the names, with the settings of the location.
 fn route<'s>(
+    source: &NginxSource<'_>,
     location: &NginxLocation<'s>,
     table: &TomlTable,
-) -> Option<(NginxLocation<'s>, TomlTable)> {
-    if table.has("origin_strip_prefix") || table.has("files_strip_prefix") {
-        return None;
-    }
+) -> (NginxLocation<'s>, TomlTable) {
     let pattern = format!("^{}[^/]", pattern::escape(&location.path));
     let mut table = table.clone();
     table.comment(format!("names that begin with {}", location.path));
     table.remove("path_prefix");
     table.verbatim("path_regex", &pattern);
     table.move_to_front("path_regex");
+    if table.has("origin_strip_prefix") || table.has("files_strip_prefix") {
+        let reason = format!(
+            "in {}x, the prefix is a part of a name, which routes do not replace",
+            location.path
+        );
+        files::clear(&mut table);
+        unavailable(source, location.directive, &mut table, &reason);
+    }
     let mut location = location.clone();
     (location.kind, location.path, location.has_beyond) = (LocationKind::Regex, pattern, true);
-    Some((location, table))
+    (location, table)
 }

@@ -8,15 +8,19 @@ use crate::toml::TomlTable;
 /// How long nginx keeps a response without requests, which bounds its stale answers.
 const INACTIVE: &str = "10m";
 
-/// Whether nginx stores responses here.
+/// Whether nginx stores the responses to all requests here. A zone with a variable may be off for
+/// some of them.
 pub(super) fn is_cached(scope: &BlockScope<'_>) -> bool {
-    scope.one("proxy_cache").is_some_and(|zone| zone.arg(0) != "off")
+    scope.one("proxy_cache").is_some_and(|zone| zone.arg(0) != "off" && !zone.arg(0).contains('$'))
 }
 
 /// Writes the settings of the cache to a route. A condition of storing that cannot be carried
 /// over switches the cache off: otherwise the answer of one client could reach another.
 pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
     if !is_cached(scope) {
+        if let Some(zone) = scope.one("proxy_cache").filter(|zone| zone.arg(0) != "off") {
+            source.note(zone, "the zone has variables, so the location is not cached");
+        }
         return route.raw("cache", "false");
     }
     let mut carried = TomlTable::default();

@@ -67,9 +67,38 @@ pub(super) fn write(
         };
         for one in uncarried.iter().filter(precedes) {
             cover(source, one.directive, &one.scope, table, &PLACE_OF_REGEX);
+            keep_origins(source, one, location, table);
         }
     }
     open_ends(source, locations, uncarried, tables);
+}
+
+/// Closes a route whose origin would get requests that nginx sends to another one.
+fn keep_origins(
+    source: &NginxSource<'_>,
+    omitted: &OmittedLocation<'_>,
+    location: &NginxLocation<'_>,
+    table: &mut TomlTable,
+) {
+    let own = program_of(&location.scope);
+    if own.is_none() || ["respond", "redirect", "files"].iter().any(|name| table.has(name)) {
+        return;
+    }
+    let mut scopes = vec![omitted.scope.clone()];
+    while let Some(scope) = scopes.pop() {
+        let inner = scope.own().iter().filter(|one| one.name == "location");
+        scopes.extend(inner.map(|one| scope.inside(one.inner())));
+        let other = program_of(&scope);
+        if other.is_some() && other != own {
+            source.note(
+                omitted.directive,
+                "nginx sends its requests to another origin, so the routes whose requests it may \
+                 match must answer 503; write routes for its paths",
+            );
+            files::clear(table);
+            return write_unavailable(table);
+        }
+    }
 }
 
 /// Restricts the routes that get names beyond the end of a prefix.
@@ -183,5 +212,12 @@ fn is_covered(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &TomlTabl
 
 /// Whether a program answers, and not a file.
 fn is_by_program(scope: &BlockScope<'_>) -> bool {
-    scope.own().iter().any(|one| one.name == "proxy_pass" || HANDLERS.contains(&one.name.as_str()))
+    program_of(scope).is_some()
+}
+
+/// The directive by which a program answers, and its argument.
+fn program_of<'s>(scope: &BlockScope<'s>) -> Option<(&'s str, &'s str)> {
+    let is_program = |name: &str| name == "proxy_pass" || HANDLERS.contains(&name);
+    let found = scope.own().iter().find(|one| is_program(&one.name))?;
+    Some((&found.name, found.arg(0)))
 }

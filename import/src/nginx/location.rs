@@ -266,6 +266,10 @@ fn fill(
     let Some(pass) = scope.own_one("proxy_pass") else {
         return without_proxy(source, location, table);
     };
+    if let Some(tried) = scope.own_one("try_files") {
+        let reason = "files are tried before the origin, which routes do not";
+        return unavailable(source, tried, table, reason);
+    }
     let parsed = Pass::new(pass.arg(0)).and_then(|parsed| {
         let found = parsed.origins(source)?;
         if let Some(path) = parsed.path.filter(|path| *path != location.path) {

@@ -36,6 +36,8 @@ struct NginxServer<'s> {
     names: Vec<String>,
     /// The addresses of the site, if sites have different ones.
     listen: Vec<SocketAddr>,
+    /// Whether it has names that are left out.
+    has_other_names: bool,
     /// An address at which the site would be served now, but was not in nginx.
     exposed_at: Option<Listen>,
 }
@@ -48,6 +50,12 @@ impl NginxServer<'_> {
     /// Whether it refuses requests that another server might answer.
     fn restricts(&self) -> bool {
         self.exposed_at.is_some() || refuses(self.directive.inner())
+    }
+
+    /// Whether another server must not answer for every host: this one refuses requests, or has
+    /// hosts that would get the other server.
+    fn restricts_others(&self) -> bool {
+        self.restricts() || self.has_other_names
     }
 
     /// Whether it answers every request by an error or a redirect.
@@ -77,9 +85,17 @@ pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> Stri
     for directive in source.http.iter().filter(|directive| directive.name == "server") {
         let scope = http.inside(directive.inner());
         let ports = Ports::of(source, directive);
-        let names = names(source, directive);
-        let listen = Vec::new();
-        servers.push(NginxServer { directive, scope, ports, names, listen, exposed_at: None });
+        let (names, has_other_names) = names(source, directive);
+        let (listen, exposed_at) = (Vec::new(), None);
+        servers.push(NginxServer {
+            directive,
+            scope,
+            ports,
+            names,
+            listen,
+            has_other_names,
+            exposed_at,
+        });
     }
     let mut top = TomlTable::default();
     if !addresses::separate(source, &mut servers, &mut top) {
@@ -131,9 +147,10 @@ fn merge(source: &NginxSource<'_>, servers: &mut Vec<NginxServer<'_>>, top: &mut
     claim_names(source, servers, everyone);
 }
 
-/// The hosts of a server. `_` is the usual name of a server that has none.
-fn names(source: &NginxSource<'_>, server: &NginxDirective) -> Vec<String> {
-    let mut names = Vec::new();
+/// The hosts of a server, and whether some are left out. `_` is the usual name of a server that has
+/// none.
+fn names(source: &NginxSource<'_>, server: &NginxDirective) -> (Vec<String>, bool) {
+    let (mut names, mut has_others) = (Vec::new(), false);
     let all = server.inner().iter().filter(|directive| directive.name == "server_name");
     for (directive, name) in all.flat_map(|one| one.args.iter().map(move |name| (one, name))) {
         let name = name.to_ascii_lowercase();
@@ -148,18 +165,21 @@ fn names(source: &NginxSource<'_>, server: &NginxDirective) -> Vec<String> {
         };
         match name.as_str() {
             "_" | "" => {}
-            _ if !host.split('.').all(is_label) || host.len() > 250 => source.note(
-                directive,
-                format!(
-                    "left out: {name} is not a host, nor a host after \"*.\"; a request for \
+            _ if !host.split('.').all(is_label) || host.len() > 250 => {
+                has_others = true;
+                source.note(
+                    directive,
+                    format!(
+                        "left out: {name} is not a host, nor a host after \"*.\"; a request for \
                          it gets 421"
-                ),
-            ),
+                    ),
+                );
+            }
             _ if name.starts_with('.') => names.extend([host.to_owned(), format!("*.{host}")]),
             _ => names.push(name),
         }
     }
-    names
+    (names, has_others)
 }
 
 /// The server that gets every other host, if it is safe to keep one. nginx drops a final dot of a
@@ -181,8 +201,10 @@ fn default_server(
     };
     let (plain, tls) = (of(&plain), of(&tls));
     let (Some(first), other) = (plain.or(tls), tls) else { return None };
-    let others_refuse =
-        servers.iter().enumerate().any(|(index, server)| index != first && server.restricts());
+    let others_refuse = servers
+        .iter()
+        .enumerate()
+        .any(|(index, server)| index != first && server.restricts_others());
     if !servers[first].names.is_empty() && !fields::pass_host(source, &servers[first].scope) {
         source.note(
             servers[first].directive,
@@ -308,6 +330,9 @@ fn write(
         site.raw("https_redirect_port", port.to_string());
         site.text("respond", "404");
     } else if let Some(answer) = answer {
+        for rewrite in server.directive.inner().iter().filter(|one| one.name == "rewrite") {
+            source.note(rewrite, "left out: all requests of the server get the same answer");
+        }
         redirect::write_return(source, answer, &server.scope, None, &server.constants(), &mut site);
     } else {
         routes = location::routes(source, server.directive, &server.scope, &server.constants());

@@ -3,6 +3,7 @@
 mod access;
 mod addresses;
 mod files;
+mod origins;
 mod regex;
 mod request_limits;
 mod rewriting;

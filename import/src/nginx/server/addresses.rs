@@ -99,7 +99,7 @@ fn has_every_host(source: &NginxSource<'_>, servers: &[NginxServer<'_>], index: 
         .iter()
         .enumerate()
         .filter(|(other, one)| *other != index && server.ports.all().any(|at| one.ports.has(*at)));
-    let is_safe = server.has_no_content() || !neighbours.any(|(_, one)| one.restricts());
+    let is_safe = server.has_no_content() || !neighbours.any(|(_, one)| one.restricts_others());
     let keeps_host = server.names.is_empty() || fields::pass_host(source, &server.scope);
     let is_kept = others.is_empty() && is_safe && keeps_host;
     if !is_kept {

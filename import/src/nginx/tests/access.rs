@@ -136,7 +136,7 @@ const OPEN_ENDS: &[Case] = &[
         "location / { proxy_pass http://a; } location /a/ { proxy_pass http://a; } \
              location /a/b { allow 10.0.0.1; deny all; proxy_pass http://a/; }",
         "/a/",
-        REFUSED,
+        SERVED,
     ),
     (
         "location / { proxy_pass http://a; } location /a/ { proxy_pass http://a; } \
@@ -155,7 +155,7 @@ const OPEN_ENDS: &[Case] = &[
     ("location / { proxy_pass http://a; } location /ä/ { deny all; }", "/", REFUSED),
     (
         "proxy_cache z; location / { proxy_pass http://a; } \
-             location /account { proxy_cache off; proxy_pass http://a/; }",
+             location /account { proxy_cache off; proxy_pass http://a; } location /accounts { }",
         "/",
         "cache = false",
     ),

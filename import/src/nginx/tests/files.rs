@@ -77,7 +77,10 @@ fn files_are_served_as_nginx_serves_them_or_not_at_all() {
         // Otherwise clients would get the source of programs.
         ("root @FILES@; location ~ (?=x)x { fastcgi_pass a; }", "respond = \"503"),
         ("root @FILES@; location ~ (?=x)x { proxy_pass http://a; }", "respond = \"503"),
-        ("root @FILES@; location /app { proxy_pass http://a/; }", "respond = \"503"),
+        (
+            "root @FILES@; location ^~ / { } location /app { proxy_pass http://a/; }",
+            "respond = \"503",
+        ),
         ("root @FILES@; location ~ \\.css$ { expires 1d; }", "files = \"@FILES@\""),
         ("root @FILES@; location ~ (?=x)x { root /b; }", "respond = \"503"),
         ("root @FILES@; location ~ ^/old { return 301 /new; }", "files = \"@FILES@\""),
