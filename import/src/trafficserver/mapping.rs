@@ -72,7 +72,8 @@ pub(super) struct MappingTable {
     pub(super) rules: Vec<MappingRule>,
     /// The rules of `reverse_map`, and those that have none.
     pub(super) reverse: Vec<(SourceLine, RuleUrl, RuleUrl)>,
-    filters: BTreeMap<String, AclFilter>,
+    /// The words of each filter. A second definition adds its own.
+    filters: BTreeMap<String, Vec<String>>,
     active: Vec<String>,
     count: usize,
 }
@@ -121,8 +122,8 @@ impl MappingTable {
         let unknown = || line.at.error(1, format!("no filter has the name {name}"));
         match line.word(0).trim_start_matches('.') {
             "definefilter" | "deffilter" | "defflt" => {
-                let filter = filter(line.words.get(2..).unwrap_or_default()).unwrap_or_default();
-                self.filters.insert(name, filter);
+                let words = line.words.get(2..).unwrap_or_default();
+                self.filters.entry(name).or_default().extend_from_slice(words);
             }
             "activatefilter" | "actfilter" | "activefilter" | "actflt" | "useflt" | "usefilter" => {
                 if !is_known {
@@ -221,7 +222,7 @@ impl MappingTable {
             line.words.iter().filter(|word| word.starts_with('@')).cloned().collect();
         rule.filters.extend(filter(&inner));
         let active = self.active.iter().filter_map(|name| self.filters.get(name));
-        rule.filters.extend(active.cloned());
+        rule.filters.extend(active.map(|words| filter(words).unwrap_or_default()));
         (rule.plugins, rule.strategy) = plugins(&inner);
     }
 

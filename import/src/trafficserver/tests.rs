@@ -110,6 +110,23 @@ fn an_active_filter_applies_to_the_maps_that_follow() {
     assert_eq!(restricted, ["b.test"], "{}", found.toml);
 }
 
+/// Traffic Server adds the words of a second definition to those of the first one.
+#[test]
+fn a_second_definition_of_a_filter_adds_to_the_first() {
+    let map = "map http://a.test/ http://127.0.0.1:9/";
+    for (lines, wanted) in [
+        (".definefilter f @action=deny @method=put", "(GET,PUT)"),
+        (".definefilter f @action=allow", "(GET) [NOT]"),
+        (".deletefilter f\n.definefilter f @action=deny @method=put\n.activatefilter f", "(PUT)"),
+    ] {
+        let found = mapped(&format!(
+            ".definefilter f @action=deny @method=get\n.activatefilter f\n{lines}\n{map}\n"
+        ));
+        let text: String = found.rule_files.iter().map(|file| file.text.as_str()).collect();
+        assert!(text.contains(&format!("cond %{{METHOD}} {wanted}\n")), "{lines}:\n{text}");
+    }
+}
+
 #[test]
 fn the_first_rule_of_a_path_has_it() {
     let found = mapped(
