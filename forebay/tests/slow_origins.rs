@@ -1,6 +1,8 @@
 //! Several origins, some of which answer later than others.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_testkit::client::request_text;
@@ -77,6 +79,28 @@ fn a_slow_origin_keeps_its_requests_unless_the_others_are_faster_and_enough() {
         let slow = one.request_count() + other.request_count() - before;
         assert!(slow > count / 3, "{slow} of {count} requests: {settings}");
     }
+}
+
+#[test]
+fn an_origin_that_is_left_out_because_it_is_slow_answers_in_place_of_one_with_errors() {
+    let is_busy = Arc::new(AtomicBool::new(false));
+    let other = {
+        let is_busy = Arc::clone(&is_busy);
+        Origin::start(move |_| {
+            let busy = is_busy.load(Ordering::Relaxed);
+            let status = if busy { "503 Service Unavailable" } else { "200 OK" };
+            Script::answer(status, &["Cache-Control: no-store"], b"other")
+        })
+    };
+    let one = slow(100);
+    let server = serve(&[&one, &other], OUTLIERS);
+    ask_for(&server, 80);
+    assert_eq!(server.stat("origin_outliers_total"), 1.0);
+    let before = one.request_count();
+    is_busy.store(true, Ordering::Relaxed);
+    // The other origin is not left out yet, because it has given fewer than five errors in a row.
+    ask_for(&server, 4);
+    assert_eq!(one.request_count() - before, 4);
 }
 
 const HEDGED: &str = "hedge_ms = \"200ms\"";

@@ -181,6 +181,14 @@ impl<'a> Exchange<'a> {
         origins.usable(&self.route.origins, settings, self.client.network, attempts.tried.get())
     }
 
+    /// Whether the request may still go to an origin that answers. Such an origin may be ejected
+    /// because it is slow.
+    fn has_answering(&self, attempts: &Attempts) -> bool {
+        let (origins, settings) = (&self.worker().origins, self.settings());
+        let tried = attempts.tried.get();
+        origins.has_answering(&self.route.origins, settings, self.client.network, tried)
+    }
+
     pub(super) fn has_others(&self) -> bool {
         self.route.origins.members().len() > 1
     }
@@ -258,7 +266,7 @@ impl<'a> Exchange<'a> {
             return false;
         }
         let (origin, authority) = (&choice.in_group, &choice.pool.authority);
-        let has_next = || !self.usable(attempts).is_empty();
+        let has_next = || self.has_answering(attempts);
         let may_go_on = || self.may_go_on(&ExchangeError::ErrorStatus, attempts);
         let takes = || self.takes(RetryBudget::take_spare);
         if attempts.has_other.get() || may_go_on() && has_next() && takes() {

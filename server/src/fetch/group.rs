@@ -295,6 +295,18 @@ impl Origins {
         candidates
     }
 
+    /// Whether an untried origin of a group is not ejected because it fails.
+    pub(super) fn has_answering(
+        &self,
+        group: &OriginGroup,
+        settings: &ServerSettings,
+        network: ClientNetwork,
+        tried: TriedOrigins,
+    ) -> bool {
+        let candidates = self.candidates(group, settings, network, tried);
+        candidates.iter().any(|one| !one.is_tried && one.standing != Standing::Failing)
+    }
+
     /// Returns the pool of an origin of a route that can take a request, or that of the directory
     /// of the route. If all origins are down, returns the
     /// pool of the origin that would be tried first.
