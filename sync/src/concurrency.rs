@@ -123,6 +123,15 @@ impl ConcurrencyTable {
         debug_assert!(count_of(entry_of(before, half)) > 0, "an entry is given back once");
     }
 
+    /// Returns the number of things in progress, which other threads may be changing.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        let entries = 0..2 * self.words.word_count() as u32;
+        let counts =
+            entries.map(|number| count_of(entry_of(self.word(number).load(Relaxed), number % 2)));
+        counts.map(u64::from).sum()
+    }
+
     /// Returns the entry of the line from `first` on that a tag uses.
     fn choose(&self, first: u32, tag: u32) -> Place {
         let mut smallest: Option<Place> = None;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 /// How long a disturbance has consequences after its end. During this time, bytes are in transit,
 /// and the server still gives up responses that broke off.
-const ECHO_MS: u64 = 1_000;
+pub(super) const ECHO_MS: u64 = 1_000;
 
 /// How long the consequences last after a response has broken off at the origin. A fetch that waits
 /// for a paused client reads the end of the response only when the client continues, and clients

@@ -39,6 +39,7 @@ pub(super) async fn watch_memory(run: Rc<Run>, store: Store, budgets: MemoryBudg
     loop {
         check_memory(&run, &store, &budgets.store);
         check_output(&run, &budgets.counters);
+        run.watch_retries();
         sleep(Duration::from_millis(SAMPLE_MS)).await;
     }
 }

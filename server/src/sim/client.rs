@@ -52,7 +52,8 @@ pub(super) async fn play(run: &Run, act: &Act) {
         | ActKind::Reload { .. }
         | ActKind::Restart { .. }
         | ActKind::Exhaust { .. }
-        | ActKind::Attack { .. } => {}
+        | ActKind::Attack { .. }
+        | ActKind::Visit { .. } => {}
     }
 }
 

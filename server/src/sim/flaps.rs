@@ -26,6 +26,8 @@ pub(super) struct OriginSet {
     state_ms: u64,
     outlier_factor: u64,
     hedge_ms: u64,
+    /// Whether an origin may break off the bodies of its responses for a while.
+    breaks_bodies: bool,
     seed: u64,
 }
 
@@ -37,6 +39,12 @@ pub(super) enum OriginState {
     Refuses,
     /// The origin resets each connection at the first request.
     Resets,
+    /// The origin closes each connection at the first request, without an answer.
+    Closes,
+    /// The origin answers each request with 503.
+    Busy,
+    /// The origin breaks off the body of each response.
+    BreaksBodies,
     /// The origin answers this much later than usual, in milliseconds.
     Slow(u64),
 }
@@ -49,7 +57,17 @@ impl OriginSet {
         let seed = rng.next();
         let mut own = Rng::of(&[seed]);
         let (outlier_factor, hedge_ms) = (own.pick(&[0, 2, 4]), own.pick(&[0, 20, 400]));
-        OriginSet { count, balance, steady, state_ms, outlier_factor, hedge_ms, seed }
+        let breaks_bodies = own.percent(40);
+        OriginSet {
+            count,
+            balance,
+            steady,
+            state_ms,
+            outlier_factor,
+            hedge_ms,
+            breaks_bodies,
+            seed,
+        }
     }
 
     pub(super) fn count(self) -> u64 {
@@ -87,9 +105,10 @@ impl OriginSet {
             return OriginState::Up;
         }
         let mut rng = Rng::of(&[self.seed, index, now_ms / self.state_ms]);
-        use OriginState::{Refuses, Resets, Slow, Up};
+        use OriginState::{BreaksBodies, Busy, Closes, Refuses, Resets, Slow, Up};
         let slow = Slow(rng.between(50, 2_000));
-        rng.pick(&[Up, Up, Refuses, Resets, slow])
+        let broken = if self.breaks_bodies { BreaksBodies } else { Up };
+        rng.pick(&[Up, Up, Refuses, Resets, Closes, Busy, broken, slow, slow])
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `checker.rs` | checks of the server's memory during a run, and of its state at rest |
 //! | `wire.rs` | connections in memory, behind the traits of `transport/` |
 //! | `world.rs` | URLs, their versions and contents, and which version may still be served |
-//! | `origin.rs`, `reply.rs` | the origin's connections and faults; its responses |
+//! | `origin.rs`, `origin_fault.rs`, `reply.rs` | the origin's connections, faults and responses |
 //! | `flaps.rs` | several origins, which fail now and then; the log of the requests that they get |
 //! | `client.rs`, `sending.rs` | clients; their requests |
 //! | `answers.rs` | the checks of each response |
@@ -25,6 +25,9 @@
 //! | `poison.rs` | hostile clients that try to have a wrong response stored |
 //! | `beside.rs` | hostile clients that delay other clients |
 //! | `attacked.rs` | the origin's responses to hostile clients |
+//! | `guarded.rs` | sites whose routes serve only some requests |
+//! | `guarded_origin.rs` | the origins of these sites |
+//! | `routed.rs`, `signed.rs`, `in_progress.rs` | the clients of these sites |
 //! | `paths.rs` | the paths that some seed must take |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
 //! | `rng.rs` | pseudo-random numbers from a seed |
@@ -41,6 +44,12 @@
 //! - If at least one of several origins works, a request with a method that may be repeated
 //!   succeeds. One origin gets a request at most twice, and all origins together get a POST only
 //!   once.
+//! - A request gets no response that belongs to another route, whatever fields, parameters and
+//!   cookies it has, and no response of a route with such conditions is stored.
+//! - A request without a valid signature, or from an address or at a listener that the page is not
+//!   for, reaches no origin and gets no content, not even from the cache.
+//! - The origin has no more requests in progress than `concurrency_limit` permits. A request is
+//!   refused and counted only if the limit is reached. At the end, no request is in progress.
 //! - The origin gets each request body as its client sent it, and gets no byte of a body as a
 //!   request.
 //! - Every request ends within a limit of virtual time after its first byte, and so does every run.
@@ -63,20 +72,26 @@ mod blame;
 mod checker;
 mod client;
 mod flaps;
+mod guarded;
+mod guarded_origin;
 mod heads;
 mod hints;
 mod ideal;
+mod in_progress;
 mod missed;
 mod origin;
+mod origin_fault;
 mod paths;
 mod poison;
 mod ranges;
 mod reply;
 mod rng;
+mod routed;
 mod run;
 mod scenario;
 mod sending;
 mod server;
+mod signed;
 mod tests;
 mod wire;
 mod world;

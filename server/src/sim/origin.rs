@@ -7,117 +7,21 @@ use std::time::Duration;
 use forebay_testkit::Request;
 use tokio::time::sleep;
 
-use super::attacked;
 use super::blame::Scope;
 use super::flaps::OriginState;
 use super::hints::ORIGIN_HINT;
 use super::missed::FetchStart;
-use super::paths::{ANSWERED_EARLY, CONFIRMED_NO_TAG, CUT_UNFRAMED};
+use super::origin_fault::OriginFault;
+use super::paths::{
+    ANSWERED_BUSY, ANSWERED_EARLY, CLOSED_UNANSWERED, CONFIRMED_NO_TAG, CUT_OF_SEVERAL,
+    CUT_UNFRAMED,
+};
 use super::reply::{OriginReply, url_of};
 use super::rng::Rng;
 use super::run::Run;
-use super::wire::{FIRST_PORT, PendingConnections, WireEnd};
+use super::wire::{FIRST_PORT, GUARDED_PORT, PendingConnections, WireEnd};
 use super::world::post_body;
-
-/// The fault of one response of the origin. Times are in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OriginFault {
-    None,
-    /// The response begins late.
-    Late(u64),
-    /// The connection ends before the head.
-    NoHead {
-        is_reset: bool,
-    },
-    Error,
-    /// The response is a 404 without a lifetime, whose `Last-Modified` is so long ago that a
-    /// heuristic could keep the response fresh for a long time.
-    Missing,
-    /// The connection ends after this many bytes of the body.
-    Short {
-        is_reset: bool,
-        bytes: usize,
-    },
-    /// The body pauses once, after this many bytes.
-    Stall {
-        bytes: usize,
-        ms: u64,
-    },
-    /// The body is sent in small pieces, with a pause before each.
-    Drip {
-        ms: u64,
-    },
-    /// The bytes are not a response.
-    Garbage,
-    /// A second, unrequested response follows.
-    Unasked,
-    /// Bytes that are not a response follow the body.
-    TooLong,
-    /// An interim response precedes the final response.
-    Interim,
-    /// A chunk of a chunked body has no valid size.
-    BadChunk,
-    /// The response is a 304, although the request has no condition.
-    UnaskedNotModified,
-    /// The response is a 206, although the request has no range.
-    UnaskedPart,
-    /// The connection is reset some time after the response.
-    IdleReset(u64),
-    /// The response to a POST is sent before the request's body has ended.
-    EarlyAnswer,
-    /// The connection ends in the middle of the body of a POST.
-    EarlyClose,
-    /// The end of the connection marks the end of the body. If `cut` is set, a reset cuts off the
-    /// body after this many bytes.
-    Unframed {
-        cut: Option<usize>,
-    },
-}
-
-impl OriginFault {
-    fn of(rng: &mut Rng, percent: u64) -> OriginFault {
-        if !rng.percent(percent) {
-            return OriginFault::None;
-        }
-        match rng.below(20) {
-            0 => OriginFault::Late(rng.between(1, 5_000)),
-            1 => OriginFault::NoHead { is_reset: rng.percent(50) },
-            2 => OriginFault::Error,
-            3 | 4 => {
-                let bytes = rng.between(0, 150_000) as usize;
-                OriginFault::Short { is_reset: rng.percent(50), bytes }
-            }
-            5 => OriginFault::Stall {
-                bytes: rng.between(0, 100_000) as usize,
-                ms: rng.between(1, 5_000),
-            },
-            6 => OriginFault::Drip { ms: rng.between(1, 300) },
-            7 => OriginFault::Garbage,
-            8 => OriginFault::Unasked,
-            9 => OriginFault::TooLong,
-            10 => OriginFault::Interim,
-            11 => OriginFault::BadChunk,
-            12 => OriginFault::UnaskedNotModified,
-            13 => OriginFault::UnaskedPart,
-            14 | 15 => OriginFault::IdleReset(rng.between(0, 1_000)),
-            16 => OriginFault::EarlyAnswer,
-            17 => OriginFault::Missing,
-            18 => {
-                let bytes = rng.between(0, 50_000) as usize;
-                OriginFault::Unframed { cut: rng.percent(70).then_some(bytes) }
-            }
-            _ => OriginFault::EarlyClose,
-        }
-    }
-
-    /// Whether the fault may make a request fail.
-    fn is_harmful(self) -> bool {
-        use OriginFault::{EarlyAnswer, Interim, None, Unframed};
-        // A reset after the response is harmful too: it destroys the bytes that have not been read
-        // yet.
-        !matches!(self, None | Interim | EarlyAnswer | Unframed { cut: Option::None })
-    }
-}
+use super::{attacked, guarded_origin};
 
 /// How long the origin waits between the last bytes of a response that it cuts off and the reset,
 /// in milliseconds.
@@ -127,12 +31,17 @@ const UNREAD_MS: u64 = 20;
 pub(super) async fn serve(run: Rc<Run>, queue: PendingConnections) {
     loop {
         let (end, from) = std::future::poll_fn(|cx| queue.poll_next(cx)).await;
+        let guarded = from.port().checked_sub(GUARDED_PORT).map(u64::from);
         let origin = from.port().checked_sub(FIRST_PORT + 1).map(u64::from);
         let run = Rc::clone(&run);
         tokio::task::spawn_local(async move {
             let _watch = OriginTaskGuard(Rc::clone(&run));
             // An error means that the server or the origin has closed the connection. If the server
             // is just sending a request on it, the request is lost.
+            if let Some(origin) = guarded {
+                let _ = guarded_origin::connection(&run, end, origin).await;
+                return;
+            }
             let _ = connection(&run, end, origin).await;
             run.blame.note(Scope::Unsafe, run.now_ms());
         });
@@ -197,13 +106,23 @@ async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<
                 end.reset();
                 return Ok(());
             }
+            Some(OriginState::Closes) => {
+                run.trace("origin closes", &[]);
+                run.paths.count(CLOSED_UNANSWERED);
+                return Ok(());
+            }
             Some(OriginState::Slow(ms)) => sleep(Duration::from_millis(ms)).await,
-            Some(OriginState::Up) | None => {}
+            Some(OriginState::Up | OriginState::Busy | OriginState::BreaksBodies) | None => {}
         }
         let (mut rng, fault_percent) = run.origin_request();
-        let fault = match attacked::is_hostile(&request) {
-            true => OriginFault::None,
-            false => OriginFault::of(&mut rng, fault_percent),
+        let fault = match state {
+            _ if attacked::is_hostile(&request) => OriginFault::None,
+            Some(OriginState::Busy) => OriginFault::Busy,
+            Some(OriginState::BreaksBodies) => {
+                run.paths.count(CUT_OF_SEVERAL);
+                OriginFault::broken_body(&mut rng)
+            }
+            _ => OriginFault::of(&mut rng, fault_percent),
         };
         let ask = request.head.field("x-ask").unwrap_or_default();
         run.trace(&format!("origin {} {} {ask} {fault:?}", request.method, request.target), &[]);
@@ -247,7 +166,7 @@ async fn connection(run: &Run, end: WireEnd, origin: Option<u64>) -> io::Result<
 
 /// Waits for the next request, and returns it as soon as its head has arrived; with `is_whole`,
 /// only once all of it has arrived. If all of it has arrived, also returns its size.
-async fn receive(
+pub(super) async fn receive(
     run: &Run,
     end: &WireEnd,
     input: &mut Vec<u8>,
@@ -304,7 +223,7 @@ async fn respond(
     if attacked::respond(run, end, request).await? {
         return Ok(true);
     }
-    if !matches!(fault, OriginFault::NoHead { .. }) {
+    if !matches!(fault, OriginFault::NoHead { .. } | OriginFault::Busy) {
         run.receipts.answered(request);
     }
     if fault == OriginFault::Missing {
@@ -383,6 +302,13 @@ async fn respond_instead(
                 end.reset();
             }
             return Ok(Some(false));
+        }
+        OriginFault::Busy => {
+            run.paths.count(ANSWERED_BUSY);
+            // A request that must not be repeated gets this answer.
+            run.blame.note(Scope::Unsafe, run.now_ms());
+            end.write(b"HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n").await?;
+            return Ok(Some(true));
         }
         OriginFault::Error => {
             end.write(b"HTTP/1.1 503 x\r\nContent-Length: 4\r\n\r\nbusy").await?;

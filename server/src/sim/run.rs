@@ -11,8 +11,9 @@ use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::attacked::AttackedLog;
-use super::blame::{BlameLog, FailedRequest};
+use super::blame::{BlameLog, ECHO_MS, FailedRequest};
 use super::flaps::ReceiptLog;
+use super::guarded::GuardedSites;
 use super::ideal::IdealCache;
 use super::missed::{FetchStart, MissedCounts, StoreLedger};
 use super::paths::{PURGED_WHILE_FILLING, PathCounts, RunPaths};
@@ -21,7 +22,7 @@ use super::scenario::{Act, ActKind, Scenario};
 use super::server::SimServer;
 use super::wire::{PendingConnections, WireEnd};
 use super::world::SiteHistory;
-use super::{attack, client, origin};
+use super::{attack, client, guarded, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
 use crate::secret::simulated::FixedNumbers;
 
@@ -72,11 +73,14 @@ pub(super) struct Run {
     answered: Cell<u64>,
     failed: Cell<u64>,
     pub(super) blame: BlameLog,
+    /// The number of retries that the server has refused, and the time of the last one.
+    retries_refused: Cell<Option<(u64, u64)>>,
     /// The URLs of the responses that the origin is sending.
     pub(super) arriving: RefCell<Vec<usize>>,
     pub(super) paths: RunPaths,
     pub(super) attacked: AttackedLog,
     pub(super) receipts: ReceiptLog,
+    pub(super) guarded: GuardedSites,
     /// The interim responses with a link that the origin has sent: for each, its URL and its time.
     pub(super) origin_hints: RefCell<Vec<(usize, u64)>>,
     /// Reads the value that [`Run::pressure`] returns.
@@ -110,7 +114,7 @@ impl Run {
             FailedRequest { url, worker: usize::MAX, is_unsafe: false, has_begun: false, began_ms };
         // Attacks take connections to the origin away from other clients, but only for a while.
         self.blame.excuses(&failed)
-            || self.ledger().retries_refused > 0
+            || self.was_retry_refused(began_ms)
             || self.scenario.acts.iter().any(is_attacked)
     }
 
@@ -132,7 +136,8 @@ impl Run {
         self.failed.update(|count| count + 1);
         let failed: Vec<FailedRequest> = failed.into_iter().collect();
         let is_excused = failed.iter().any(|failed| self.blame.excuses(failed));
-        if !is_excused && self.ledger().retries_refused == 0 {
+        let mut failed_times = failed.iter().map(|failed| failed.began_ms);
+        if !is_excused && !failed_times.any(|began_ms| self.was_retry_refused(began_ms)) {
             self.fail(format!("{why}, and no disturbance excuses it: {:?}", failed.first()));
         }
     }
@@ -140,6 +145,20 @@ impl Run {
     /// Returns how often the server has taken memory or an origin connection away from a client.
     pub(super) fn pressure(&self) -> u64 {
         self.read_pressure.get().map_or(0, |read| read())
+    }
+
+    /// Records whether the server has refused a retry since the last call.
+    pub(super) fn watch_retries(&self) {
+        let count = self.ledger().retries_refused;
+        if self.retries_refused.get().is_none_or(|(known, _)| known < count) && count > 0 {
+            self.retries_refused.set(Some((count, self.now_ms())));
+        }
+    }
+
+    /// Whether the server refused a retry during a request or shortly before it.
+    fn was_retry_refused(&self, began_ms: u64) -> bool {
+        self.watch_retries();
+        self.retries_refused.get().is_some_and(|(_, at_ms)| at_ms + ECHO_MS >= began_ms)
     }
 
     /// Returns the counts of the server's store and fetches.
@@ -250,10 +269,12 @@ fn new_run(scenario: &Scenario) -> Rc<Run> {
         answered: Cell::new(0),
         failed: Cell::new(0),
         blame: BlameLog::default(),
+        retries_refused: Cell::default(),
         arriving: RefCell::default(),
         paths: RunPaths::default(),
         attacked: AttackedLog::default(),
         receipts: ReceiptLog::default(),
+        guarded: GuardedSites::new(scenario.seed),
         origin_hints: RefCell::default(),
         read_pressure: OnceCell::new(),
         read_ledger: OnceCell::new(),
@@ -280,12 +301,15 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
                 step_unix_ms(*ms);
                 run.world.borrow_mut().stepped_ms += ms.unsigned_abs();
             }
-            ActKind::Reload { idle_ms } => server.reload(&run.scenario, *idle_ms),
+            ActKind::Reload { idle_ms } => server.reload(run, *idle_ms),
             ActKind::Exhaust { worker, ms } => run.queues[*worker].exhaust(*ms),
             ActKind::Restart { worker } => server.restart(run, *worker).await,
             ActKind::Attack { worker, attack, network_count } => {
                 let attack = (*attack, *network_count);
                 clients.extend(attack::start(run, act.number, *worker, attack));
+            }
+            ActKind::Visit { worker, visit } => {
+                clients.extend(guarded::start(run, act.number, *worker, *visit));
             }
             ActKind::Session { .. } | ActKind::Purge { .. } | ActKind::Silence { .. } => {
                 let (run, act) = (Rc::clone(run), act.clone());

@@ -2,6 +2,7 @@
 
 use super::attack::Attack;
 use super::flaps::OriginSet;
+use super::guarded::Visit;
 use super::ranges::ByteRange;
 use super::rng::Rng;
 use super::world::{LANGUAGES, SPELLINGS, Spelling, THEMES, URL_COUNT, long_urls};
@@ -58,6 +59,8 @@ pub(super) enum ActKind {
     Exhaust { worker: usize, ms: u64 },
     /// Many hostile clients from `network_count` networks attack a worker.
     Attack { worker: usize, attack: Attack, network_count: u64 },
+    /// Clients of one of the guarded sites.
+    Visit { worker: usize, visit: Visit },
 }
 
 /// A client's request for a URL.
@@ -159,6 +162,14 @@ impl Scenario {
         }
         if has_faults && rng.percent(15) {
             add(rng.below(span_ms), eviction_during_hits(&mut rng, worker_count));
+        }
+        // These acts have numbers of their own, so they change no other act of a seed.
+        let mut rng_of_visits = Rng::of(&[seed, 4]);
+        for _ in 0..rng_of_visits.pick(&[0, 2, 4, 6]) {
+            let worker = rng_of_visits.below(worker_count as u64) as usize;
+            let visit = rng_of_visits.pick(&[Visit::Routed, Visit::Signed, Visit::InProgress]);
+            let kind = ActKind::Visit { worker, visit };
+            add(rng_of_visits.below(span_ms), vec![(0, kind)]);
         }
         acts.sort_by_key(|act| act.at_ms);
         let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };

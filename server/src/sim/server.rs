@@ -22,6 +22,7 @@ use super::checker::{
     MemoryBudgets, OUTPUT_BYTES, check_soundness, check_store_at_rest, check_worker_at_rest,
     watch_memory,
 };
+use super::guarded::LISTENERS;
 use super::ideal::PendingRemoval;
 use super::missed::StoreLedger;
 use super::rng::Rng;
@@ -65,7 +66,7 @@ pub(super) struct SimServer {
 impl SimServer {
     pub(super) fn start(run: &Rc<Run>, origin: PendingConnections) -> SimServer {
         let scenario = &run.scenario;
-        let config = config_of(scenario, 5_000);
+        let config = config_of(run, 5_000);
         let mut store_config = config.server.store(scenario.worker_count);
         store_config.variants_max = scenario.variants_max;
         let mut seed = [1; 16];
@@ -132,7 +133,7 @@ impl SimServer {
             run: Rc::clone(run),
         };
         let worker = Rc::new(Worker::new(WorkerParts {
-            config: config_of(scenario, self.idle_ms),
+            config: config_of(run, self.idle_ms),
             store: self.store.join().expect("a place"),
             purger: self.purger.clone(),
             hosts: Arc::new(Hosts::new(Resolver::system())),
@@ -194,10 +195,10 @@ impl SimServer {
         paths.into_iter()
     }
 
-    pub(super) fn reload(&mut self, scenario: &Scenario, idle_ms: u64) {
+    pub(super) fn reload(&mut self, run: &Run, idle_ms: u64) {
         self.idle_ms = idle_ms;
         for worker in &self.workers {
-            let config = Some(Box::new(config_of(scenario, idle_ms)));
+            let config = Some(Box::new(config_of(run, idle_ms)));
             let settings = Arc::new(SettingsSlot::default());
             settings.put(NewSettings {
                 config,
@@ -258,6 +259,12 @@ impl SimServer {
             check_worker_at_rest(run, index, &worker.worker);
         }
         check_store_at_rest(run, &self.store);
+        let in_progress = self.limiter.in_progress().count();
+        if in_progress > 0 {
+            run.fail(format!("{in_progress} requests still count as in progress at the end"));
+        }
+        let refused = self.counters.sum(Counter::ConcurrencyLimited.index());
+        run.guarded.in_progress.check_refused(run, refused);
         for worker in self.workers.drain(..) {
             worker.stop(run).await;
         }
@@ -306,11 +313,14 @@ fn site(host: &str, origin: impl Display) -> String {
 }
 
 /// Returns a configuration with short time limits, because a run lasts about a minute.
-fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
+fn config_of(run: &Run, idle_ms: u64) -> Config {
+    let scenario = &run.scenario;
     let Scenario { cache_bytes, range_unit_bytes, validates_variants, .. } = scenario;
+    let [first, second] = LISTENERS;
     let text = format!(
         "cache_size = \"{cache_bytes}\"\n\
          workers = 2\n\
+         listen = [\"{first}\", \"{second}\"]\n\
          head_ms_max = \"2s\"\n\
          idle_ms_max = \"{idle_ms}ms\"\n\
          body_grace_ms = \"8s\"\n\
@@ -339,10 +349,11 @@ fn config_of(scenario: &Scenario, idle_ms: u64) -> Config {
          [[site.route]]\n\
          path_prefix = \"{UNREAD}\"\n\
          content_of_get = true\n\
-         {busy}{quiet}",
+         {busy}{quiet}{guarded}",
         site = site("a.test", scenario.origins.settings()),
         busy = site(BUSY_HOST, "origin = \"http://10.0.0.3\"\n"),
         quiet = site(QUIET_HOST, "origin = \"http://10.0.0.4\"\n"),
+        guarded = run.guarded.settings(),
     );
     Config::from_toml(&text, "simulated").unwrap_or_else(|errors| panic!("{errors}"))
 }

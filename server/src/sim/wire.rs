@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::blame::Scope;
 use super::flaps::OriginState;
+use super::guarded::{self, SECOND_LISTENER_PORT};
 use super::rng::Rng;
 use super::run::Run;
 use crate::config::ListenerNumber;
@@ -28,6 +29,10 @@ pub(super) const ORIGIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(1
 /// origins of a site with several origins, it connects from the ports after this one, in the order
 /// of the origins.
 pub(super) const FIRST_PORT: u16 = 1024;
+
+/// The port from which the server connects to the first origin of the guarded sites. It connects to
+/// the others from the ports after this one.
+pub(super) const GUARDED_PORT: u16 = 2048;
 
 /// One direction of a connection, with the bytes that are in transit.
 #[derive(Debug, Default)]
@@ -197,6 +202,12 @@ impl WireEnd {
         pipe.reader.take().into_iter().for_each(Waker::wake);
     }
 
+    /// Whether the other side has closed or reset the connection.
+    pub(super) fn is_closed(&self) -> bool {
+        let wire = self.wire.borrow();
+        wire.is_reset || wire.pipes[self.side].is_closed
+    }
+
     /// Resets the connection immediately; unread bytes are lost.
     pub(super) fn reset(&self) {
         self.wire.borrow_mut().reset();
@@ -284,7 +295,8 @@ impl Transport for SimTransport {
     }
 
     fn listener(&self) -> ListenerNumber {
-        ListenerNumber::default()
+        let is_second = self.peer.port() == SECOND_LISTENER_PORT;
+        ListenerNumber::all().nth(usize::from(is_second)).unwrap_or_default()
     }
 
     fn local(&self) -> Option<SocketAddr> {
@@ -422,9 +434,11 @@ impl Connector for SimConnector {
         let mut rng = self.rng.borrow_mut();
         let (scenario, now_ms) = (&self.run.scenario, self.run.now_ms());
         let index = scenario.origins.index(server);
+        let guarded = guarded::index_of(server);
         let is_down = |index| scenario.origins.state(index, now_ms) == OriginState::Refuses;
         let is_refused = match index {
             Some(index) => is_down(index),
+            None if guarded.is_some() => false,
             None => rng.percent(scenario.refused_percent),
         };
         let wire = Rng::of(&[rng.next()]);
@@ -438,7 +452,11 @@ impl Connector for SimConnector {
                 }
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            let port = index.map_or(FIRST_PORT, |index| FIRST_PORT + 1 + index as u16);
+            let port = match (guarded, index) {
+                (Some(guarded), _) => GUARDED_PORT + guarded as u16,
+                (None, Some(index)) => FIRST_PORT + 1 + index as u16,
+                (None, None) => FIRST_PORT,
+            };
             let local = SocketAddr::from(([10, 0, 0, 2], port));
             let end = origin.connect(local, wire);
             let ends = OriginEnds { server: server.ip(), local: local.ip() };

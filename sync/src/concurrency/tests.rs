@@ -18,6 +18,7 @@ fn a_key_has_as_many_as_its_limit_and_those_that_are_given_back() {
         table.give_back(held.pop().expect("at least one"));
         held.extend(taken(&table, 5, count_max));
         assert_eq!(held.len(), usize::from(count_max));
+        assert_eq!(table.count(), u64::from(count_max));
         held.into_iter().for_each(|entry| table.give_back(entry));
     }
     assert!(table.words.all().iter().all(|word| word.load(Relaxed) & 0xffff_0000_ffff == 0));
