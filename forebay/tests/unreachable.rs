@@ -69,6 +69,36 @@ fn one_request_at_a_time_waits_for_an_origin_that_does_not_answer() {
     assert_eq!(overlap, None, "two requests waited at a time");
 }
 
+#[test]
+fn a_fetch_that_fails_at_all_origins_does_not_mark_those_that_work_as_down() {
+    let hanging = Origin::start(|request| match request.target.as_str() {
+        "/hangs" => Script::new().stall(),
+        _ => Script::answer("200 OK", &STALE, b"old"),
+    });
+    let gone = Origin::echo();
+    let refusing = gone.address();
+    gone.stop();
+    // The last failure of the fetch is that of the backup.
+    let config = format!(
+        "origin_first_byte_ms_max = '1s'\n[[site]]\nname = 'a'\nnames = ['*']\n\
+         origin = ['http://{}', {{ url = 'http://{refusing}', backup = true }}]\n",
+        hanging.address()
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start();
+    assert_eq!(ask(&server, "GET", "/").text(), "old");
+    thread::scope(|scope| {
+        let asked = || ask(&server, "GET", "/hangs").status;
+        let leader = scope.spawn(asked);
+        eventually("the first origin has it", || hanging.count("/hangs") == 1);
+        let follower = scope.spawn(asked);
+        assert_eq!([leader, follower].map(|one| one.join().expect("no panic")), [502; 2]);
+    });
+    assert_eq!(server.stat("collapsed_total"), 1.0);
+    let response = ask(&server, "GET", "/");
+    let status = response.field("cache-status").expect("every response has one");
+    assert!(status.contains("fwd=stale"), "the origin that works is not asked: {status}");
+}
+
 /// Answers one request, refuses further connections, and leaves later requests unanswered.
 fn answer_once(listener: TcpListener) {
     let (mut stream, _) = listener.accept().expect("the server connects");

@@ -101,9 +101,11 @@ async fn follow_to_response<'t>(
         }
         FollowOutcome::Failed(code) => {
             let failure = code.map(FailureCode::read);
-            if failure.is_some_and(FailureCode::is_unreachable) {
+            let is_only = transaction.route().route.origins.members().len() == 1;
+            if is_only && failure.is_some_and(FailureCode::is_unreachable) {
                 // The fetch may have run on another worker, so this worker may not know yet that
-                // the origin cannot be reached.
+                // the origin cannot be reached. Of several origins, the failure does not say which
+                // one it is.
                 origin_pool(transaction).health.note_unreachable(Fault::OriginConnect);
             }
             FollowedFetch::Failed(failure.map(FailureCode::status))
