@@ -52,11 +52,11 @@ impl Chooser {
             Balance::Least => {
                 let one = in_turn(candidates, &tier, self.turn)?;
                 let other = in_turn(candidates, &tier, mixed(self.turn))?;
-                let load = |index: usize| {
-                    let Candidate { outstanding, weight, .. } = candidates[index];
-                    u64::from(outstanding) * 1000 / weight
+                // Of two fractions `outstanding / weight`, each by the denominator of the other.
+                let load = |of: usize, beside: usize| {
+                    u128::from(candidates[of].outstanding) * u128::from(candidates[beside].weight)
                 };
-                Some(if load(other) < load(one) { other } else { one })
+                Some(if load(other, one) < load(one, other) { other } else { one })
             }
             Balance::Hash => {
                 let score = |index: &usize| score(candidates[*index], self.url_hash);
@@ -150,6 +150,10 @@ mod tests {
         two[0].outstanding = 5;
         let counts = shares(Balance::Least, &two, 1000);
         assert!(counts[1] > 650 && counts[0] > 0, "{counts:?}");
+        // Weights of 100, in thousandths.
+        let mut two = candidates(&[100_000, 100_000]);
+        two[0].outstanding = 5;
+        assert_eq!(shares(Balance::Least, &two, 1000), counts, "only their ratio matters");
     }
 
     #[test]
