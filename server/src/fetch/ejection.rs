@@ -124,6 +124,11 @@ impl Ejection {
     /// ejection as [`Ejection::note_failed`] does: an origin that answers nothing has no failures
     /// if all its requests are hedged.
     pub(super) fn note_lost_hedge(&self, now_ms: u64, has_other: bool) -> Option<u64> {
+        // No origin that is ejected is the first of a hedged request while another is available, so
+        // this request began before the ejection.
+        if self.until_ms(now_ms) != 0 {
+            return None;
+        }
         let lost = self.lost_hedges.get().saturating_add(1);
         self.lost_hedges.set(lost);
         self.eject(now_ms, has_other && lost >= EJECT_LOST_HEDGES)
@@ -151,12 +156,14 @@ impl Ejection {
         let first_ms = if is_slow { EJECT_OUTLIER_MS } else { EJECT_MS };
         let for_ms = (first_ms << self.count.get().min(16)).min(EJECT_MS_MAX);
         self.count.set(self.count.get() + 1);
-        self.until_ms.set(now_ms + for_ms);
+        // A failure does not shorten the longer ejection of an origin that is slow.
+        let until_ms = self.until_ms.get().max(now_ms + for_ms);
+        self.until_ms.set(until_ms);
         self.is_slow.set(is_slow);
         self.forget_failures();
         self.broken_bodies.set(0);
         self.is_back.set(false);
-        Some(for_ms)
+        Some(until_ms - now_ms)
     }
 
     fn forget_failures(&self) {
@@ -353,13 +360,25 @@ mod tests {
         assert_eq!(ejection.standing(1), Standing::Slow);
         assert_eq!((ejection.note_failed(1, true), ejection.note_failed(2, true)), (None, None));
         assert_eq!(ejection.standing(2), Standing::Slow);
-        assert_eq!(ejection.note_failed(3, true), Some(2 * EJECT_MS));
+        let left_ms = EJECT_OUTLIER_MS - 3;
+        assert_eq!(ejection.note_failed(3, true), Some(left_ms), "its pause is not shortened");
         assert_eq!(ejection.standing(4), Standing::Failing);
         assert_eq!(ejection.note_outlier(4), None, "it is ejected already");
-        assert_eq!(ejection.standing(4 + 2 * EJECT_MS), Standing::Available);
-        ejection.note_outlier(5_000);
-        ejection.note_check_failed(5_001, true, 1_000);
-        assert_eq!(ejection.standing(5_002), Standing::Failing);
+        assert_eq!(ejection.standing(EJECT_OUTLIER_MS - 1), Standing::Failing);
+        assert_eq!(ejection.standing(EJECT_OUTLIER_MS), Standing::Available);
+        assert_eq!(ejection.note_outlier(15_000), Some(EJECT_MS_MAX));
+        ejection.note_check_failed(15_001, true, 1_000);
+        assert_eq!(ejection.standing(15_002), Standing::Failing);
+    }
+
+    #[test]
+    fn hedges_that_an_ejected_origin_loses_do_not_count() {
+        let ejection = Ejection::default();
+        ejection.note_outlier(0);
+        let lost = |ms| ejection.note_lost_hedge(ms, true);
+        assert!((0..2 * EJECT_LOST_HEDGES).all(|number| lost(number.into()).is_none()));
+        assert_eq!(ejection.standing(100), Standing::Slow);
+        assert_eq!(lost(EJECT_OUTLIER_MS), None, "none has counted before");
     }
 
     #[test]
