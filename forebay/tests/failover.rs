@@ -376,6 +376,34 @@ fn a_request_does_not_wait_for_an_origin_while_another_one_has_a_free_connection
 }
 
 #[test]
+fn a_request_that_has_waited_in_vain_goes_to_an_origin_with_a_free_connection() {
+    let gate = Gate::new();
+    let holding = || {
+        let gate = gate.clone();
+        Origin::start(move |_| Script::new().wait(&gate).send(answer_head("200 OK", &[], 0)))
+    };
+    let (one, other, spare) = (holding(), holding(), Origin::echo());
+    let (first, second, third) = (url(&one), url(&other), url(&spare));
+    let origins = format!("[{first:?}, {second:?}, {{ url = {third:?}, backup = true }}]");
+    let settings = "origin_connections_max = 1\norigin_connect_ms_max = '500ms'";
+    let server = serve(&origins, settings, "cache = false");
+    let start = |_| {
+        let mut client = Client::connect(server.address());
+        assert!(client.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n"));
+        client
+    };
+    let mut held = [(); 2].map(start);
+    eventually("both are full", || one.request_count() + other.request_count() == 2);
+    assert_eq!(ask(&server, "GET", "/").text(), "GET /");
+    assert_eq!(spare.request_count(), 1);
+    assert_eq!(server.stat("origin_failovers_total"), 1.0, "it has waited once");
+    gate.open();
+    for client in &mut held {
+        assert_eq!(client.response("GET").expect("whole").status, 200);
+    }
+}
+
+#[test]
 fn a_backup_is_asked_only_while_no_other_can_be() {
     let (first, spare) = (Origin::echo(), Origin::echo());
     let (one, other) = (url(&first), url(&spare));

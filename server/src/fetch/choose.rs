@@ -28,17 +28,21 @@ pub(super) struct Chooser {
     pub(super) turn: u64,
     /// A hash of the URL.
     pub(super) url_hash: u64,
+    /// Whether the request has waited for a permit already, and goes only to an origin for whose
+    /// permits it would not have to wait.
+    pub(super) waits_no_more: bool,
 }
 
 impl Chooser {
-    /// Returns the index of the chosen origin; `None` if all origins have been tried. The origin
+    /// Returns the index of the chosen origin; `None` if no origin is left to try. The origin
     /// has the lowest rank of those that are available. An origin for whose permits the request
     /// would have to wait is chosen only if this is so for each available origin of this rank. If
     /// no origin is available, the same holds for those that are slow. If all origins fail, chooses
     /// as if none did, so that none of them gets the requests for all; but then a full origin is
     /// not passed over, because another one may have permits free only because it fails at once.
     pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
-        let untried = candidates.iter().enumerate().filter(|(_, one)| !one.is_tried);
+        let is_left = |one: &Candidate| !one.is_tried && !(self.waits_no_more && one.is_full);
+        let untried = candidates.iter().enumerate().filter(|(_, one)| is_left(one));
         let place = |one: &Candidate| (one.standing, one.rank);
         let first = untried.clone().map(|(_, one)| place(one)).min()?;
         let tier = untried.filter(|(_, one)| place(one) == first);
@@ -125,7 +129,7 @@ mod tests {
     }
 
     fn chooser(balance: Balance, number: u64) -> Chooser {
-        Chooser { balance, turn: number, url_hash: mixed(number) }
+        Chooser { balance, turn: number, url_hash: mixed(number), waits_no_more: false }
     }
 
     fn shares(balance: Balance, of: &[Candidate], turns: u64) -> Vec<u64> {
@@ -190,6 +194,8 @@ mod tests {
             assert_eq!(shares(balance, &full, 100), [0, 100, 0], "{balance:?}");
             full[1].is_full = true;
             assert_eq!(shares(balance, &full, 100), counts, "{balance:?}: all are full");
+            let has_waited = Chooser { waits_no_more: true, ..chooser(balance, 1) };
+            assert_eq!(has_waited.choose(&full), Some(2), "{balance:?}: only the backup is free");
             // The origin with a permit free may only be faster because it is broken.
             full[1].is_full = false;
             full.iter_mut().for_each(|one| one.standing = Standing::Failing);

@@ -8,7 +8,7 @@ use super::answer::OriginAnswer;
 use super::choose::Candidate;
 use super::connect::ConnectFailure;
 use super::exchange::Exchange;
-use super::group::{GroupMember, OriginChoice, TriedOrigins};
+use super::group::{ChoiceTerms, GroupMember, OriginChoice, TriedOrigins};
 use super::hedge::AttemptEnd;
 use super::retry_budget::RetryBudget;
 use super::upload::{OutboundBody, UploadProgress};
@@ -94,7 +94,7 @@ impl<'a> Exchange<'a> {
             has_other: Cell::default(),
             left_answers: RefCell::default(),
         };
-        let mut choice = self.next_origin(&attempts).ok_or(Fault::Internal)?;
+        let mut choice = self.next_origin(&attempts, false).ok_or(Fault::Internal)?;
         self.note_request();
         let (mut was_sent, mut dead) = (false, None);
         loop {
@@ -115,7 +115,8 @@ impl<'a> Exchange<'a> {
             let next = match !was_sent && self.may_repeat(&error, &attempts) {
                 true => None,
                 false => {
-                    let next = self.next_origin(&attempts);
+                    // The request does not wait for a permit a second time.
+                    let next = self.next_origin(&attempts, fault == Fault::OriginBusy);
                     Some(next.or_else(|| self.back_to(&mut dead, &error)).ok_or(fault)?)
                 }
             };
@@ -162,12 +163,18 @@ impl<'a> Exchange<'a> {
         attempted.map_err(|error| (choice, error))
     }
 
-    /// Chooses an origin that the request has not been sent to.
-    pub(super) fn next_origin(&self, attempts: &Attempts) -> Option<OriginChoice<'a>> {
+    /// Chooses an origin that the request has not been sent to; if it `waits_no_more`, one that has
+    /// a permit free.
+    pub(super) fn next_origin(
+        &self,
+        attempts: &Attempts,
+        waits_no_more: bool,
+    ) -> Option<OriginChoice<'a>> {
+        let terms = ChoiceTerms { network: self.client.network, waits_no_more };
         let url_hash = || self.outbound.message.line.hash();
         let (group, settings) = (&self.route.origins, self.settings());
         let (origins, mut tried) = (&self.worker().origins, attempts.tried.get());
-        let choice = origins.choose(group, settings, self.client.network, url_hash, &mut tried);
+        let choice = origins.choose(group, settings, terms, url_hash, &mut tried);
         attempts.tried.set(tried);
         if choice.as_ref().is_some_and(|choice| choice.leaves_zone) {
             self.worker().count(Counter::OriginOutOfZone);

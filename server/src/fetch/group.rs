@@ -60,6 +60,14 @@ pub(super) struct GroupMember {
     pub(super) state: Rc<MemberState>,
 }
 
+/// The terms on which an origin is chosen for a request.
+#[derive(Clone, Copy)]
+pub(super) struct ChoiceTerms {
+    pub(super) network: ClientNetwork,
+    /// See [`Chooser::waits_no_more`].
+    pub(super) waits_no_more: bool,
+}
+
 /// The origins to which a request has been sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TriedOrigins(u32);
@@ -251,13 +259,12 @@ impl GroupMember {
 }
 
 impl Origins {
-    /// Chooses an origin for a request from `network`, and adds it to `tried`; `None` if all have
-    /// been tried.
+    /// Chooses an origin for a request, and adds it to `tried`; `None` if none is left to try.
     pub(super) fn choose<'a>(
         &self,
         group: &'a OriginGroup,
         settings: &ServerSettings,
-        network: ClientNetwork,
+        terms: ChoiceTerms,
         url_hash: impl FnOnce() -> u64,
         tried: &mut TriedOrigins,
     ) -> Option<OriginChoice<'a>> {
@@ -267,8 +274,8 @@ impl Origins {
             [_] => 0,
             _ => {
                 let turn = state.turn.replace(state.turn.get().wrapping_add(1));
-                let balance = group.balance;
-                let chooser = Chooser { balance, turn, url_hash: url_hash() };
+                let (balance, ChoiceTerms { network, waits_no_more }) = (group.balance, terms);
+                let chooser = Chooser { balance, turn, url_hash: url_hash(), waits_no_more };
                 chooser.choose(&self.candidates(group, settings, network, *tried))?
             }
         };

@@ -126,7 +126,7 @@ impl<'a> Exchange<'a> {
         if !may_start || !self.usable(attempts).iter().any(is_peer) {
             return None;
         }
-        let other = self.next_origin(attempts)?;
+        let other = self.next_origin(attempts, false)?;
         let permit = poll_once(pin!(self.permit(&other.pool))).await;
         let Some(permit) = permit.and_then(Result::ok).filter(|_| self.takes_hedge()) else {
             // The request may still go on to this origin after a failure.
