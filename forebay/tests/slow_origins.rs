@@ -275,6 +275,20 @@ fn if_both_attempts_fail_the_request_goes_on_to_a_third_origin() {
 }
 
 #[test]
+fn a_request_that_fails_at_two_origins_at_once_goes_back_to_neither() {
+    let gate = Gate::new();
+    let (one, other) = (gated_with(&gate, Script::reset), gated_with(&gate, Script::reset));
+    let server = serve(&[&one, &other], "hedge_ms = \"50ms\"");
+    let mut client = Client::connect(server.address());
+    client.send(request_text("GET", "/", &[]));
+    eventually("the request is hedged", || one.request_count() + other.request_count() == 2);
+    gate.open();
+    assert_eq!(client.response("GET").expect("whole").status, 502);
+    assert_eq!((one.request_count(), other.request_count()), (1, 1));
+    assert_eq!(server.stat("origin_retries_total"), 0.0);
+}
+
+#[test]
 fn hedges_have_a_budget_and_leave_half_of_it_to_failures() {
     let (one, other) = (slow(60), slow(60));
     let server = serve(&[&one, &other], "hedge_ms = \"10ms\"");

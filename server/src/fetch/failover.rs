@@ -43,6 +43,8 @@ pub(super) struct Attempts {
     pub(super) left: Cell<u8>,
     /// The time of the first attempt.
     began_ms: u64,
+    /// Whether an origin was sent the request, or a part of it, before the last attempt that ended.
+    pub(super) was_sent: Cell<bool>,
     /// Whether two attempts are in progress. If one of them fails, the other goes on.
     pub(super) has_other: Cell<bool>,
     /// The origins whose answers the request has left because of their statuses.
@@ -78,6 +80,13 @@ impl ExchangeError {
     }
 }
 
+impl Attempts {
+    /// Records the end of an attempt that another one follows.
+    pub(super) fn note_ended(&self, error: &ExchangeError) {
+        self.was_sent.update(|was_sent| was_sent || !matches!(error, ExchangeError::Unsent(..)));
+    }
+}
+
 impl<'a> Exchange<'a> {
     /// Sends the request to one origin of the route after the other, until one answers or the
     /// request must not be repeated.
@@ -91,12 +100,13 @@ impl<'a> Exchange<'a> {
             tried: Cell::default(),
             left: Cell::new(self.route_settings().origin_tries_max),
             began_ms: clock::monotonic_ms(),
+            was_sent: Cell::default(),
             has_other: Cell::default(),
             left_answers: RefCell::default(),
         };
         let mut choice = self.next_origin(&attempts, false).ok_or(Fault::Internal)?;
         self.note_request();
-        let (mut was_sent, mut dead) = (false, None);
+        let mut dead = None;
         loop {
             let attempted = match self.hedge_ms() {
                 // The large future is boxed, because most requests are not hedged.
@@ -112,7 +122,7 @@ impl<'a> Exchange<'a> {
             if !self.may_go_on(&error, &attempts) {
                 return Err(fault);
             }
-            let next = match !was_sent && self.may_repeat(&error, &attempts) {
+            let next = match !attempts.was_sent.get() && self.may_repeat(&error, &attempts) {
                 true => None,
                 false => {
                     // The request does not wait for a permit a second time.
@@ -131,7 +141,7 @@ impl<'a> Exchange<'a> {
                 None => Counter::OriginRetries,
             });
             self.trace.step(|| RequestStep::OriginFailed { fault: fault.reason() });
-            was_sent |= !matches!(error, ExchangeError::Unsent(..));
+            attempts.note_ended(&error);
             choice = match next {
                 None => failed,
                 Some(next) => {

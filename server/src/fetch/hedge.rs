@@ -85,6 +85,7 @@ impl<'a> Exchange<'a> {
             }
             Err((failed, error)) => {
                 self.note_failed(&failed, &error, None);
+                attempts.note_ended(&error);
                 self.trace.step(|| RequestStep::OriginFailed { fault: error.fault().reason() });
                 match is_first {
                     true => (second.await, false),
