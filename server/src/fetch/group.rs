@@ -314,9 +314,9 @@ impl Origins {
         candidates.iter().any(|one| !one.is_tried && one.standing != Standing::Failing)
     }
 
-    /// Returns the pool of an origin of a route that can take a request, or that of the directory
-    /// of the route. If all origins are down, returns the
-    /// pool of the origin that would be tried first.
+    /// Returns the pool of the directory of a route or, if it has none, of an origin of the route to
+    /// which the next request may go: one of the best standing and rank among those that are not
+    /// down, or among all if all are down.
     pub(crate) fn likely_pool(
         &self,
         route: RouteMatch<'_>,
@@ -332,8 +332,8 @@ impl Origins {
         let (state, now_ms) = (self.group(group), clock::monotonic_ms());
         let order = |member: &&OriginMember| {
             let is_down = self.pool(&member.address, settings).health.is_down();
-            let ejected_until_ms = state.member(&member.address).ejection.until_ms(now_ms);
-            (is_down, ejected_until_ms, member.rank(&settings.zone))
+            let standing = state.member(&member.address).ejection.standing(now_ms);
+            (is_down, standing, member.rank(&settings.zone))
         };
         let likely = group.members().iter().min_by_key(order);
         let likely = likely.expect("a site whose requests are forwarded has an origin");
@@ -362,5 +362,31 @@ impl Origins {
             }
         };
         group.members().iter().enumerate().map(candidate).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_http::target::Scheme;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn the_likely_origin_is_the_one_that_a_request_would_get() {
+        let text = "[[site]]\nname = 'a'\nnames = ['a']\n\
+                    origin = ['http://10.0.0.1', 'http://10.0.0.2']\n";
+        let config = Config::from_toml(text, "f.toml").expect("valid");
+        let site = config.sites.iter().next().expect("it has one");
+        let route = site.routes().first().expect("it has one");
+        let origins = Origins::default();
+        let addresses: Vec<_> = site.origins.addresses().collect();
+        let (state, now_ms) = (origins.group(&site.origins), clock::monotonic_ms());
+        // The pause of the origin that fails is shorter, but the slow one answers.
+        state.member(addresses[0]).ejection.note_unreachable(now_ms);
+        state.member(addresses[1]).ejection.note_outlier(now_ms);
+        let route = RouteMatch { site, route, scheme: Scheme::Http };
+        let likely = origins.likely_pool(route, &config.server);
+        assert!(Rc::ptr_eq(&likely, &origins.pool(addresses[1], &config.server)));
     }
 }
