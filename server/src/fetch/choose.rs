@@ -16,7 +16,7 @@ pub(super) struct Candidate {
     pub(super) is_full: bool,
     /// Requests in progress.
     pub(super) outstanding: u32,
-    /// A hash of the origin's authority.
+    /// A hash of the origin's authority for [`Balance::Hash`]; otherwise 0.
     pub(super) hash: u64,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Chooser {
     pub(super) balance: Balance,
     /// How often the worker has chosen an origin of this group before.
     pub(super) turn: u64,
-    /// A hash of the URL.
+    /// A hash of the URL for [`Balance::Hash`]; otherwise 0.
     pub(super) url_hash: u64,
     /// Whether the request has waited for a permit already, and goes only to an origin for whose
     /// permits it would not have to wait.

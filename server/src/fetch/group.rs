@@ -13,7 +13,7 @@ use super::origins::{ConfiguredMap, OriginPool, Origins};
 use super::retry_budget::RetryBudget;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{OriginAddress, OriginGroup, OriginMember, ServerSettings, Zone};
+use crate::config::{Balance, OriginAddress, OriginGroup, OriginMember, ServerSettings, Zone};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
@@ -275,7 +275,8 @@ impl Origins {
             _ => {
                 let turn = state.turn.replace(state.turn.get().wrapping_add(1));
                 let (balance, ChoiceTerms { network, waits_no_more }) = (group.balance, terms);
-                let chooser = Chooser { balance, turn, url_hash: url_hash(), waits_no_more };
+                let url_hash = if balance == Balance::Hash { url_hash() } else { 0 };
+                let chooser = Chooser { balance, turn, url_hash, waits_no_more };
                 chooser.choose(&self.candidates(group, settings, network, *tried))?
             }
         };
@@ -358,7 +359,10 @@ impl Origins {
                 standing: ejection.standing(now_ms),
                 is_full: !pool.has_turn(network),
                 outstanding: pool.exchange_count(),
-                hash: hash_of([member.address.authority.as_bytes()]),
+                hash: match group.balance {
+                    Balance::Hash => hash_of([member.address.authority.as_bytes()]),
+                    Balance::RoundRobin | Balance::Least => 0,
+                },
             }
         };
         group.members().iter().enumerate().map(candidate).collect()
