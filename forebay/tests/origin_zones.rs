@@ -1,6 +1,9 @@
 //! Zones of origins: those in the zone of the server get all requests while one of them can take
 //! them.
 
+use std::time::Duration;
+
+use forebay_testkit::clock::holds_within;
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -62,6 +65,26 @@ fn origins_of_the_zone_take_all_requests_and_others_only_while_they_fail() {
     let before = counts([&far, &other]);
     ask(&server, 10);
     assert_eq!(counts([&far, &other]), before);
+}
+
+#[test]
+fn a_hedge_that_is_not_sent_leaves_no_zone() {
+    let slow = || {
+        Origin::start(|request| {
+            holds_within(Duration::from_millis(500), || false);
+            page(request)
+        })
+    };
+    let (near, one, other) = (origin(), slow(), slow());
+    let origins = [(&near, "zone = 'a'"), (&one, "zone = 'b'"), (&other, "zone = 'b'")];
+    // Without retries there are no hedges.
+    let settings = "zone = 'a'\nhedge_ms = '50ms'\norigin_retry_percent = 0";
+    let server = start(&config(settings, &origins));
+    near.stop();
+    ask(&server, 1);
+    assert_eq!(server.stat("hedges_refused_total"), 1.0);
+    assert_eq!(one.request_count() + other.request_count(), 1);
+    assert_eq!(server.stat("origin_out_of_zone_total"), 1.0);
 }
 
 #[test]

@@ -322,8 +322,8 @@ counters! {
     OriginFailovers, Counter, "origin_failovers_total",
         "Requests sent to another origin of their site or route because an origin failed.";
     OriginOutOfZone, Counter, "origin_out_of_zone_total",
-        "Times that an origin outside of the server's `zone` was chosen, because no origin of the \
-         zone could take the request.";
+        "Times that a request went to an origin outside of the server's `zone`, because no origin \
+         of the zone could take it.";
     OriginRetriesRefused, Counter, "origin_retries_refused_total",
         "Requests not sent again because of `origin_retry_percent`.";
     HedgedRequests, Counter, "hedged_requests_total",

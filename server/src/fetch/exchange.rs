@@ -166,6 +166,9 @@ impl Exchange<'_> {
             progress.begin(pool);
         }
         choice.in_group.state.counts.note_request();
+        if choice.leaves_zone {
+            self.worker().count(Counter::OriginOutOfZone);
+        }
         // A tunnel gets a connection of its own. So does a repeated request: on a pooled connection
         // that turns out dead, it would have to be repeated once more.
         let needs_new = self.outbound.upgrade.is_some() || self.is_repeated.get();

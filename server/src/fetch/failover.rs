@@ -186,9 +186,6 @@ impl<'a> Exchange<'a> {
         let (origins, mut tried) = (&self.worker().origins, attempts.tried.get());
         let choice = origins.choose(group, settings, terms, url_hash, &mut tried);
         attempts.tried.set(tried);
-        if choice.as_ref().is_some_and(|choice| choice.leaves_zone) {
-            self.worker().count(Counter::OriginOutOfZone);
-        }
         choice
     }
 
