@@ -869,8 +869,9 @@ settings! {
             because the origin had closed or reset it, is sent on a new connection nevertheless.",
         kind: SettingKind::Count { min: 1, max: 16, unit: "times" },
         reloads: true,
-        reason: "A site or route has at most 16 origins, and `origin_retry_percent` limits the \
-            share of requests that are repeated. Fewer tries bound the time that a client waits.",
+        reason: "A site or route has at most 32 origins, targets included, and \
+            `origin_retry_percent` limits the share of requests that are repeated. Fewer tries \
+            bound the time that a client waits.",
     }
     hedge_ms: u32 = "0" {
         doc: "Time after which a GET or HEAD request that its origin has not answered goes to \

@@ -130,7 +130,10 @@ impl<'a> Exchange<'a> {
 /// # Errors
 /// - A [`Fault`] whose side is the origin.
 /// - [`Fault::OriginBusy`]: no permit was free in time.
-/// - [`Fault::RequestBody`]: the client's body broke off.
+/// - [`Fault::RequestBody`] and [`Fault::TooSlow`]: the client's body broke off or stopped.
+/// - [`Fault::PathOutsidePrefix`]: the route cannot rewrite the path.
+/// - [`Fault::FilesBusy`], [`Fault::FilesFailed`] and [`Fault::FileChanged`]: no file of the route's
+///   directory could be opened or read.
 /// - [`Fault::Rules`] and [`Fault::Internal`]: bugs.
 pub(super) async fn exchange(
     exchange: &Exchange<'_>,

@@ -187,8 +187,8 @@ impl GroupMember {
     }
 
     /// Records an answer whose head arrived `took_us` microseconds after the request was sent. If
-    /// the answers of the origin take much longer than those of the others of `group` which are
-    /// backups or not as it is, the origin is ejected.
+    /// the answers of the origin take much longer than those of the other origins of `group` with
+    /// the same rank, the origin is ejected.
     pub(super) fn note_latency(
         &self,
         worker: &Worker,
