@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
@@ -239,4 +240,31 @@ fn check_with_resolve_tries_origins_and_finds_loops() {
     assert!(told.contains(&format!("cannot connect to {closed}: Connection refused")), "{told}");
     assert!(told.contains("the name no-such-name.invalid does not resolve"), "{told}");
     assert!(told.contains("access_log: cannot use the directory /nowhere"), "{told}");
+}
+
+#[test]
+fn check_with_resolve_refuses_a_cache_directory_that_the_start_refuses() {
+    let origin = origin();
+    let builder = ServerBuilder::bare(BIN, "check");
+    let dir = builder.path("cache");
+    let file = builder.path("f.toml").display().to_string();
+    let text = format!("cache_dir = {:?}\n{}", dir.display().to_string(), site("a", &origin));
+    fs::write(&file, text).expect("writable");
+    let run = || {
+        let output = Command::new(BIN).args(["check", "--resolve", &file]).output();
+        let output = output.expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    assert_eq!(run().0, Some(0), "the start makes a directory that does not exist");
+    assert!(!dir.exists(), "the check makes no directory");
+    fs::create_dir(&dir).expect("a directory");
+    for (mode, code, expected) in [
+        (0o755, 1, "the mode 0755 lets other users in; keep them out with chmod 0700"),
+        (0o700, 0, "exists and is closed to other users"),
+    ] {
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).expect("it is ours");
+        let (found, told) = run();
+        assert_eq!(found, Some(code), "{mode:o}: {told}");
+        assert!(told.contains(expected), "{mode:o}: {told}");
+    }
 }

@@ -28,11 +28,24 @@ pub fn create_private_dir(path: &Path) -> Result<(), CounterError> {
     open_private_dir(path).map(drop)
 }
 
+/// Checks an existing directory as [`create_private_dir`] does. Makes no directory.
+///
+/// # Errors
+/// The directory does not exist, is a link, belongs to another user, or may be entered by other
+/// users.
+pub fn check_private_dir(path: &Path) -> Result<(), CounterError> {
+    open_checked_dir(path).map(drop)
+}
+
 pub(crate) fn open_private_dir(path: &Path) -> Result<OwnedFd, CounterError> {
     match rustix::fs::mkdir(path, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(CounterError::io(path, "make the directory", error)),
     }
+    open_checked_dir(path)
+}
+
+fn open_checked_dir(path: &Path) -> Result<OwnedFd, CounterError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = rustix::fs::open(path, flags, Mode::empty())
         .map_err(|error| CounterError::io(path, "open the directory", error))?;

@@ -51,7 +51,7 @@ pub use definition::{CounterDef, CounterKind, ReadDef, histogram_words};
 #[cfg(not(loom))]
 pub use dir_guard::{DirGuard, DirId, GuardError};
 pub use error::{CounterError, CounterErrorKind};
-pub use file::create_private_dir;
+pub use file::{check_private_dir, create_private_dir};
 pub use layout::{BOUNDS_MAX, COUNTERS_MAX, HELP_BYTES_MAX, NAME_BYTES_MAX, SLOTS_MAX};
 #[cfg(not(loom))]
 pub use lock_profile::{ProfileFile, UnnamedProfile, is_alive};

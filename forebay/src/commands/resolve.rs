@@ -66,8 +66,7 @@ pub(super) fn check(config: &Config) -> Vec<ResolveCheck> {
     }
     findings.extend(config.access_logs.iter().filter_map(access_log));
     if let CacheDir::Path(path) = &config.server.cache_dir {
-        let parent = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
-        findings.push(directory("cache_dir", parent));
+        findings.push(cache_dir(path));
     }
     findings
 }
@@ -194,6 +193,21 @@ fn access_log(destination: &LogDestination) -> Option<ResolveCheck> {
         _ => found,
     };
     Some(ResolveCheck { text: format!("{}: {}", destination.at, found.text), ..found })
+}
+
+/// Checks the directory of the cache as the start does. If it does not exist, the start makes it, so
+/// its parent must exist.
+fn cache_dir(path: &Path) -> ResolveCheck {
+    if path.symlink_metadata().is_err() {
+        return directory("cache_dir", path.parent());
+    }
+    match forebay_shm::check_private_dir(path) {
+        Ok(()) => ResolveCheck::good(format!(
+            "cache_dir: the directory {} exists and is closed to other users",
+            path.display()
+        )),
+        Err(error) => ResolveCheck::bad(format!("cache_dir: {error}")),
+    }
 }
 
 fn directory_of(parent: Option<&Path>) -> &Path {

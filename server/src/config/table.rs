@@ -196,7 +196,8 @@ settings! {
             variable is not set.",
         kind: SettingKind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
-        reason: "The directory is created with mode 0700 and must belong to the server's user.",
+        reason: "The directory is created with mode 0700. An existing one must belong to the \
+            server's user and be closed to other users (`chmod 0700`).",
     }
     workers: usize = "0" {
         doc: "Number of workers: threads that serve, each pinned to a processor; 0: one worker for \
@@ -219,7 +220,8 @@ settings! {
             ends with the process. A second server on the same directory is refused.",
         kind: SettingKind::Text { hint: "DIR", expected: "none or a directory" },
         reloads: false,
-        reason: "The directory is created with mode 0700 and must belong to the server's user.",
+        reason: "The directory is created with mode 0700. An existing one must belong to the \
+            server's user and be closed to other users (`chmod 0700`).",
     }
     cache_record_bytes: u32 = "1KiB" {
         doc: "Expected mean size of a stored response, including its key and head.",
