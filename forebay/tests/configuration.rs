@@ -190,6 +190,11 @@ fn a_secret_in_a_variable_appears_nowhere() {
         assert!(!output.status.success() && !told.contains("hunter2"), "{told}");
         assert!(told.contains("environment variable `SECRET_ORIGIN`"), "{told}");
     }
+    let mut command = Command::new(BIN);
+    let output = command.args(["check", &file]).env("SECRET_ORIGIN", "http://u:hunter2@b").output();
+    let told = String::from_utf8_lossy(&output.expect("the program runs").stderr).into_owned();
+    assert!(!told.contains("hunter2") && told.contains("cannot have a user name"), "{told}");
+    assert!(told.contains("origin = { env = \"SECRET_ORIGIN\" }"), "{told}");
 }
 
 #[test]

@@ -8,6 +8,9 @@ use super::setting::ValueProblem;
 use super::source::SourceFiles;
 use crate::limits::{CONFIG_ERRORS_MAX, CONFIG_LINE_CHARS_MAX};
 
+/// Beginnings of values that name a variable or a file.
+const REFERENCES: [&str; 4] = ["{ env", "{env", "{ file", "{file"];
+
 /// One error of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
@@ -161,7 +164,7 @@ fn secret_value(line: &str) -> Option<&str> {
     let is_secret = ["auth", "signed", "password", "secret"].iter().any(|it| name.contains(it));
     let is_other = name.contains("realm") || name.contains("forward");
     let value = value.trim().trim_matches(['"', '\'', '[', ']', ' ']);
-    let is_reference = ["{ env", "{env", "{ file", "{file"].iter().any(|it| value.starts_with(it));
+    let is_reference = REFERENCES.iter().any(|it| value.starts_with(it));
     let is_word = matches!(value, "" | "off" | "on" | "true" | "false");
     let is_shown = is_other || is_reference || is_word || value.starts_with('/');
     (is_secret && !is_shown).then_some(value)
@@ -170,7 +173,10 @@ fn secret_value(line: &str) -> Option<&str> {
 impl ConfigError {
     pub(crate) fn new(place: SourceSpan, problem: ValueProblem) -> ConfigError {
         let ValueProblem { message, expected, hint, is_secret } = problem;
-        let place = if is_secret { place.without_value() } else { place };
+        let place = match is_secret && !place.is_reference() {
+            true => place.without_value(),
+            false => place,
+        };
         let secret = match &place {
             SourceSpan::Text { text, .. } => secret_value(text).map(str::to_owned),
             SourceSpan::File(_) | SourceSpan::Flag(_) => None,
@@ -199,6 +205,14 @@ impl SourceSpan {
             *text = text.replace(secret, &"*".repeat(secret.chars().count()));
         }
         self
+    }
+
+    /// Whether the characters at fault name a variable or a file that has the value. The line is
+    /// then no secret.
+    fn is_reference(&self) -> bool {
+        let SourceSpan::Text { column, text, .. } = self else { return false };
+        let value: String = text.chars().skip(column - 1).collect();
+        REFERENCES.iter().any(|it| value.starts_with(it))
     }
 
     /// Hides the characters at fault.
