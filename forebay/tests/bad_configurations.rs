@@ -26,6 +26,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("serve-bad-file", &["serve", "--config", "setting-misspelt.toml"]),
     ("serve-without-origin", &["serve"]),
     ("serve-file-and-origin", &["serve", "--config", "files/shop.toml", "--origin", "http://a"]),
+    ("serve-files-that-do-not-exist", &["serve", "--files", "/nonexistent"]),
     ("serve-files-and-origin", &["serve", "--files", "files", "--origin", "http://127.0.0.1:1"]),
     ("serve-flag-misspelt", &["serve", "--origin", "http://127.0.0.1:1", "--cachesize", "1GiB"]),
     ("serve-flag-of-a-site", &["serve", "--config", "files/shop.toml", "--names", "a.org"]),

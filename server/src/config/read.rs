@@ -127,6 +127,10 @@ fn read_origins(
         let site = site.with_settings(top.site.clone());
         return reader.finish(top, vec![site]);
     }
+    if urls.is_empty() && top.places.contains_key("files") {
+        // The directory is invalid, which is already reported.
+        return reader.finish(top, Vec::new());
+    }
     if top.route.files.get().is_some() {
         let problem = ValueProblem::new("`--files` and `--origin` are both given");
         let hint = "leave one of them out, or write a configuration file with a route for each";
