@@ -391,6 +391,10 @@ fn a_request_that_cannot_be_explained_is_named() {
         (&["example.test/"][..], "example.test/: a URL begins with http://"),
         (&["ftp://example.test/"], "ftp://example.test/: a URL begins with http://"),
         (&["http://exa mple.test/"], "the URL's host or port is malformed"),
+        (
+            &["http://u:secret@example.test/"],
+            "http://********@example.test/: a URL cannot have a user",
+        ),
         (&["http://example.test/a b"], "the URL's path has bytes that a request cannot have"),
         (&["http://example.test/", "-H", "Accept"], "--header: write NAME: VALUE, not \"Accept\""),
         (&["http://example.test/", "-H", "A: b", "-H", ": c"], "--header: write NAME: VALUE"),

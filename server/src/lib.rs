@@ -50,7 +50,7 @@ mod transaction;
 mod transport;
 mod worker;
 
-pub use key::{KeyText, site_url_key, url_key};
+pub use key::{KeyText, shown_url, site_url_key, url_key};
 pub use lookup::write_stored_head;
 pub use signature::sign_urls;
 pub use terminal::{escaped_line, escaped_text, steers_terminal};

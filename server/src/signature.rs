@@ -16,7 +16,7 @@ use crate::config::RouteSettings;
 use crate::config::units::parse_duration;
 use crate::config::value::UrlKeys;
 use crate::fault::Fault;
-use crate::key::split_url;
+use crate::key::{shown_url, split_url};
 use crate::parse::Request;
 
 const SIGNATURE_START: &str = "&signature=";
@@ -104,7 +104,7 @@ pub fn sign_urls(key_file: &Path, urls: &[&str], lifetime: &str) -> Result<Vec<S
 }
 
 fn sign_until(keys: &UrlKeys, url: &str, expires_s: u64) -> Result<String, String> {
-    let split = split_url(url.as_bytes()).map_err(|why| format!("{url}: {why}"))?;
+    let split = split_url(url.as_bytes()).map_err(|why| format!("{}: {why}", shown_url(url)))?;
     if SignedPath::parse(split.path_query).is_some() {
         return Err(format!("{url}: the URL is signed already"));
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_server::config::AdminAddress;
+use forebay_server::shown_url;
 use serde_json::{Value, json};
 
 use super::is_set;
@@ -52,16 +53,17 @@ fn purge_urls<'a>(
     for url in urls {
         let answer = ask(address, "POST", path, url)?;
         all_purged &= answer.is_success;
-        let value = with(&answer.body, "url", url);
+        let shown = shown_url(url);
+        let value = with(&answer.body, "url", &shown);
         let argument = value.get("argument").and_then(Value::as_str);
         if is_set(args, "json") {
             outln!("{value}");
         } else if argument.is_some_and(|argument| argument != "url") {
             return Err(refusal(args, &answer.body));
         } else if let Some(error) = value.get("error").and_then(Value::as_str) {
-            eprintln!("forebay: {url}: {error}");
+            eprintln!("forebay: {shown}: {error}");
         } else {
-            tell(args, &format!("{url}: "), &value);
+            tell(args, &format!("{shown}: "), &value);
         }
     }
     Ok(if all_purged { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_server::shown_url;
 use serde_json::Value;
 
 use super::is_set;
@@ -39,7 +40,7 @@ fn refusal(args: &ArgMatches, body: &str) -> String {
     let answer: Value = serde_json::from_str(body).unwrap_or_default();
     let url = args.get_one::<String>("url").map_or("", String::as_str);
     match (answer["error"].as_str(), answer["argument"].as_str()) {
-        (Some(error), Some("url")) => format!("{url}: {error}"),
+        (Some(error), Some("url")) => format!("{}: {error}", shown_url(url)),
         (Some(error), Some(argument)) => format!("--{argument}: {error}"),
         (Some(error), None) => error.to_owned(),
         (None, _) => body.trim_end().to_owned(),

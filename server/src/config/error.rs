@@ -136,7 +136,7 @@ fn is_hidden(character: char) -> bool {
 
 /// Returns a text in which the user names and passwords of URLs are hidden. All other characters
 /// keep their columns.
-fn mask_users(text: &str) -> String {
+pub(crate) fn mask_users(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('@') {

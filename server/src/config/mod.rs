@@ -53,6 +53,7 @@ pub use access_logs::{AccessLogs, LogDestination};
 pub(crate) use certificate_files::FileStamp;
 pub use difference::ConfigChange;
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
+pub(crate) use error::mask_users;
 pub use error::{ConfigError, ConfigErrors, SourceSpan};
 pub(crate) use error_pages::ErrorPage;
 pub use file::read_file;

@@ -23,7 +23,7 @@ pub(crate) use select::{
 pub(crate) use text::DamagedKey;
 pub use text::KeyText;
 pub(crate) use url::{SplitUrl, https_url, is_path_query, redirect_url, split_url};
-pub use url::{site_url_key, url_key};
+pub use url::{shown_url, site_url_key, url_key};
 
 use forebay_http::authority::Authority;
 use forebay_http::target::Scheme;

@@ -1,11 +1,13 @@
 //! URLs: turns one that an operator has typed into a key, and a request into its `https` URL.
 
+use std::borrow::Cow;
+
 use forebay_http::authority::Authority;
 use forebay_http::target::{Scheme, TargetForm};
 
 use super::{route_of_url, write_host_of, write_key};
-use crate::config::Config;
 use crate::config::value::Redirection;
+use crate::config::{Config, mask_users};
 use crate::fault::Fault;
 use crate::parse::Request;
 
@@ -53,13 +55,24 @@ pub(crate) fn split_url(url: &[u8]) -> Result<SplitUrl<'_>, &'static str> {
     let (scheme, rest) = strip_scheme(url).ok_or("a URL begins with http:// or https://")?;
     let path_at = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let (authority, path_query) = rest.split_at(path_at.unwrap_or(rest.len()));
-    let authority = Authority::parse(authority).ok_or("the URL's host or port is malformed")?;
+    let authority = Authority::parse(authority).ok_or(match rest.contains(&b'@') {
+        true => "a URL cannot have a user name; leave out the part before @",
+        false => "the URL's host or port is malformed",
+    })?;
     let path_query = match path_query {
         b"" => b"/",
         path if is_path_query(path) => path,
         _ => return Err("the URL's path has bytes that a request cannot have"),
     };
     Ok(SplitUrl { scheme, authority, path_query })
+}
+
+/// Returns a URL for a message. In a malformed URL, a user name and a password are hidden.
+pub fn shown_url(url: &str) -> Cow<'_, str> {
+    match split_url(url.as_bytes()) {
+        Ok(_) => Cow::Borrowed(url),
+        Err(_) => Cow::Owned(mask_users(url)),
+    }
 }
 
 fn strip_scheme(url: &[u8]) -> Option<(Scheme, &[u8])> {

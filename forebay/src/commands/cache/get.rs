@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_cache::{CopiedRecord, RecordKind, StoreReader};
-use forebay_server::{site_url_key, write_stored_head};
+use forebay_server::{shown_url, site_url_key, write_stored_head};
 
 use super::EXIT_FOUND;
 
@@ -13,7 +13,8 @@ pub(super) fn run(reader: &StoreReader, args: &ArgMatches) -> Result<ExitCode, S
     let text = |name| args.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let (site, url) = (text("site"), text("url"));
     let mut key = Vec::new();
-    site_url_key(site, url.as_bytes(), &mut key).map_err(|why| format!("{url}: {why}"))?;
+    site_url_key(site, url.as_bytes(), &mut key)
+        .map_err(|why| format!("{}: {why}", shown_url(url)))?;
     let Some(record) = reader.get(&key) else {
         return Ok(missing(&format!("{url}: not stored on site {site}")));
     };
