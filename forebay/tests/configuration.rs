@@ -167,6 +167,10 @@ fn a_running_server_says_what_a_reload_would_change() {
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("variants_max: 64 (default) -> 3; needs a restart"), "{told}");
     assert!(told.contains("`forebay serve ... --upgrade` applies them without"), "{told}");
+    let output = server.command(&["reload"]);
+    let refused = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(refused.contains("variants_max: 64 (default) -> 3; needs a restart"), "{refused}");
+    assert!(refused.contains("`forebay serve ... --upgrade` applies them without"), "{refused}");
     server.write_config("listn = 1");
     let (code, told) = run(&[]);
     assert_eq!(code, Some(2), "{told}");

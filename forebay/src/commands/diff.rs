@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use forebay_rules::filter::Filters;
-use forebay_server::config::{Config, ConfigChange, ConfigErrors, ConfigSource};
+use forebay_server::config::{
+    Config, ConfigChange, ConfigErrors, ConfigSource, RESTART_HINT, change_text,
+};
 use serde_json::{Value, json};
 
 use super::is_set;
@@ -15,9 +17,6 @@ use crate::stdout::outln;
 /// Exit codes; see the help of the command.
 const EXIT_DIFFERENT: u8 = 1;
 const EXIT_ERROR: u8 = 2;
-
-/// Number of sites and routes that are named for one change.
-const SUBJECTS_SHOWN: usize = 5;
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
     let found = match args.contains_id("old") {
@@ -34,7 +33,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> ExitCode {
     if is_set(args, "json") {
         outln!("{}", json!({ "changes": changes }));
     } else {
-        changes.iter().for_each(|change| outln!("{}", to_text(change)));
+        changes.iter().for_each(|change| outln!("{}", change_text(change)));
         outln!("{}", summary(&changes));
     }
     match changes.is_empty() {
@@ -82,29 +81,6 @@ fn load(file: &str, filters: &Filters) -> Result<Config, ConfigErrors> {
     Config::load_with(ConfigSource::File(Path::new(file)), &[], filters)
 }
 
-fn to_text(change: &Value) -> String {
-    let all = change["in"].as_array().map_or(&[][..], Vec::as_slice);
-    let shown: Vec<_> = all.iter().filter_map(Value::as_str).take(SUBJECTS_SHOWN).collect();
-    let mut subjects = shown.join("; ");
-    if let Some(more @ 1..) = all.len().checked_sub(SUBJECTS_SHOWN) {
-        subjects += &format!("; and {more} more");
-    }
-    let (old, new) = (change["old"].as_str(), change["new"].as_str());
-    let Some(setting) = change["setting"].as_str() else {
-        let verb = if new.is_some() { "added" } else { "removed" };
-        return format!("{verb}: {subjects}");
-    };
-    let values = match (old, new) {
-        (Some(old), Some(new)) if old == new => {
-            format!("{new}, but its content has changed")
-        }
-        (old, new) => format!("{} -> {}", old.unwrap_or_default(), new.unwrap_or_default()),
-    };
-    let place = if subjects.is_empty() { String::new() } else { format!(" ({subjects})") };
-    let restart = if needs_restart(change) { "; needs a restart" } else { "" };
-    format!("{setting}: {values}{place}{restart}")
-}
-
 fn needs_restart(change: &Value) -> bool {
     change["applies"] == "restart"
 }
@@ -112,10 +88,7 @@ fn needs_restart(change: &Value) -> bool {
 fn summary(changes: &[Value]) -> &'static str {
     match changes {
         [] => "no difference",
-        changes if changes.iter().any(needs_restart) => {
-            "A reload refuses these changes; `forebay serve ... --upgrade` applies them without a \
-             failed request."
-        }
+        changes if changes.iter().any(needs_restart) => RESTART_HINT,
         _ => "A reload applies these changes.",
     }
 }

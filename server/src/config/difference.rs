@@ -1,5 +1,7 @@
 //! The differences of two configurations, for an operator.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use super::read::find;
@@ -10,6 +12,13 @@ use super::table::{
     Settings,
 };
 use super::{Config, Route, Site};
+
+/// Text below changes of which some need a restart.
+pub const RESTART_HINT: &str = "A reload refuses these changes; `forebay serve ... --upgrade` \
+    applies them without a failed request.";
+
+/// Number of sites and routes that are named for one change.
+const SUBJECTS_SHOWN: usize = 5;
 
 /// The name of the setting for the access log of the server, or of a site.
 const ACCESS_LOG: &str = "access_log";
@@ -42,6 +51,36 @@ impl ConfigChange {
     }
 }
 
+impl fmt::Display for ConfigChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&change_text(&self.to_json()))
+    }
+}
+
+/// Returns the text of a change, which is given as [`ConfigChange::to_json`] writes it.
+pub fn change_text(change: &Value) -> String {
+    let all = change["in"].as_array().map_or(&[][..], Vec::as_slice);
+    let shown: Vec<_> = all.iter().filter_map(Value::as_str).take(SUBJECTS_SHOWN).collect();
+    let mut subjects = shown.join("; ");
+    if let Some(more @ 1..) = all.len().checked_sub(SUBJECTS_SHOWN) {
+        subjects += &format!("; and {more} more");
+    }
+    let (old, new) = (change["old"].as_str(), change["new"].as_str());
+    let Some(setting) = change["setting"].as_str() else {
+        let verb = if new.is_some() { "added" } else { "removed" };
+        return format!("{verb}: {subjects}");
+    };
+    let values = match (old, new) {
+        (Some(old), Some(new)) if old == new => {
+            format!("{new}, but its content has changed")
+        }
+        (old, new) => format!("{} -> {}", old.unwrap_or_default(), new.unwrap_or_default()),
+    };
+    let place = if subjects.is_empty() { String::new() } else { format!(" ({subjects})") };
+    let restart = if change["applies"] == "restart" { "; needs a restart" } else { "" };
+    format!("{setting}: {values}{place}{restart}")
+}
+
 /// The changes that have been found. Equal changes of several sites and routes are one change.
 #[derive(Default)]
 struct ChangeList(Vec<ConfigChange>);
@@ -53,10 +92,14 @@ struct ComparedSection<'a> {
 }
 
 impl Config {
-    /// Returns the settings that differ in `new` although only a restart can apply them.
-    pub fn reload_conflicts(&self, new: &Config) -> Vec<&'static Setting> {
+    /// Returns the changes of settings that differ in `new` although only a restart can apply them.
+    pub fn reload_conflicts(&self, new: &Config) -> Vec<ConfigChange> {
+        let mut list = ChangeList::default();
         let differences = self.server.differences(&new.server);
-        differences.into_iter().filter(|setting| !setting.reloads).collect()
+        for setting in differences.into_iter().filter(|setting| !setting.reloads) {
+            list.add_setting(setting, (self, new), None);
+        }
+        list.0
     }
 
     /// Returns the changes from this configuration to `new`: of the server first, then of sites in

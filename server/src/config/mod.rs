@@ -51,7 +51,7 @@ mod zone;
 pub(crate) use access_logs::LogNumber;
 pub use access_logs::{AccessLogs, LogDestination};
 pub(crate) use certificate_files::FileStamp;
-pub use difference::ConfigChange;
+pub use difference::{ConfigChange, RESTART_HINT, change_text};
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub(crate) use error::mask_users;
 pub use error::{ConfigError, ConfigErrors, SourceSpan};

@@ -17,7 +17,7 @@ use super::trial::TrialTerms;
 use super::worker_group::{Replies, StuckWorkers};
 use super::worker_thread::{NewSettings, WorkerCommand};
 use crate::clock;
-use crate::config::{Config, ConfigChange, ConfigErrors};
+use crate::config::{Config, ConfigChange, ConfigErrors, RESTART_HINT};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::limits::TICKET_KEY_MS;
@@ -30,7 +30,7 @@ pub(crate) enum ReloadError {
     /// The configuration has errors.
     Config(ConfigErrors),
     /// These settings cannot change while the server runs; a restart is needed.
-    NeedsRestart(Vec<&'static str>),
+    NeedsRestart(Vec<ConfigChange>),
     /// An access log that the configuration names cannot be opened.
     AccessLog(io::Error),
     /// The settings for TLS cannot be used.
@@ -41,8 +41,9 @@ impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReloadError::Config(errors) => errors.fmt(f),
-            ReloadError::NeedsRestart(names) => {
-                write!(f, "these settings change only with a restart: {}", names.join(", "))
+            ReloadError::NeedsRestart(changes) => {
+                changes.iter().try_for_each(|change| writeln!(f, "{change}"))?;
+                f.write_str(RESTART_HINT)
             }
             ReloadError::Tls(why) => write!(f, "cannot use TLS: {why}"),
             ReloadError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
@@ -129,8 +130,7 @@ impl Control {
     ) -> Result<Replies<()>, ReloadError> {
         let conflicts = self.config.borrow().reload_conflicts(&config);
         if !conflicts.is_empty() {
-            let names = conflicts.iter().map(|setting| setting.name).collect();
-            return Err(ReloadError::NeedsRestart(names));
+            return Err(ReloadError::NeedsRestart(conflicts));
         }
         let (previous, replies) = self.apply(config)?;
         self.begin_trial(previous, terms);

@@ -302,7 +302,8 @@ fn a_reload_names_what_needs_a_restart() {
          runtime_dir = \"/r\"\ncache_dir = \"/c\"\nidle_ms_max = 1\nlog_level = \"warn\"\n\
          {SITE}cache = false\n"
     ));
-    let names: Vec<_> = old.reload_conflicts(&new).iter().map(|setting| setting.name).collect();
+    let names: Vec<_> =
+        old.reload_conflicts(&new).iter().filter_map(|change| change.setting).collect();
     assert_eq!(names, ["listen", "admin", "runtime_dir", "workers", "cache_size", "cache_dir"]);
     assert!(new.reload_conflicts(&new.clone()).is_empty());
 }
