@@ -10,7 +10,8 @@ use std::time::Duration;
 use forebay_server::config::{AdminAddress, RuntimeDir};
 use forebay_server::engine::runtime_dir;
 
-use crate::runtime_files::{list, with_extension};
+use crate::running_servers::{RunningServer, running_servers};
+use crate::runtime_files::list;
 
 /// The longest time that a server may take for each read of its answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -28,11 +29,11 @@ pub(crate) struct AdminAnswer {
 }
 
 /// Returns the address of the admin interface that `--admin` names. Without `--admin`, or with
-/// `auto`, this is the only socket in the runtime directory at which a server answers.
+/// `auto`, this is that of the only server that runs with the default runtime directory.
 ///
 /// # Errors
-/// No server was found, several servers were found, or the address is invalid. The text is a
-/// message for the user.
+/// No server was found, several servers were found, the only one has left no address, or the given
+/// address is invalid. The text is a message for the user.
 pub(crate) fn find(admin: Option<&String>) -> Result<AdminAddress, String> {
     if let Some(text) = admin {
         return match AdminAddress::parse(text)? {
@@ -44,17 +45,22 @@ pub(crate) fn find(admin: Option<&String>) -> Result<AdminAddress, String> {
 }
 
 fn only_one(dir: &Path) -> Result<AdminAddress, String> {
-    let mut sockets = with_extension(dir, "admin");
-    sockets.retain(|path| UnixStream::connect(path).is_ok());
-    match sockets.len() {
-        0 => Err(format!(
+    let servers = running_servers(dir);
+    match &servers[..] {
+        [] => Err(format!(
             "no running server found in {}; name its admin interface with --admin ADDR|PATH",
             dir.display()
         )),
-        1 => Ok(AdminAddress::Path(sockets.remove(0))),
+        [RunningServer { admin: Some(admin), .. }] => Ok(admin.clone()),
+        [unknown] => Err(format!(
+            "a server is running, but has left no address in {}; name its admin interface with \
+             --admin ADDR|PATH:\n{}",
+            dir.display(),
+            list(&[unknown])
+        )),
         _ => Err(format!(
             "several servers are running; choose one with --admin:\n{}",
-            list(&sockets)
+            list(&servers)
         )),
     }
 }

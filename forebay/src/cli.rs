@@ -268,7 +268,7 @@ fn reload_arguments() -> [Arg; 4] {
 fn admin() -> Arg {
     Arg::new("admin").long("admin").value_name("ADDR|PATH").help(
         "Admin interface of the server: a loopback address, or a socket path that contains a / \
-         [default: the socket of the only running server]",
+         [default: that of the only server in the default runtime directory]",
     )
 }
 

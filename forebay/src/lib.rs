@@ -18,6 +18,7 @@ mod cli;
 mod commands;
 mod example;
 mod logging;
+mod running_servers;
 mod runtime_files;
 mod screen;
 mod stdout;

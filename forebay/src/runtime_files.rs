@@ -1,5 +1,6 @@
 //! Finds files in the runtime directory of servers, and lists them in messages.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Returns the files with this extension, ordered by name.
@@ -14,8 +15,13 @@ pub(crate) fn with_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Returns a list of paths from which the user can choose, one per line.
-pub(crate) fn list(paths: &[PathBuf]) -> String {
-    let lines: Vec<_> = paths.iter().map(|path| format!("  {}", path.display())).collect();
+/// Returns a list from which the user can choose, one entry per line.
+pub(crate) fn list(entries: &[impl Display]) -> String {
+    let lines: Vec<_> = entries.iter().map(|entry| format!("  {entry}")).collect();
     lines.join("\n")
+}
+
+/// Returns a list of paths from which the user can choose, one per line.
+pub(crate) fn list_paths(paths: &[PathBuf]) -> String {
+    list(&paths.iter().map(|path| path.display()).collect::<Vec<_>>())
 }

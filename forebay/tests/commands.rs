@@ -1,7 +1,8 @@
 //! The commands as users type them: `try` and its hints, `check`, `config`, `stats`, and the search
 //! of commands for servers.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 
@@ -210,6 +211,144 @@ fn servers_with_default_settings_run_side_by_side_and_are_found() {
     // The killed server's socket still exists, but no server listens on it.
     assert!(found(&["reload"]).status.success());
     assert_eq!(first.stat("reloads_total"), 1.0);
+}
+
+/// Servers whose files are all in one runtime directory, and commands that find them there.
+struct SharedRuntimeDir {
+    origin: Origin,
+    folder: Folder,
+}
+
+impl SharedRuntimeDir {
+    fn new() -> SharedRuntimeDir {
+        SharedRuntimeDir { origin: Origin::echo(), folder: Folder::new() }
+    }
+
+    fn parent(&self) -> String {
+        self.folder.path("").display().to_string()
+    }
+
+    /// A server without `--admin`, so with the socket `PORT.admin`.
+    fn server(&self) -> ServerBuilder {
+        let builder = ServerBuilder::bare(PROGRAM, "serve").origin(&self.origin);
+        builder.variable("XDG_RUNTIME_DIR", &self.parent()).flag("--listen", "127.0.0.1:0")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).env("XDG_RUNTIME_DIR", self.parent());
+        command.output().expect("forebay was built")
+    }
+
+    /// Checks that `reload` without an address reaches this server.
+    fn assert_finds(&self, server: &Server) {
+        let before = server.stat("reloads_total");
+        let output = self.run(&["reload"]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(server.stat("reloads_total"), before + 1.0, "another server was reloaded");
+    }
+
+    /// Checks that commands without an address fail, and list these servers.
+    fn assert_is_ambiguous(&self, servers: &[&Server]) {
+        for arguments in [&["reload"][..], &["purge", "http://a/"], &["explain", "http://a/"]] {
+            let output = self.run(arguments);
+            let said = text_of_errors(&output);
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains("choose one with --admin"), "{said}");
+            for server in servers {
+                let (port, admin) = (server.address().port(), server.admin());
+                let line = format!("port {port}: {}", admin.display());
+                assert!(said.contains(&line), "{line} in {said}");
+            }
+        }
+        for server in servers {
+            assert_eq!(server.stat("reloads_total"), 0.0, "one of several was reloaded");
+        }
+    }
+
+    fn address_file(&self, server: &Server) -> PathBuf {
+        self.folder.path("forebay").join(format!("{}.admin-address", server.address().port()))
+    }
+}
+
+#[test]
+fn a_server_with_its_admin_interface_elsewhere_is_found() {
+    let shared = SharedRuntimeDir::new();
+    let mut at_port = shared.server().flag("--admin", "127.0.0.1:0").start();
+    let mut own = shared.server().start();
+    shared.assert_is_ambiguous(&[&at_port, &own]);
+    assert!(own.stop().is_some_and(|status| status.success()));
+    shared.assert_finds(&at_port);
+
+    let socket = shared.folder.path("elsewhere").display().to_string();
+    let at_socket = shared.server().flag("--admin", &socket).start();
+    let mode = std::fs::metadata(shared.address_file(&at_socket)).expect("it runs").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    assert!(at_port.stop().is_some_and(|status| status.success()));
+    assert!(!shared.address_file(&at_port).exists(), "a stopped server's file remains");
+    shared.assert_finds(&at_socket);
+
+    // A killed server leaves its files. The next server at its port has another admin interface.
+    let address = at_socket.address().to_string();
+    drop(at_socket);
+    let said = text_of_errors(&shared.run(&["reload"]));
+    assert!(said.contains("no running server found"), "{said}");
+    let next = shared.server().flag("--listen", &address).start();
+    shared.assert_finds(&next);
+}
+
+#[test]
+fn a_server_that_has_left_no_address_is_not_passed_over() {
+    let shared = SharedRuntimeDir::new();
+    let at_port = shared.server().flag("--admin", "127.0.0.1:0").start();
+    std::fs::remove_file(shared.address_file(&at_port)).expect("it was written");
+    let refused = |wanted: &str| {
+        let output = shared.run(&["reload"]);
+        let said = text_of_errors(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(wanted) && said.contains("--admin"), "{said}");
+        let port = format!("port {}: ", at_port.address().port());
+        assert!(said.contains(&port), "{said}");
+    };
+    refused("has left no address");
+    let own = shared.server().start();
+    refused("several servers are running");
+    assert_eq!(own.stat("reloads_total"), 0.0, "the other server was reloaded");
+}
+
+#[test]
+fn a_server_is_found_after_an_upgrade_that_moves_its_admin_interface() {
+    let shared = SharedRuntimeDir::new();
+    let elsewhere = shared.folder.path("elsewhere").display().to_string();
+    let mut server = shared.server().flag("--admin", "127.0.0.1:0").start();
+    shared.assert_finds(&server);
+    for admin in [elsewhere.as_str(), "auto", "auto", "127.0.0.1:0"] {
+        let new = server.successor().variable("XDG_RUNTIME_DIR", &shared.parent());
+        let new = new.flag("--admin", admin).start();
+        shared.assert_finds(&new);
+        assert!(server.wait().is_some_and(|status| status.success()), "{}", server.errors());
+        shared.assert_finds(&new);
+        server = new;
+    }
+}
+
+#[test]
+fn a_lock_profile_is_not_taken_for_that_of_another_server() {
+    let shared = SharedRuntimeDir::new();
+    let without = shared.server().flag("--lock-profile-size", "0").start();
+    let with = shared.server().start();
+    let output = shared.run(&["locks", "on"]);
+    let said = text_of_errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("several servers are running"), "{said}");
+    // A killed server's profile remains.
+    drop(with);
+    let output = shared.run(&["locks", "report"]);
+    let said = text_of_errors(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the running server says: "), "{said}");
+    drop(without);
+    assert!(shared.run(&["locks", "report"]).status.success());
 }
 
 #[test]

@@ -125,10 +125,10 @@ fn upgrade_socket(server: &Server) -> PathBuf {
 /// Checks that the runtime directory holds the files of one server and no leftovers.
 fn assert_is_tidy(server: &Server) {
     let port = server.address().port();
-    let wanted = ["counters", "locks", "upgrade"].map(|kind| format!("{port}.{kind}"));
+    let kinds = ["admin-address", "counters", "locks", "upgrade"];
+    let wanted = kinds.map(|kind| format!("{port}.{kind}").into());
     let found = std::fs::read_dir(server.path("run")).expect("the path exists");
-    let found = found.map(|entry| entry.expect("readable").file_name().into_string());
-    let found: BTreeSet<_> = found.map(|name| name.expect("text")).collect();
+    let found: BTreeSet<_> = found.map(|entry| entry.expect("readable").file_name()).collect();
     assert_eq!(found, BTreeSet::from(wanted));
 }
 

@@ -12,7 +12,8 @@ const INTRO: &str = "\
 # Commands
 
 This page is generated from the program's own table; `forebay COMMAND --help` prints the same \
-text. Commands that talk to a server find it by themselves if only one server is running.
+text. Commands that talk to a server find it by themselves if only one server is running with the \
+default `runtime_dir`; if several are, [`--admin`](signals.md#the-admin-interface) chooses one.
 ";
 
 /// Heading of the flags that `docs/settings.md` describes.

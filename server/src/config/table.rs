@@ -191,9 +191,10 @@ settings! {
             that other machines can reach are refused.",
     }
     runtime_dir: RuntimeDir = "auto" {
-        doc: "Directory for the counter file, the lock profile, the admin socket and the socket \
-            for upgrades; `auto` is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` if that \
-            variable is not set.",
+        doc: "Directory for the counter file, the lock profile, the admin socket, the file with \
+            the address of the admin interface and the socket for upgrades; \
+            `auto` is `$XDG_RUNTIME_DIR/forebay`, or `/tmp/forebay-UID` if that variable is \
+            not set.",
         kind: SettingKind::Text { hint: "DIR", expected: "auto or a directory" },
         reloads: false,
         reason: "The directory is created with mode 0700. An existing one must belong to the \

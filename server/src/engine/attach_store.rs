@@ -9,7 +9,7 @@ use std::time::Duration;
 use forebay_cache::{Store, StoreWorker};
 use forebay_shm::JoinError;
 
-use super::start::StartError;
+use super::start_error::StartError;
 use crate::clock;
 use crate::events::Event;
 use crate::limits::{STORE_JOIN_MS_MAX, STORE_JOIN_RETRY_MS};

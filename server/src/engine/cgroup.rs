@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::statfs;
 
-use super::start::StartError;
+use super::start_error::StartError;
 use crate::config::ServerSettings;
 use crate::limits::PROGRAM_BYTES;
 

@@ -4,6 +4,7 @@
 //! counters. One more thread, the control thread, handles signals and serves the admin interface.
 //! It controls a worker only by commands, which the worker takes between two turns of its loop.
 
+mod admin_address;
 mod attach_store;
 mod certificates;
 mod cgroup;
@@ -20,6 +21,7 @@ mod runtime_paths;
 mod services;
 mod signals;
 mod start;
+mod start_error;
 mod trial;
 mod upgrade;
 mod watchdog;
@@ -35,7 +37,8 @@ pub(crate) use lock_profile::has_room_for_stacks;
 pub use privileges::restrict_privileges;
 pub(crate) use runtime_paths::AdminAcceptor;
 pub use runtime_paths::{AdminEndpoint, admin_socket, runtime_dir, upgrade_socket};
-pub use start::{REGION_FILE, Running, StartError, Stopper, start, start_with_resolver, upgrade};
+pub use start::{REGION_FILE, Running, Stopper, start, start_with_resolver, upgrade};
+pub use start_error::StartError;
 pub(crate) use trial::{TrialReport, TrialTerms};
 pub use upgrade::UpgradeError;
 pub(crate) use worker_group::StuckWorkers;

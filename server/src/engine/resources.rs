@@ -6,8 +6,9 @@ use std::net::TcpListener;
 
 use forebay_shm::DirGuard;
 
+use super::admin_address::AdminAddressFile;
 use super::runtime_paths::{AdminListener, UnixSocket, runtime_dir, upgrade_socket};
-use super::start::StartError;
+use super::start_error::StartError;
 use super::upgrade::{Handover, InheritedSockets, UpgradeError};
 use crate::config::ServerSettings;
 use crate::transport::tls::TicketKeys;
@@ -32,6 +33,8 @@ pub(super) struct ServerResources {
 pub(super) struct ControlSockets {
     pub(super) admin: AdminListener,
     pub(super) upgrade: UnixSocket,
+    /// Leads clients to `admin` until it ends; `None` until the server accepts connections.
+    pub(super) admin_address: Option<AdminAddressFile>,
     /// The descriptors that this server sends to a successor over `upgrade`.
     pub(super) handover: Handover,
 }
@@ -44,7 +47,7 @@ impl ControlSockets {
     ) -> io::Result<ControlSockets> {
         let (address, sockets) = (listeners.first.address, listeners.copies()?);
         let handover = Handover { address, sockets, admin: admin.copy()? };
-        Ok(ControlSockets { admin, upgrade, handover })
+        Ok(ControlSockets { admin, upgrade, admin_address: None, handover })
     }
 
     /// Makes this process responsible for removing the sockets' names when it ends.

@@ -1,5 +1,5 @@
-//! Paths in the runtime directory: the sockets for admin requests and upgrades, the counter file
-//! and the lock profile.
+//! Paths in the runtime directory: the sockets for admin requests and upgrades, the address of the
+//! admin interface, the counter file and the lock profile.
 
 use std::cell::Cell;
 use std::io;
@@ -25,6 +25,11 @@ pub fn runtime_dir(setting: &RuntimeDir) -> PathBuf {
 /// know the port can still find the server if there is only one.
 pub fn admin_socket(runtime_dir: &Path, port: u16) -> PathBuf {
     runtime_dir.join(format!("{port}.admin"))
+}
+
+/// Returns the path of the file with the address of a server's admin interface.
+pub(super) fn admin_address_file(runtime_dir: &Path, port: u16) -> PathBuf {
+    runtime_dir.join(format!("{port}.admin-address"))
 }
 
 /// Returns the path of the socket at which a server waits for a process that takes over.

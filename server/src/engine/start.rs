@@ -1,21 +1,20 @@
 //! Starts a server. Everything that can fail is done before the first connection is accepted.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_cache::{OpenError, Store, StoreConfig};
+use forebay_cache::{Store, StoreConfig};
 use forebay_shm::{
-    CounterError, CounterFile, DirGuard, GuardError, JoinError, Opened, ReplacedWhy,
-    UnnamedCounters, UnnamedProfile, UnnamedRegion,
+    CounterFile, DirGuard, GuardError, Opened, ReplacedWhy, UnnamedCounters, UnnamedProfile,
+    UnnamedRegion,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
+use super::admin_address::AdminAddressFile;
 use super::attach_store::AttachDeadline;
-use super::cgroup::{MemoryLimit, check_memory, check_memory_beside};
+use super::cgroup::{check_memory, check_memory_beside};
 use super::control::{Control, ControlParts, Hooks};
 use super::process_names::{process_id, via_name};
 use super::reload::config_warnings;
@@ -23,7 +22,8 @@ use super::resources::{ControlSockets, ServerResources};
 use super::runtime_paths::{AdminEndpoint, counter_file, runtime_dir, upgrade_socket};
 use super::services::ServiceTable;
 use super::signals::{self, Signals};
-use super::upgrade::{Predecessor, Readiness, UpgradeError, UpgradeTotals};
+use super::start_error::StartError;
+use super::upgrade::{Predecessor, Readiness, UpgradeTotals};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use super::{cpus, files, lock_profile, privileges};
 use crate::config::Config;
@@ -31,7 +31,6 @@ use crate::counters::{COUNTERS, Counter};
 use crate::event_queue;
 use crate::events::Event;
 use crate::fetch::{Hosts, Resolver};
-use crate::limits::PROGRAM_BYTES;
 use crate::log::LogWriters;
 use crate::purger::PurgerThread;
 use crate::rate_limits::RateLimiter;
@@ -66,118 +65,6 @@ impl Stopper {
     }
 }
 
-/// The reason why a server could not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// The server cannot listen on the address for clients.
-    Listen(SocketAddr, io::Error),
-    /// The server cannot listen on the address or socket of the admin interface.
-    Admin(String, io::Error),
-    /// The server cannot listen on the socket for upgrades.
-    UpgradeSocket(PathBuf, io::Error),
-    /// A running server refuses to hand over, or its sockets are unusable.
-    Upgrade(UpgradeError),
-    /// The descriptor of a socket cannot be duplicated.
-    Descriptors(io::Error),
-    /// The counter file cannot be created.
-    Counters(CounterError),
-    /// The cache directory cannot be used.
-    CacheDir(GuardError),
-    /// The cache directory belongs to another server, from which this process cannot take over.
-    CacheDirKept(GuardError),
-    /// The cache cannot be created.
-    Cache(OpenError),
-    /// A thread cannot attach to the cache.
-    Join(JoinError),
-    /// The access log cannot be opened.
-    AccessLog(io::Error),
-    /// The cache does not fit into the memory limit of the process.
-    Memory {
-        /// The setting `cache_size`, in bytes.
-        cache_size: u64,
-        /// The limit.
-        limit: MemoryLimit,
-    },
-    /// A second cache does not fit beside the memory that is in use.
-    MemoryInUse {
-        /// The setting `cache_size`, in bytes.
-        cache_size: u64,
-        /// Memory in use by the control group.
-        used_bytes: u64,
-        /// The limit.
-        limit: MemoryLimit,
-    },
-    /// The settings for TLS cannot be used.
-    Tls(String),
-    /// A thread or its event loop cannot be created.
-    Thread(io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Listen(address, error) => {
-                write!(f, "cannot listen on {address}: {error}")
-            }
-            StartError::Admin(place, error) => {
-                write!(f, "cannot listen for admin requests at {place}: {error}")
-            }
-            StartError::UpgradeSocket(path, error) => {
-                write!(f, "cannot listen for upgrades at {}: {error}", path.display())
-            }
-            StartError::Upgrade(error) => write!(f, "cannot take over: {error}"),
-            StartError::Descriptors(error) => write!(f, "cannot duplicate a socket: {error}"),
-            StartError::Counters(error) => write!(f, "cannot create the counter file: {error}"),
-            StartError::CacheDir(error @ GuardError::Held { .. }) => {
-                write!(
-                    f,
-                    "cannot use the cache directory {error}, or take over \
-                     with `--upgrade`"
-                )
-            }
-            StartError::CacheDirKept(error) => write!(
-                f,
-                "cannot use the cache directory {error}; its server has another `runtime_dir` or \
-                 `listen`, or has handed over and is finishing its requests"
-            ),
-            StartError::CacheDir(error) => write!(f, "cannot use the cache directory {error}"),
-            StartError::Cache(error) => write!(f, "cannot create the cache: {error}"),
-            StartError::Join(error) => write!(f, "cannot attach to the cache: {error}"),
-            StartError::AccessLog(error) => write!(f, "cannot open the access log: {error}"),
-            StartError::Memory { cache_size, limit } => write!(
-                f,
-                "cache_size ({} MiB) and {} MiB for the program exceed the memory limit of {} MiB \
-                 in {}; lower cache_size, or raise the limit",
-                cache_size >> 20,
-                PROGRAM_BYTES >> 20,
-                limit.bytes >> 20,
-                limit.file.display()
-            ),
-            StartError::MemoryInUse { cache_size, used_bytes, limit } => write!(
-                f,
-                "a second cache of {} MiB and {} MiB for the program do not fit beside {} MiB in \
-                 use, under the memory limit of {} MiB in {}; stop the running server and start \
-                 this one, or raise the limit",
-                cache_size >> 20,
-                PROGRAM_BYTES >> 20,
-                used_bytes >> 20,
-                limit.bytes >> 20,
-                limit.file.display()
-            ),
-            StartError::Tls(why) => write!(f, "cannot use TLS: {why}"),
-            StartError::Thread(error) => write!(f, "cannot start a thread: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<io::Error> for StartError {
-    fn from(error: io::Error) -> StartError {
-        StartError::Thread(error)
-    }
-}
-
 /// Starts a server. The system's resolver resolves the names of origins.
 ///
 /// # Errors
@@ -197,7 +84,10 @@ pub fn start_with_resolver(
 ) -> Result<Running, StartError> {
     let worker_count = prepare(&mut config)?;
     let resources = ServerResources::bind(&config.server, worker_count)?;
-    let built = PreparedServer::new(config, hooks, resolver, resources)?;
+    let mut built = PreparedServer::new(config, hooks, resolver, resources)?;
+    // The address comes first: a file that a killed server left behind must not be taken for that
+    // of this server, which counts as running once its counter file has its name.
+    built.running.write_admin_address().map_err(StartError::AdminAddress)?;
     built.counters_name.name().map_err(StartError::Counters)?;
     lock_profile::name(&built.running.control, built.profile_name);
     tell_opened(built.running.control.store.opened());
@@ -353,7 +243,8 @@ impl PreparedServer {
     /// Serves in place of a server that has handed over. From here on, failures are logged instead
     /// of ending the process.
     fn take_over(self, totals: UpgradeTotals) -> Running {
-        let PreparedServer { running, counters_name, profile_name, region_name, further } = self;
+        let PreparedServer { mut running, counters_name, profile_name, region_name, further } =
+            self;
         // The cache file is named first: a later process must not find the old file, which is no
         // longer up to date.
         if let Some(Err(error)) = region_name.map(UnnamedRegion::name) {
@@ -367,9 +258,12 @@ impl PreparedServer {
             });
             of_worker
         });
-        let control = &running.control;
-        control.accept(listening.collect());
+        running.control.accept(listening.collect());
         running.sockets.own();
+        if let Err(error) = running.write_admin_address() {
+            Event::UpgradeIncomplete.log(&StartError::AdminAddress(error));
+        }
+        let control = &running.control;
         lock_profile::name(control, profile_name);
         if let Err(error) = counters_name.name() {
             Event::UpgradeIncomplete.log(&error);
@@ -429,6 +323,14 @@ impl Running {
     /// Returns the counter file, which the running server updates.
     pub fn counters(&self) -> CounterFile {
         self.control.counters.clone()
+    }
+
+    /// Leaves the address of the admin interface for clients.
+    fn write_admin_address(&mut self) -> io::Result<()> {
+        let dir = self.control.with_config(|config| runtime_dir(&config.server.runtime_dir));
+        let written = AdminAddressFile::write(&dir, self.address.port(), &self.admin)?;
+        self.sockets.admin_address = Some(written);
+        Ok(())
     }
 
     /// Returns a handle that can stop this server from another thread.

@@ -16,7 +16,7 @@ use tokio::task::LocalSet;
 
 use super::attach_store::AttachDeadline;
 use super::cpus;
-use super::start::StartError;
+use super::start_error::StartError;
 use super::watchdog::TurnMark;
 use crate::accept::accept_connections;
 use crate::clock;

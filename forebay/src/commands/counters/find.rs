@@ -6,7 +6,7 @@ use forebay_server::config::RuntimeDir;
 use forebay_server::engine::runtime_dir;
 use forebay_shm::CounterReader;
 
-use crate::runtime_files::{list, with_extension};
+use crate::runtime_files::{list_paths, with_extension};
 
 /// Returns the named file. Without a name, returns the file of the only running server or, if no
 /// server is running, the only file in the runtime directory.
@@ -34,8 +34,11 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
         )),
         (0, _) => Err(format!(
             "no server is running, and several counter files remain; choose one:\n{}",
-            list(&dead)
+            list_paths(&dead)
         )),
-        _ => Err(format!("several servers are running; choose the file of one:\n{}", list(&alive))),
+        _ => Err(format!(
+            "several servers are running; choose the file of one:\n{}",
+            list_paths(&alive)
+        )),
     }
 }

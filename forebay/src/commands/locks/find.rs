@@ -8,7 +8,8 @@ use forebay_shm::{ProfileFile, is_alive};
 use forebay_sync::profile::plain_text;
 
 use crate::admin_client::{self, AdminAnswer, ask};
-use crate::runtime_files::{list, with_extension};
+use crate::running_servers::running_servers;
+use crate::runtime_files::{list, list_paths, with_extension};
 
 /// Returns the named file. Without a name, returns the profile of the only running server or, if no
 /// server is running, the only profile in the runtime directory.
@@ -26,15 +27,30 @@ fn only_one(dir: &Path) -> Result<PathBuf, String> {
     };
     let (mut alive, mut dead): (Vec<_>, Vec<_>) =
         with_extension(dir, "locks").into_iter().partition(is_of_living);
+    let servers = running_servers(dir);
     match (alive.len(), dead.len()) {
+        // Another server may run without a profile.
+        (1, _) if servers.len() > 1 => Err(format!(
+            "several servers are running, and one has a lock profile, {}; name the file:\n{}",
+            alive[0].display(),
+            list(&servers)
+        )),
         (1, _) => Ok(alive.remove(0)),
-        (0, 1) => Ok(dead.remove(0)),
+        (0, 1) if servers.is_empty() => Ok(dead.remove(0)),
         (0, 0) => Err(format!("no lock profile found in {}; {}", dir.display(), why_none())),
+        (0, _) if !servers.is_empty() => Err(format!(
+            "no running server has a lock profile in {}; {}",
+            dir.display(),
+            why_none()
+        )),
         (0, _) => Err(format!(
             "no server is running, and several lock profiles remain; choose one:\n{}",
-            list(&dead)
+            list_paths(&dead)
         )),
-        _ => Err(format!("several servers are running; choose the file of one:\n{}", list(&alive))),
+        _ => Err(format!(
+            "several servers are running; choose the file of one:\n{}",
+            list_paths(&alive)
+        )),
     }
 }
 
