@@ -91,6 +91,7 @@ reasons! {
         InvalidHost => "the Host field is not a single host with an optional port",
         HostConflict => "the Host field and the request target name different hosts",
         UnknownExpectation => "the expectation is not 100-continue",
+        ConnectContent => "a CONNECT request cannot have content",
         TooManyOptions => "the Connection field names too many fields";
         Line(LineError): "A line of the head is malformed.",
         Framing(FramingError): "The length of the body is ambiguous.",

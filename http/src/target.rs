@@ -39,7 +39,7 @@ impl Scheme {
     }
 }
 
-/// The form of a target. CONNECT, the only user of the authority form, is not implemented.
+/// The form of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetForm {
     /// Origin form: `/path?query`.
@@ -48,6 +48,8 @@ pub enum TargetForm {
     Absolute(Scheme),
     /// Asterisk form: `*`.
     Asterisk,
+    /// Authority form: `host:port`. Only CONNECT has it.
+    Authority,
 }
 
 /// A validated request target.
@@ -57,7 +59,8 @@ pub struct Target<'a> {
     pub form: TargetForm,
     /// Host and port, from the target or the Host field; `None` only in HTTP/1.0.
     pub authority: Option<Authority<'a>>,
-    /// Path and query as received; begins with `/`, or is `*` for OPTIONS on the whole server.
+    /// Path and query as received; begins with `/`, or is `*` for OPTIONS on the whole server;
+    /// empty for CONNECT.
     pub path_query: &'a [u8],
 }
 
@@ -67,11 +70,12 @@ pub struct Target<'a> {
 /// 9110 §4.2.1). If an absolute-form target and Host differ, RFC 9112 §3.2.2 gives the target
 /// precedence. Forebay refuses such a request instead, because the next recipient may believe Host.
 pub fn request_target<'a>(head: RequestHead<'a>) -> Result<Target<'a>, RequestError> {
-    if matches!(head.method(), Method::Connect | Method::Trace) {
+    if head.method() == Method::Trace {
         return Err(RequestError::MethodNotImplemented);
     }
     let host = host_field(head)?;
     match head.target() {
+        target if head.method() == Method::Connect => authority_form(target, host),
         path_query @ [b'/', ..] => {
             check_path(path_query)?;
             Ok(Target { form: TargetForm::Origin, authority: host, path_query })
@@ -123,6 +127,22 @@ fn absolute_form<'a>(
     };
     check_path(path_query)?;
     Ok(Target { form: TargetForm::Absolute(scheme), authority: Some(authority), path_query })
+}
+
+/// RFC 9112 §3.2.3: `host ":" port`; the port has no default.
+///
+/// A Host field without a port, as in the example of RFC 9110 §9.3.6, names no other port.
+// RFC: 9110-9.3.6-1
+fn authority_form<'a>(
+    target: &'a [u8],
+    host: Option<Authority<'a>>,
+) -> Result<Target<'a>, RequestError> {
+    let authority = Authority::parse(target).ok_or(RequestError::InvalidTarget)?;
+    let port = authority.port.ok_or(RequestError::InvalidTarget)?;
+    if host.is_some_and(|host| !host.is_same(authority, port)) {
+        return Err(RequestError::HostConflict);
+    }
+    Ok(Target { form: TargetForm::Authority, authority: Some(authority), path_query: b"" })
 }
 
 fn strip_scheme(target: &[u8]) -> Option<(Scheme, &[u8])> {

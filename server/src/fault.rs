@@ -49,6 +49,8 @@ pub(crate) enum Fault {
     NoSite,
     /// The requested host's certificates differ from those of this connection.
     OtherCertificates,
+    /// The site has no tunnels to the port of a CONNECT, or only over TLS.
+    ConnectRefused,
     /// The request has passed through this server before.
     Loop,
     /// The route does not serve the client's address.
@@ -150,6 +152,7 @@ impl Fault {
             | Fault::ClientGone
             | Fault::NoSite
             | Fault::OtherCertificates
+            | Fault::ConnectRefused
             | Fault::Loop
             | Fault::AddressRefused
             | Fault::NoCredentials
@@ -205,6 +208,7 @@ impl Fault {
             | Fault::PurgePattern => 400,
             Fault::NoCredentials | Fault::WrongPassword => 401,
             Fault::AddressRefused
+            | Fault::ConnectRefused
             | Fault::NotSigned
             | Fault::WrongSignature
             | Fault::SignatureExpired
@@ -260,6 +264,7 @@ impl Fault {
             Fault::OtherCertificates => {
                 "another certificate serves the requested host; open a new connection for this host"
             }
+            Fault::ConnectRefused => "this site has no tunnels to this port, or only over TLS",
             Fault::Loop => "request loop: the origin forwards back to this server",
             Fault::AddressRefused => "the client's address is not allowed here",
             Fault::NoCredentials => "a user name and a password are needed here",
@@ -355,6 +360,7 @@ impl Fault {
             | Fault::GetContent
             | Fault::NoSite
             | Fault::OtherCertificates
+            | Fault::ConnectRefused
             | Fault::Loop
             | Fault::PurgeForbidden
             | Fault::PurgeTags

@@ -15,12 +15,9 @@ use std::rc::Rc;
 
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
-use forebay_http::policy::range::RangeDecision;
 use forebay_http::policy::reason::Reason;
-use forebay_http::policy::reuse::ForwardReason;
 use forebay_rules::apply::OwnAnswer;
 use forebay_rules::ast::{Hook, HttpControl};
-use forebay_rules::run::CacheResult;
 
 use crate::accept::Client;
 use crate::admission::{admit, finish_login};
@@ -34,13 +31,17 @@ use crate::deliver::{
 };
 use crate::early_hints::hint;
 use crate::fault::{Fault, Side};
-use crate::fetch::{StaleAnswer, StaleHit, resolve, stale_at_once, stale_if_error};
+use crate::fetch::{StaleAnswer, open_tunnel, resolve, stale_at_once, stale_if_error};
 use crate::key::{
-    LocalRequest, RouteMatch, check_content, https_url, is_loop, local_request, redirect_url,
+    LocalRequest, RouteMatch, check_connect, check_content, https_url, is_loop, local_request,
+    redirect_url,
 };
 use crate::log::{Access, LogOwner};
 use crate::login::Login;
-use crate::lookup::{ForwardPlan, Hit, LookupResult, SelectedPart};
+use crate::lookup::{ForwardPlan, LookupResult};
+use crate::outcome::{
+    note_fault_reason, note_forward, note_hit, note_stale_hit, note_stale_if_error, note_tunnel,
+};
 use crate::parse::{Request, ResponseForm};
 use crate::response::{Response, SyntheticResponse};
 use crate::send_queue::SendQueue;
@@ -188,6 +189,7 @@ enum Progress<'t> {
 enum Wait {
     Login(Box<Login>),
     Purge,
+    Tunnel,
     Origin(Box<ForwardPlan>),
 }
 
@@ -242,6 +244,11 @@ fn respond_to_admitted<'t>(
     if local == Some(LocalRequest::Answered) {
         return answer_of_route(transaction);
     }
+    if local == Some(LocalRequest::Connect) {
+        let is_http2 = transaction.client.transport.is_http2_stream();
+        check_connect(route, &transaction.request, is_http2)?;
+        return Ok(Progress::Waits(Wait::Tunnel));
+    }
     transaction.normalise();
     transaction.write_key();
     if local == Some(LocalRequest::Purge) {
@@ -282,6 +289,16 @@ async fn respond_later<'t>(
             };
             let purged = purge(asked).await?;
             Ok(SyntheticResponse::Purged(purged).into())
+        }
+        Wait::Tunnel => {
+            note_tunnel(transaction);
+            match open_tunnel(transaction).await {
+                Ok(tunnel) => Ok(Response::Tunnel(Box::new(tunnel))),
+                Err(fault) => {
+                    note_fault_reason(transaction, fault);
+                    Err(fault)
+                }
+            }
         }
         Wait::Origin(plan) => {
             let response = respond_without_hit(transaction, *plan).await;
@@ -330,10 +347,8 @@ async fn respond_without_hit<'t>(
             Ok(Response::Stored(stale.hit))
         }
         None => {
-            if let Err(fault) = &response
-                && let Some(reason) = fault.cache_reason()
-            {
-                transaction.cache_status.detail = Some(reason.into());
+            if let Err(fault) = &response {
+                note_fault_reason(transaction, *fault);
             }
             response
         }
@@ -372,59 +387,6 @@ fn answer_of_route<'t>(transaction: &Transaction<'t>) -> Result<Progress<'t>, Fa
 fn ruled<'t>(transaction: &Transaction<'t>, answer: OwnAnswer) -> Progress<'t> {
     transaction.worker().count(Counter::RuledAnswers);
     Progress::Response(SyntheticResponse::Ruled(Box::new(answer)).into())
-}
-
-#[inline]
-fn note_hit(transaction: &mut Transaction<'_>, hit: &Hit<'_>) {
-    let detail = hit.stored.meta.detail();
-    transaction.cache_status = CacheStatus { detail, ..CacheStatus::hit(hit.ttl) };
-    transaction.rule_state.set_cache_result(CacheResult::HitFresh);
-    let worker = transaction.worker();
-    worker.count(Counter::Hits);
-    match hit.part {
-        SelectedPart::NotModified => worker.count(Counter::HitsNotModified),
-        SelectedPart::Body(RangeDecision::Part { .. } | RangeDecision::Parts) => {
-            worker.count(Counter::HitsRange);
-        }
-        SelectedPart::Body(_) => {}
-    }
-}
-
-fn note_stale_hit(transaction: &mut Transaction<'_>, stale: &StaleHit<'_>) {
-    note_hit(transaction, &stale.hit);
-    transaction.cache_status.detail = Some(stale.cause.reason().into());
-    transaction.rule_state.set_cache_result(CacheResult::HitStale);
-    transaction.worker().count(Counter::HitsStale);
-}
-
-fn note_stale_if_error(
-    transaction: &mut Transaction<'_>,
-    stale: &StaleHit<'_>,
-    response: &Result<Response<'_>, Fault>,
-) {
-    let status = &mut transaction.cache_status;
-    match response {
-        Ok(Response::Streamed(streamed)) => {
-            status.fwd_status = Some(streamed.answer.received_status);
-        }
-        Ok(_) => {}
-        Err(fault) => transaction.log.note_fault(*fault),
-    }
-    status.ttl = Some(stale.hit.ttl);
-    status.detail = Some(stale.cause.reason().into());
-    transaction.worker().count(Counter::StaleIfError);
-}
-
-fn note_forward(transaction: &mut Transaction<'_>, plan: &ForwardPlan) {
-    let ForwardPlan { reason, detail, .. } = *plan;
-    transaction.cache_status = CacheStatus { detail, ..CacheStatus::forwarded(reason) };
-    let (counter, result) = match reason {
-        ForwardReason::Bypass | ForwardReason::Method => (Counter::Bypasses, CacheResult::Skipped),
-        ForwardReason::Stale | ForwardReason::Request => (Counter::Stale, CacheResult::HitStale),
-        _ => (Counter::Misses, CacheResult::Miss),
-    };
-    transaction.worker().count(counter);
-    transaction.rule_state.set_cache_result(result);
 }
 
 /// The status that the access log shows for a response that broke off. The status that was sent

@@ -32,6 +32,7 @@ mod limits;
 mod log;
 mod login;
 mod lookup;
+mod outcome;
 mod pace;
 mod parse;
 mod poll_once;

@@ -108,6 +108,10 @@ pub(crate) const COOKIES_MAX: usize = 256;
 /// its request bypasses the cache. It meets all conditions on parameters (`with_query`).
 pub(crate) const PARAMETERS_MAX: usize = 512;
 
+/// Maximum number of ports to which a site has tunnels. The port of each CONNECT is compared with
+/// all of them.
+pub(crate) const CONNECT_PORTS_MAX: usize = 16;
+
 /// Maximum number of protocols to which the clients of a route may switch. Each protocol that a
 /// request offers is compared with all of them.
 pub(crate) const UPGRADE_PROTOCOLS_MAX: usize = 8;

@@ -20,7 +20,7 @@ pub(crate) enum Response<'t> {
     Growing(Box<GrowingResponse>),
     /// An origin's response that is not stored, and is sent as it arrives.
     Streamed(Box<StreamedResponse<'t>>),
-    /// A 101, after which the connection is a tunnel to the origin.
+    /// A 101 or the 200 to CONNECT, after which the connection is a tunnel to the origin.
     Tunnel(Box<TunnelResponse>),
     /// A 304 with these fields, in place of an origin's response whose body the client already has.
     NotModified(Box<FieldBlock>),
@@ -80,13 +80,20 @@ pub(crate) struct StreamedResponse<'t> {
     pub(crate) upload: Option<BodyUpload<'t>>,
 }
 
-/// A 101 of an origin, and the tunnel that it opens.
+/// The response that announces a tunnel, and the tunnel.
 pub(crate) struct TunnelResponse {
-    /// The end-to-end fields of the 101.
-    pub(crate) block: FieldBlock,
+    pub(crate) head: TunnelHead,
     pub(crate) tunnel: OpenTunnel,
     /// The bytes that the client has already sent after its request.
     pub(crate) early: Vec<u8>,
+}
+
+/// The head of the response after which a connection is a tunnel.
+pub(crate) enum TunnelHead {
+    /// The 101 of an origin, with the protocol and the end-to-end fields.
+    Switched { protocol: Vec<u8>, block: FieldBlock },
+    /// The 200 to CONNECT, which has no body and no framing (RFC 9110 §9.3.6).
+    Connected,
 }
 
 /// A response that this server makes itself.

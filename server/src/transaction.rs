@@ -61,8 +61,8 @@ pub(crate) struct Transaction<'t> {
     pub(crate) first_part: Option<Follower>,
     pub(crate) rule_state: RuleState,
     pub(crate) cache_status: CacheStatus,
-    /// Whether bytes of the request's body are unread. They would be parsed as the next request, so
-    /// the connection ends after this one.
+    /// Whether bytes of the request's body are unread, or bytes for the tunnel that a CONNECT asks
+    /// for. They would be parsed as the next request, so the connection ends after this one.
     pub(crate) has_unread_body: bool,
     pub(crate) log: Access,
     /// Counts the request as in progress, if its route limits these requests. Every end of the
@@ -115,7 +115,7 @@ impl<'t> Transaction<'t> {
             first_part: None,
             rule_state: RuleState::new(client, config.has_rules()),
             cache_status: CacheStatus::UNUSED,
-            has_unread_body: received.has_body(),
+            has_unread_body: received.has_body() || received.is_connect(),
             log,
             in_progress: None,
             unused: UnusedBuffers {

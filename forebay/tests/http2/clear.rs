@@ -390,3 +390,18 @@ fn streams_have_the_sites_of_their_address() {
         });
     }
 }
+
+#[test]
+fn connect_is_refused_over_http2_although_its_site_has_tunnels() {
+    let origin = origin();
+    let server = start(&origin, &[("--connect-ports", "443")]);
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let early: &[&[u8]] = &[b"early"];
+        for pieces in [&[], early] {
+            let request = Request::connect("a.example:443").body(()).expect("a request");
+            let answer = ask(&client, request, pieces).await.expect("an answer");
+            assert_eq!(answer.status, 501, "{pieces:?}");
+        }
+    });
+    assert_eq!((server.stat("tunnels_total"), origin.request_count()), (0.0, 0));
+}

@@ -133,12 +133,13 @@ pub fn rule_request<'b>(
     if let Some(status) = effects.status {
         return Ok(RuledRequest::Answer(OwnAnswer::new(status, &effects, buffers)));
     }
-    // `*` stands for the whole server (RFC 9110 §9.3.7), so this URL has no parts to change.
-    let is_whole_server = view.url.path == b"*";
-    if !is_changed && (!effects.url_changed || is_whole_server) {
+    // `*` stands for the whole server (RFC 9110 §9.3.7), and the target of CONNECT is an authority,
+    // so these URLs have no parts to change.
+    let is_fixed = matches!(view.url.path, b"*" | b"");
+    if !is_changed && (!effects.url_changed || is_fixed) {
         return Ok(RuledRequest::Same);
     }
-    let url = buffers.url().filter(|_| !is_whole_server).unwrap_or(view.url);
+    let url = buffers.url().filter(|_| !is_fixed).unwrap_or(view.url);
     let has_host = view.fields.contains(FieldId::Host);
     // The target is written without its authority. An HTTP/1.0 request may have no Host field, so
     // the host would be lost.
@@ -163,11 +164,7 @@ fn set_host(
     url: Url<'_>,
 ) -> Result<(), ApplyError> {
     host.clear();
-    host.extend_from_slice(url.host);
-    if let Some(port) = url.port {
-        host.push(b':');
-        write::decimal(host, u64::from(port));
-    }
+    url.write_authority(host);
     let is_authority = Authority::parse(host).is_some();
     let value = FieldValue::parse(host).filter(|_| is_authority).ok_or(ApplyError::Host)?;
     // The size of the whole head is checked when it is parsed.
@@ -185,7 +182,10 @@ fn write_request_line(text: &mut Vec<u8>, method: &[u8], url: Url<'_>, version: 
     let before = text.len();
     text.extend_from_slice(method);
     text.push(b' ');
-    url.write_path_query(text);
+    match url.path {
+        b"" => url.write_authority(text),
+        _ => url.write_path_query(text),
+    }
     text.extend_from_slice(match version {
         Version::Http10 => b" HTTP/1.0\r\n",
         Version::Http11 => b" HTTP/1.1\r\n",

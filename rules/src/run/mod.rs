@@ -19,7 +19,7 @@ pub use environment::{CacheResult, RuleEnvironment};
 pub use observer::{OperatorOutcome, RunObserver, RunReport};
 pub use variables::{ControlSet, Effects, RuleVariables, TransactionState};
 
-use forebay_http::{authority::Authority, edit::FieldEdit, fields::Fields};
+use forebay_http::{authority::Authority, edit::FieldEdit, fields::Fields, write};
 
 use crate::{ast::Hook, plan::Program};
 
@@ -53,7 +53,7 @@ pub struct Url<'a> {
     pub host: &'a [u8],
     /// The port, if one is given.
     pub port: Option<u16>,
-    /// The path up to the question mark; begins with `/` or is `*`.
+    /// The path up to the question mark; begins with `/` or is `*`. Empty for CONNECT.
     pub path: &'a [u8],
     /// The part after the question mark; `None` without one.
     pub query: Option<&'a [u8]>,
@@ -68,6 +68,15 @@ impl<'a> Url<'a> {
             port: authority.and_then(|authority| authority.port),
             path: parts.next().unwrap_or_default(),
             query: parts.next(),
+        }
+    }
+
+    /// Appends the host and, if one is given, the port.
+    pub fn write_authority(&self, text: &mut Vec<u8>) {
+        text.extend_from_slice(self.host);
+        if let Some(port) = self.port {
+            text.push(b':');
+            write::decimal(text, u64::from(port));
         }
     }
 

@@ -67,7 +67,16 @@ fn request_of(
         lines.extend_from_slice(line.as_bytes());
         lines.extend_from_slice(b"\r\n");
     }
-    let mut text = [method.as_bytes(), b" ", path_query, b" HTTP/1.1\r\n"].concat();
+    let mut text = [method.as_bytes(), b" "].concat();
+    match method {
+        "CONNECT" => {
+            let host = Authority { port: None, ..authority };
+            let port = authority.port_or(scheme.default_port());
+            text.extend_from_slice(format!("{}:{port}", host_of(host)).as_bytes());
+        }
+        _ => text.extend_from_slice(path_query),
+    }
+    text.extend_from_slice(b" HTTP/1.1\r\n");
     if !has_host {
         text.extend_from_slice(format!("Host: {}\r\n", host_of(authority)).as_bytes());
     }

@@ -2,6 +2,7 @@
 
 mod compression;
 mod concurrency_limits;
+mod connect_ports;
 mod dns_servers;
 mod error_statuses;
 mod forwarded_fields;
@@ -24,6 +25,7 @@ use http::HeaderName;
 pub(crate) use self::compression::ContentCoding;
 pub(super) use self::compression::{CompressCodings, MediaTypes};
 pub(super) use self::concurrency_limits::ConcurrencyLimits;
+pub(crate) use self::connect_ports::ConnectPorts;
 pub(super) use self::error_statuses::ErrorStatuses;
 pub(crate) use self::forwarded_fields::{ForwardedField, ForwardedFields, REAL_IP};
 pub(super) use self::key_parts::{KeyCookies, KeyFields};

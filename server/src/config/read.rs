@@ -123,8 +123,7 @@ fn read_origins(
     let mut top = TopLevel::default();
     reader.flags(&mut top, flags);
     if let (true, Some(directory)) = (urls.is_empty(), top.route.files.get()) {
-        let site = Site::of_files(directory, top.route.clone());
-        let site = site.with_settings(top.site.clone());
+        let site = reader.with_settings(Site::of_files(directory, top.route.clone()), &top);
         return reader.finish(top, vec![site]);
     }
     if urls.is_empty() && top.places.contains_key("files") {
@@ -142,7 +141,7 @@ fn read_origins(
     let ca_at = ca_at.unwrap_or(ProblemSpan::Flag("--origin".to_owned()));
     let origins = origins.and_then(|origins| reader.equip_origins(origins, &top.site, &ca_at));
     let site = origins.map(|origins| Site::of_origins(origins, top.route.clone()));
-    let site = site.map(|site| site.with_settings(top.site.clone()));
+    let site = site.map(|site| reader.with_settings(site, &top));
     reader.finish(top, site.into_iter().collect())
 }
 
@@ -217,6 +216,14 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Gives the only site of a server without a file its settings.
+    fn with_settings(&mut self, site: Site, top: &TopLevel) -> Site {
+        if let Some(problem) = top.site.connect_ports.problem_with(site.route_of_all_paths()) {
+            self.problem(ProblemSpan::Flag("--connect-ports".to_owned()), problem);
+        }
+        site.with_settings(top.site.clone())
+    }
+
     pub(crate) fn problem(&mut self, at: ProblemSpan, problem: ValueProblem) {
         let written = match &at {
             ProblemSpan::Span(span) => self.sources.text(span),

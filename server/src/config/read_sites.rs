@@ -163,6 +163,10 @@ impl Reader<'_> {
         let mut site = Site::new(name?, names?, origins?, routes, fallback).with_settings(own);
         site.listen = listen?;
         site.certificates = certificates;
+        if let Some(problem) = site.connect_ports().problem_with(site.route_of_all_paths()) {
+            let at = at("connect_ports").or(at(ORIGIN.name));
+            self.problem(at.unwrap_or(ProblemSpan::Span(header)), problem);
+        }
         Some(site)
     }
 

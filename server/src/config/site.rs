@@ -7,6 +7,7 @@ use std::sync::Arc;
 use forebay_http::path::PathReading;
 
 use super::access_logs::LogNumber;
+use super::lists::ConnectPorts;
 use super::origins::OriginGroup;
 use super::route::{Route, RouteNumber, RoutePaths};
 use super::rules::NamedFile;
@@ -108,6 +109,16 @@ impl Site {
         };
         let fallback = Route::new(RoutePaths::below("/"), settings, Vec::new());
         Site::new(name, vec![HostPattern::Any], origins, Vec::new(), fallback)
+    }
+
+    /// Returns the route that has every path and no conditions.
+    pub(crate) fn route_of_all_paths(&self) -> &Route {
+        self.routes.last().expect("every site has a route for /")
+    }
+
+    /// Returns the ports to which clients may open tunnels by CONNECT.
+    pub(crate) fn connect_ports(&self) -> &ConnectPorts {
+        &self.settings.connect_ports
     }
 
     /// Returns the route of a path, which may include a query. This is the route with exactly the

@@ -11,9 +11,9 @@ use super::health::HealthPath;
 use super::hsts::StrictTransportSecurity;
 use super::listen::{ListenAddresses, TlsAddresses};
 use super::lists::{
-    AddressList, CompressCodings, ConcurrencyLimits, ErrorStatuses, FieldNameList, ForwardedFields,
-    KeyCookies, KeyFields, LanguageList, MediaTypes, NamePatterns, ParameterNames, RateLimits,
-    TagFields, UpgradeProtocols,
+    AddressList, CompressCodings, ConcurrencyLimits, ConnectPorts, ErrorStatuses, FieldNameList,
+    ForwardedFields, KeyCookies, KeyFields, LanguageList, MediaTypes, NamePatterns, ParameterNames,
+    RateLimits, TagFields, UpgradeProtocols,
 };
 use super::origin_tls::TlsName;
 use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
@@ -1349,6 +1349,16 @@ settings! {
         },
         reloads: true,
         reason: "A key that other users can read causes a warning.",
+    }
+    connect_ports: ConnectPorts = "" {
+        doc: "Ports to which clients may open tunnels with CONNECT, such as `443`: see \
+            [tunnels.md](tunnels.md#connect). The port only has to be in the list: every tunnel \
+            goes to the origin of the site's route for `/`. Without ports, CONNECT is answered \
+            with 501.",
+        kind: SettingKind::Texts { expected: "an array of ports, such as [443, 5432]" },
+        reloads: true,
+        reason: "A tunnel reaches everything that the origin serves at its port, past all other \
+            routes, rules and the cache.",
     }
     origin_ca: FileList = "" {
         doc: "PEM files with the authorities that may issue the certificate of an `https` origin, \

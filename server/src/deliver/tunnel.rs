@@ -1,5 +1,6 @@
-//! Sends a 101 to the client, then passes bytes in both directions until both sides have ended, no
-//! byte has moved for `tunnel_idle_ms_max`, or the drain closes the tunnel.
+//! Sends a 101, or the 200 to CONNECT, to the client, then passes bytes in both directions until
+//! both sides have ended, no byte has moved for `tunnel_idle_ms_max`, or the drain closes the
+//! tunnel.
 //!
 //! A side that ends its stream can still receive: the end is passed on, and the other direction
 //! gets [`HALF_CLOSED_MS`] more. Each direction reads only once its earlier bytes are written, so
@@ -13,12 +14,13 @@ use std::task::{Context, Poll};
 use forebay_http::fields::FieldBlock;
 use forebay_http::write;
 
+use super::synthetic::write_date_field;
 use super::{DeliverError, Delivered};
 use crate::accept::Client;
 use crate::clock;
 use crate::counters::Counter;
 use crate::fetch::{OpenTunnel, OriginTunnel};
-use crate::response::TunnelResponse;
+use crate::response::{TunnelHead, TunnelResponse};
 use crate::send_queue::SendQueue;
 use crate::transaction::Transaction;
 
@@ -32,18 +34,30 @@ const PIECES_PER_TURN: u32 = 8;
 /// How long a tunnel may continue after one of its sides has ended.
 const HALF_CLOSED_MS: u64 = 10_000;
 
-/// Sends the 101 and serves the tunnel to its end.
+/// Sends the head and serves the tunnel to its end.
 ///
 /// # Errors
-/// The client is gone, or too slow, before the 101 was sent.
+/// The client is gone, or too slow, before the head was sent.
 pub(super) async fn deliver_tunnel(
     transaction: &mut Transaction<'_>,
     queue: &mut SendQueue,
     response: TunnelResponse,
 ) -> Result<Delivered, DeliverError> {
-    let TunnelResponse { block, tunnel, early } = response;
-    write_head(queue.text(), &block, &tunnel.protocol);
-    transaction.cache_status.fwd_status = Some(101);
+    let TunnelResponse { head, tunnel, early } = response;
+    let status = match head {
+        TunnelHead::Switched { protocol, block } => {
+            write_switch(queue.text(), &block, &protocol);
+            transaction.cache_status.fwd_status = Some(101);
+            101
+        }
+        TunnelHead::Connected => {
+            // RFC: 9110-9.3.6-4
+            write::status_line(queue.text(), 200);
+            write_date_field(queue.text());
+            queue.text().extend_from_slice(b"\r\n");
+            200
+        }
+    };
     let client = transaction.client;
     client.flush(queue).await.map_err(DeliverError::Midway)?;
     // The client's stream has ended, or no longer carries requests.
@@ -65,12 +79,12 @@ pub(super) async fn deliver_tunnel(
         TunnelEnd::Drained => client.worker.count(Counter::TunnelsDrained),
     }
     transaction.log.note_tunnel(up.moved_bytes);
-    Ok(Delivered { status: 101, body_bytes: down.moved_bytes, keep_alive: false })
+    Ok(Delivered { status, body_bytes: down.moved_bytes, keep_alive: false })
 }
 
 /// Appends the 101. Header rules do not run on interim responses, so they do not run on the 101.
 // RFC: 9110-15.2.2-1
-fn write_head(text: &mut Vec<u8>, block: &FieldBlock, protocol: &[u8]) {
+fn write_switch(text: &mut Vec<u8>, block: &FieldBlock, protocol: &[u8]) {
     write::status_line(text, 101);
     text.extend_from_slice(b"connection: upgrade\r\n");
     write::field(text, b"upgrade", protocol);
@@ -212,6 +226,7 @@ enum TunnelOutput<'b> {
 impl TunnelDirection {
     /// Passes bytes on, and then the end of the stream, until one of the sides has to wait; at most
     /// [`PIECES_PER_TURN`] pieces. Returns whether any bytes moved.
+    // RFC: 9110-9.3.6-3
     fn pass(
         &mut self,
         cx: &mut Context<'_>,

@@ -54,7 +54,8 @@ pub(super) fn lower_limits(config: &mut Config, worker_count: usize) -> Option<S
     let routes = || config.sites.iter().flat_map(Site::routes);
     let directories: BTreeSet<_> =
         routes().filter_map(|route| route.settings.files.get()).cloned().collect();
-    let has_tunnels = routes().any(|route| !route.settings.upgrade_protocols.is_empty());
+    let has_tunnels = routes().any(|route| !route.settings.upgrade_protocols.is_empty())
+        || config.sites.iter().any(|site| !site.connect_ports().is_empty());
     let settings = &mut config.server;
     let per_origin =
         u64::from(settings.origin_connections_max) + u64::from(settings.origin_pool_idle_count_max);

@@ -30,8 +30,8 @@ use crate::config::{
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, JoinKey, StalePlan, declined_detail, file_path, sent_path};
 use crate::key::{
-    KeyText, LocalRequest, NormalText, RouteMatch, check_content, has_other_source, is_loop,
-    local_request, match_route, reasons_for_route, write_key,
+    KeyText, LocalRequest, NormalText, RouteMatch, check_connect, check_content, has_other_source,
+    is_loop, local_request, match_route, reasons_for_route, write_key,
 };
 use crate::limits::JOINS_MAX;
 use crate::login::without_credentials;
@@ -168,7 +168,7 @@ impl Explainer<'_> {
         let asked = local_request(route, &request);
         let settings = &route.route.settings;
         request.target.path_query = without_signature(request.target.path_query, settings);
-        if let Some(text) = answer_without_key(asked, route.route) {
+        if let Some(text) = answer_without_key(route, &request)? {
             return Ok(local(text));
         }
         let is_ruled_out = self.rule_state.is_off(HttpControl::RequestCacheable);
@@ -348,18 +348,23 @@ impl Explainer<'_> {
 }
 
 /// Returns the description of an answer that this server gives itself and that needs no key.
-fn answer_without_key(asked: Option<LocalRequest>, route: &Route) -> Option<&'static str> {
-    Some(match asked? {
-        LocalRequest::Purge => return None,
+fn answer_without_key(
+    route: RouteMatch<'_>,
+    request: &Request<'_>,
+) -> Result<Option<&'static str>, Fault> {
+    let Some(asked) = local_request(route, request) else { return Ok(None) };
+    Ok(Some(match asked {
+        LocalRequest::Purge => return Ok(None),
+        LocalRequest::Connect => check_connect(route, request, false).map(|()| "a tunnel opens")?,
         LocalRequest::Options => "OPTIONS with Max-Forwards: 0 is answered by this server",
         LocalRequest::HttpsRedirect => {
             "a request without TLS is redirected (`https_redirect_port`)"
         }
-        LocalRequest::Answered => match route.settings.redirect.get() {
+        LocalRequest::Answered => match route.route.settings.redirect.get() {
             Some(_) => "the request is redirected (`redirect`)",
             None => "the route gives a fixed answer (`respond`)",
         },
-    })
+    }))
 }
 
 fn site_facts(

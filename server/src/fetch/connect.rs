@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
@@ -82,24 +83,16 @@ impl From<Fault> for ConnectFailure {
     }
 }
 
-/// Opens a connection to `origin`.
+/// Opens a connection to `origin` for requests.
 ///
 /// # Errors
-/// The name has no address, no address accepts the connection, the TLS handshake fails, or
-/// connecting takes too long.
+/// See [`connect_bare`].
 pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     terms: ConnectTerms<'_>,
 ) -> Result<Connection, ConnectFailure> {
-    if let Some(service) = origin.whole_service() {
-        let cause = Some(format!("no targets of {} are known", service.name));
-        return Err(ConnectFailure { fault: Fault::OriginName, cause });
-    }
-    let OriginConnection { io, ends } = match &origin.socket {
-        Some(path) => open_socket(worker, origin, path, terms).await?,
-        None => open(worker, origin, terms).await?,
-    };
+    let OriginConnection { io, ends } = connect_bare(worker, origin, terms).await?;
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
@@ -116,6 +109,40 @@ pub(super) async fn connect(
         }
     };
     Ok(Connection { sender, link, ends, switched, client: terms.client })
+}
+
+/// Opens a connection to `origin` that is a tunnel from its first byte.
+///
+/// # Errors
+/// See [`connect_bare`].
+pub(super) async fn connect_tunnel(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    terms: ConnectTerms<'_>,
+) -> Result<OriginTunnel, ConnectFailure> {
+    let OriginConnection { io, .. } = connect_bare(worker, origin, terms).await?;
+    worker.count(Counter::OriginConnections);
+    Ok(OriginTunnel::new(io, Bytes::new(), worker.origins.open_guard(worker)))
+}
+
+/// Opens a connection to `origin`.
+///
+/// # Errors
+/// The name has no address, no address accepts the connection, the TLS handshake fails, or
+/// connecting takes too long.
+async fn connect_bare(
+    worker: &Rc<Worker>,
+    origin: &OriginAddress,
+    terms: ConnectTerms<'_>,
+) -> Result<OriginConnection, ConnectFailure> {
+    if let Some(service) = origin.whole_service() {
+        let cause = Some(format!("no targets of {} are known", service.name));
+        return Err(ConnectFailure { fault: Fault::OriginName, cause });
+    }
+    match &origin.socket {
+        Some(path) => open_socket(worker, origin, path, terms).await,
+        None => open(worker, origin, terms).await,
+    }
 }
 
 /// Opens a connection to the origin's Unix socket.

@@ -212,6 +212,12 @@ impl Ejection {
     /// Records an answer. Returns whether it is the first one after an ejection.
     pub(super) fn note_answered(&self, now_ms: u64) -> bool {
         self.forget_failures();
+        self.note_connected(now_ms)
+    }
+
+    /// Records a connection for a tunnel, of which no answer is known. It ends an ejection as an
+    /// answer does, but earlier failures of requests still count.
+    pub(super) fn note_connected(&self, now_ms: u64) -> bool {
         let until_ms = self.until_ms.get();
         // An answer to a request that was sent before the ejection says nothing about the origin
         // now.

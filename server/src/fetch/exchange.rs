@@ -290,24 +290,39 @@ impl Exchange<'_> {
     async fn connect(&self, choice: &OriginChoice<'_>) -> Result<Connection, ConnectFailure> {
         // The large future is boxed: most requests reuse a connection, and need no room for a
         // handshake.
-        let terms = ConnectTerms {
+        let connected = connect(self.worker(), choice.address, self.connect_terms());
+        let connected = Box::pin(connected).await;
+        self.note_connected(choice, &connected, false);
+        connected
+    }
+
+    pub(super) fn connect_terms(&self) -> ConnectTerms<'_> {
+        ConnectTerms {
             settings: self.settings(),
             timeout_ms: self.route_settings().origin_connect_ms_max,
             is_switchable: self.outbound.upgrade.is_some(),
             client: self.client.ends,
-        };
-        let connected = Box::pin(connect(self.worker(), choice.address, terms)).await;
-        match &connected {
+        }
+    }
+
+    /// Records whether a connection could be opened. `is_back` says whether this shows that an
+    /// ejected origin is back.
+    pub(super) fn note_connected<T>(
+        &self,
+        choice: &OriginChoice<'_>,
+        connected: &Result<T, ConnectFailure>,
+        is_back: bool,
+    ) {
+        match connected {
             Ok(_) => {
                 self.trace.step(|| RequestStep::Connection { is_new: true });
-                self.note_reached(choice, false);
+                self.note_reached(choice, is_back);
             }
             Err(ConnectFailure { fault, .. }) if fault.is_unreachable() => {
                 choice.pool.health.note_unreachable(*fault);
             }
             Err(_) => {}
         }
-        connected
     }
 
     async fn send(

@@ -58,6 +58,25 @@ struct LeftAnswer {
     status: u16,
 }
 
+impl Attempts {
+    /// Begins attempts of which there are at most `tries_max`.
+    pub(super) fn begin(tries_max: u8) -> Attempts {
+        Attempts {
+            tried: Cell::default(),
+            left: Cell::new(tries_max),
+            began_ms: clock::monotonic_ms(),
+            was_sent: Cell::default(),
+            has_other: Cell::default(),
+            left_answers: RefCell::default(),
+        }
+    }
+
+    /// Records the end of an attempt that another one follows.
+    pub(super) fn note_ended(&self, error: &ExchangeError) {
+        self.was_sent.update(|was_sent| was_sent || !matches!(error, ExchangeError::Unsent(..)));
+    }
+}
+
 impl ExchangeError {
     pub(super) fn fault(&self) -> Fault {
         match self {
@@ -80,13 +99,6 @@ impl ExchangeError {
     }
 }
 
-impl Attempts {
-    /// Records the end of an attempt that another one follows.
-    pub(super) fn note_ended(&self, error: &ExchangeError) {
-        self.was_sent.update(|was_sent| was_sent || !matches!(error, ExchangeError::Unsent(..)));
-    }
-}
-
 impl<'a> Exchange<'a> {
     /// Sends the request to one origin of the route after the other, until one answers or the
     /// request must not be repeated.
@@ -96,14 +108,7 @@ impl<'a> Exchange<'a> {
     ) -> Result<OriginAnswer, Fault> {
         let (mut upload, progress) =
             upload.map_or((OutboundBody::None, None), |(u, p)| (u, Some(p)));
-        let attempts = Attempts {
-            tried: Cell::default(),
-            left: Cell::new(self.route_settings().origin_tries_max),
-            began_ms: clock::monotonic_ms(),
-            was_sent: Cell::default(),
-            has_other: Cell::default(),
-            left_answers: RefCell::default(),
-        };
+        let attempts = Attempts::begin(self.route_settings().origin_tries_max);
         let mut choice = self.next_origin(&attempts, false).ok_or(Fault::Internal)?;
         self.note_request();
         let mut dead = None;
@@ -208,7 +213,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Records the request in the retry budget, which grows with each request.
-    fn note_request(&self) {
+    pub(super) fn note_request(&self) {
         let percent = self.settings().origin_retry_percent;
         self.worker().origins.group(&self.route.origins).retries.note_request(percent);
     }
@@ -305,7 +310,7 @@ impl<'a> Exchange<'a> {
     /// Whether the error permits sending the request again, to another origin or to the same one:
     /// its limits of time and of tries are not reached, and either none of it was sent, or it may
     /// be repeated.
-    fn may_go_on(&self, error: &ExchangeError, attempts: &Attempts) -> bool {
+    pub(super) fn may_go_on(&self, error: &ExchangeError, attempts: &Attempts) -> bool {
         if self.is_late(attempts) || attempts.left.get() <= 1 {
             return false;
         }

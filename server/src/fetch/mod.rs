@@ -65,7 +65,7 @@ pub(crate) use resolve::resolve;
 pub(crate) use resume::{MissingRange, resume};
 pub(crate) use sent_path::sent_path;
 pub(crate) use stale::{StaleAnswer, StaleHit, StalePlan, stale_at_once, stale_if_error};
-pub(crate) use tunnel::{OpenTunnel, OriginTunnel};
+pub(crate) use tunnel::{OpenTunnel, OriginTunnel, open_tunnel};
 pub(crate) use tunnel_room::TunnelRoom;
 pub(crate) use upload::BodyUpload;
 pub(crate) use upload_room::UploadRoom;

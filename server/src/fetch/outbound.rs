@@ -87,12 +87,16 @@ impl OutboundLine {
         let refused = |_| Fault::TargetNotForwardable;
         HopFields::of(request.head.fields())
             .map_err(|_| Fault::Request(RequestError::TooManyOptions))?;
+        let target = match request.is_connect() {
+            true => request.head.target(),
+            false => request.target.path_query,
+        };
         let mut host = Vec::new();
         let host = request.write_host(&mut host).then(|| HeaderValue::from_bytes(&host));
         Ok(OutboundLine {
             method: Method::from_bytes(request.head.method().as_bytes())
                 .map_err(|_| Fault::TargetNotForwardable)?,
-            target: Uri::try_from(request.target.path_query).map_err(refused)?,
+            target: Uri::try_from(target).map_err(refused)?,
             host: host.transpose().map_err(|_| Fault::TargetNotForwardable)?,
         })
     }

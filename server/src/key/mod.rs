@@ -14,8 +14,8 @@ mod url;
 
 pub(crate) use normal::NormalText;
 pub(crate) use route::{
-    LocalRequest, RouteMatch, check_content, has_other_source, is_loop, local_request, match_route,
-    reasons_for_route, route_of_url,
+    LocalRequest, RouteMatch, check_connect, check_content, has_other_source, is_loop,
+    local_request, match_route, reasons_for_route, route_of_url,
 };
 pub(crate) use select::{
     host_prefixes, path_prefix, site_prefix, site_prefixes, url_keys, url_prefixes,

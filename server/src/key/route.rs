@@ -3,7 +3,9 @@
 
 use std::cell::Cell;
 
+use forebay_http::error::RequestError;
 use forebay_http::fields::FieldId;
+use forebay_http::framing::BodyFraming;
 use forebay_http::path::{PathReading, every_reading, is_plain, normal_form};
 use forebay_http::request::Method;
 use forebay_http::target::Scheme;
@@ -33,6 +35,8 @@ pub(crate) enum LocalRequest {
     Purge,
     /// A request to a route with `redirect` or `respond`.
     Answered,
+    /// CONNECT. The origin gets the bytes of the tunnel, but not the request.
+    Connect,
 }
 
 /// Finds the site and the route of a request that a client of `listener` sends. `buffer` is memory
@@ -51,6 +55,7 @@ pub(crate) fn match_route<'a>(
     let site = config.sites.lookup_at(listener, host).ok_or(Fault::NoSite)?;
     let route = match site.routes() {
         [only] => only,
+        [.., of_all_paths] if request.is_connect() => of_all_paths,
         _ => {
             let path = path_of(request.target.path_query);
             route_of_path(site, path, buffer, |route| meets(route, request))?
@@ -185,6 +190,35 @@ pub(crate) fn check_content(route: RouteMatch<'_>, request: &Request<'_>) -> Res
     }
 }
 
+/// RFC 9110 §9.3.6: checks that the site of a CONNECT permits the tunnel. On a connection of
+/// HTTP/2, no site does. A site whose requests are redirected to TLS has tunnels only over TLS.
+///
+/// # Errors
+/// - [`Fault::Request`]: CONNECT is not available here, or the request has content.
+/// - [`Fault::ConnectRefused`]: the port is not permitted, or TLS is missing.
+// RFC: 9110-9.3.6-2
+#[cold]
+pub(crate) fn check_connect(
+    route: RouteMatch<'_>,
+    request: &Request<'_>,
+    is_http2: bool,
+) -> Result<(), Fault> {
+    let ports = route.site.connect_ports();
+    if is_http2 || ports.is_empty() {
+        return Err(RequestError::MethodNotImplemented.into());
+    }
+    // Two servers could disagree about where the content ends and the tunnel begins.
+    if request.framing != BodyFraming::None {
+        return Err(RequestError::ConnectContent.into());
+    }
+    let port = request.target.authority.and_then(|authority| authority.port);
+    let needs_tls = route.route.settings.https_redirect_port != 0;
+    match port.is_some_and(|port| ports.has(port)) {
+        true if !needs_tls || request.scheme == Scheme::Https => Ok(()),
+        _ => Err(Fault::ConnectRefused),
+    }
+}
+
 fn is_get(request: &Request<'_>) -> bool {
     matches!(request.head.method(), Method::Get | Method::Head)
 }
@@ -203,6 +237,9 @@ pub(crate) fn local_request(route: RouteMatch<'_>, request: &Request<'_>) -> Opt
 #[cold]
 fn answered_by_settings(route: &Route, request: &Request<'_>) -> Option<LocalRequest> {
     let local = local_method(route, request);
+    if local == Some(LocalRequest::Connect) {
+        return local;
+    }
     let is_open_purge =
         local == Some(LocalRequest::Purge) && route.settings.basic_auth.users().is_none();
     let is_redirected = route.settings.https_redirect_port != 0 && request.scheme == Scheme::Http;
@@ -223,6 +260,7 @@ fn local_method(route: &Route, request: &Request<'_>) -> Option<LocalRequest> {
         Method::Other(b"PURGE" | b"BAN") if !route.settings.purge_from.is_empty() => {
             Some(LocalRequest::Purge)
         }
+        Method::Connect => Some(LocalRequest::Connect),
         _ => None,
     }
 }

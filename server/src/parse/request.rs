@@ -78,6 +78,11 @@ impl<'a> Request<'a> {
         !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
     }
 
+    /// Whether the request asks for a tunnel to its site (RFC 9110 §9.3.6).
+    pub(crate) fn is_connect(&self) -> bool {
+        self.target.form == TargetForm::Authority
+    }
+
     /// Appends host and port in the form in which they are forwarded: the host in lower case, and
     /// the port only if it is not the default. Returns false if the request has no host (HTTP/1.0).
     pub(crate) fn write_host(&self, out: &mut Vec<u8>) -> bool {
