@@ -231,13 +231,14 @@ fn ranges_heads_and_conditions_are_those_of_the_decompressed_form() {
     assert_eq!((other.status, &*other.body), (206, &encoded("gzip", &body)[5..10]));
 }
 
-/// A part of the encoded body must not be appended to a decoded one.
-#[test]
-fn a_range_that_passes_through_gets_no_part_of_the_encoded_body() {
-    let origin = Origin::start(|request| {
+const ENCODED_DATE: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
+
+/// An origin that sends parts of an encoded body, or of a plain one for `/plain`.
+fn encoded_parts() -> Origin {
+    Origin::start(|request| {
         let coding = if request.target == "/plain" { "identity" } else { "gzip" };
         let body = if coding == "gzip" { encoded("gzip", &text(9000)) } else { text(9000) };
-        let date = "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT";
+        let date = &*format!("Last-Modified: {ENCODED_DATE}");
         let coding = format!("Content-Encoding: {coding}");
         let mut fields = vec![date, "Cache-Control: no-store"];
         if request.target != "/plain" {
@@ -257,10 +258,16 @@ fn a_range_that_passes_through_gets_no_part_of_the_encoded_body() {
                 Script::answer("416 Range Not Satisfiable", &[&range], b"no such range")
             }
         }
-    });
+    })
+}
+
+/// A part of the encoded body must not be appended to a decoded one.
+#[test]
+fn a_range_that_passes_through_gets_no_part_of_the_encoded_body() {
+    let origin = encoded_parts();
     for settings in [DECOMPRESS, "decompress = true\ncache = false\n"] {
         let server = start(&origin, settings);
-        let date = "If-Range: Thu, 01 Jan 2026 00:00:00 GMT";
+        let date = &*format!("If-Range: {ENCODED_DATE}");
         let encoded_bytes = encoded("gzip", &text(9000)).len();
         assert!(encoded_bytes < 8000);
         for (range, date) in [("bytes=5-", date), ("bytes=8000-", date), ("bytes=5-", "X-A: b")] {
@@ -281,6 +288,36 @@ fn a_range_that_passes_through_gets_no_part_of_the_encoded_body() {
         assert_eq!(refused.field("content-range"), Some("bytes */9000"));
         let part = ask(&server, "/plain", &["Range: bytes=8990-"]);
         assert_eq!((part.status, &*part.body), (206, &text(9000)[8990..]));
+    }
+}
+
+#[test]
+fn a_range_with_a_length_or_content_gets_no_part_of_the_encoded_body() {
+    let origin = encoded_parts();
+    let contents = [
+        "Content-Length: 0\r\n\r\n",
+        "Content-Length: 1\r\n\r\nx",
+        "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+    ];
+    for settings in [DECOMPRESS, "decompress = true\ncache = false\n"] {
+        let server = start(&origin, &format!("{settings}content_of_get = true\n"));
+        for (content, first) in contents.iter().flat_map(|one| [(one, 5), (one, 8000)]) {
+            let send = |target: &str, more: &str| {
+                let mut client = Client::connect(server.address());
+                client.send(format!(
+                    "GET {target} HTTP/1.1\r\nHost: example.test\r\nRange: bytes={first}-\r\n\
+                     If-Range: {ENCODED_DATE}\r\n{more}{content}"
+                ));
+                client.response("GET").expect("an answer")
+            };
+            let whole = send("/gzip", "");
+            let case = format!("{settings} {content} {first}: {:?}", whole.head);
+            assert_eq!(whole.status, 200, "{case}");
+            assert!(is_decompressed(&whole, &text(9000)), "{case}");
+            let expected = if first == 8000 { 416 } else { 206 };
+            let part = send("/gzip", "Accept-Encoding: gzip, br, zstd\r\n");
+            assert_eq!(part.status, expected, "{case}: {:?}", part.head);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Passing a request through: an exchange whose response no other request shares. The request's
 //! body may still be sent to the origin while the response arrives.
 
-use forebay_http::fields::{Field, FieldBlock, FieldId};
+use forebay_http::fields::{Field, FieldBlock, FieldId, Fields};
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::update::is_outdated_by_head;
 use http::Method;
@@ -11,9 +11,11 @@ use super::exchange::{Exchange, ServedClient, exchange};
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use super::tunnel::WantedUpgrade;
 use super::upload::{BodyUpload, FirstPart};
+use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::lookup::selected;
+use crate::parse::RequestBody;
 use crate::response::{Response, StreamedResponse};
 use crate::store::{StoreContext, UnsafeTarget, note_storable};
 use crate::trace::{FetchStep, RequestStep};
@@ -32,13 +34,18 @@ pub(super) async fn pass_through<'t>(
     let line = OutboundLine::new(&transaction.request)?;
     let upgrade = WantedUpgrade::of(transaction)?;
     let target = UnsafeTarget::of(&transaction.request);
-    let mut body = transaction.take_body()?;
-    let message = OutboundMessage {
+    let body = transaction.take_body()?;
+    let mut message = OutboundMessage {
         line: &line,
         fields: transaction.request.head.fields(),
         has_body: transaction.request.has_body(),
     };
     let hook = transaction.hook_context();
+    let whole_fields;
+    if message.has_body && needs_whole(transaction, message) {
+        whole_fields = without_range(message.fields);
+        message.fields = whole_fields.fields();
+    }
     let (client, interim) = (transaction.client, &transaction.interim());
     let reports = (interim, transaction.trace());
     transaction.trace().step(|| RequestStep::Fetch(FetchStep::Alone));
@@ -52,24 +59,13 @@ pub(super) async fn pass_through<'t>(
             if answer.switched.is_some() {
                 early = body.into_unread();
             }
-            Box::pin(with_decodable_body(transaction, message, answer)).await?
+            answer
         }
-        false => {
-            let length = match transaction.request.framing {
-                BodyFraming::Length(length) => Some(length),
-                _ => None,
-            };
-            let settings = &transaction.route().route.settings;
-            let first = {
-                let bytes_max = settings.upload_buffer_bytes;
-                Box::pin(FirstPart::read(client, &mut body, length, bytes_max)).await?
-            };
-            let (body, outbound) = BodyUpload::begin(client, first, body, length);
-            let body = upload.insert(body);
-            let outbound = Some((outbound, body.progress()));
-            Box::pin(body.until_answer(exchange(&request, outbound))).await?
-        }
+        false => Box::pin(with_content(&request, client, body, &mut upload)).await?,
     };
+    if !message.has_body {
+        answer = Box::pin(with_decodable_body(transaction, message, answer)).await?;
+    }
     if let Some(upgrade) = upgrade
         && let Some(tunnel) = upgrade.settle(transaction, &mut answer, early).await?
     {
@@ -86,14 +82,55 @@ pub(super) async fn pass_through<'t>(
     }
     note_head(transaction, &answer);
     if is_shareable && !answer.is_fallback {
-        let (network, path_query) = (client.network(), line.path_query());
-        let request = message.client_request();
-        let context = StoreContext { hook, network, route, request, path_query };
-        note_storable(&context, transaction.key, &answer.head);
+        note_storable(&store_context(transaction, message), transaction.key, &answer.head);
     }
     transaction.cache_status.fwd_status = Some(answer.received_status);
     answer.head.block.remove(|field| route.route.settings.hides(field));
     Ok(Response::Streamed(Box::new(StreamedResponse { answer, upload })))
+}
+
+/// Forwards a request with its content. The rest of the content is sent by `upload`, while the
+/// response arrives.
+async fn with_content<'t>(
+    request: &Exchange<'_>,
+    client: &'t Client,
+    mut body: RequestBody<'t>,
+    upload: &mut Option<BodyUpload<'t>>,
+) -> Result<OriginAnswer, Fault> {
+    let length = body.length();
+    let bytes_max = request.route_settings().upload_buffer_bytes;
+    let first = FirstPart::read(client, &mut body, length, bytes_max).await?;
+    let (body, outbound) = BodyUpload::begin(client, first, body, length);
+    let body = upload.insert(body);
+    let outbound = Some((outbound, body.progress()));
+    body.until_answer(exchange(request, outbound)).await
+}
+
+/// Returns the context that decides about the response to `message`.
+fn store_context<'a>(
+    transaction: &'a Transaction<'_>,
+    message: OutboundMessage<'a>,
+) -> StoreContext<'a> {
+    let (hook, route) = (transaction.hook_context(), transaction.route());
+    let (network, request) = (transaction.client.network(), message.client_request());
+    StoreContext { hook, network, route, request, path_query: message.line.path_query() }
+}
+
+/// Whether the range of a GET is left out, because the body may have to be decoded. A request with
+/// content is sent only once, so a part of an encoded body could not be replaced by the whole body.
+/// The server may ignore a range (RFC 9110 §14.2).
+fn needs_whole(transaction: &Transaction<'_>, message: OutboundMessage<'_>) -> bool {
+    message.fields.contains(FieldId::Range)
+        && *message.line.method() == Method::GET
+        && store_context(transaction, message).may_take_coding_off()
+}
+
+/// Copies the fields, except those that request a range.
+fn without_range(fields: Fields<'_>) -> FieldBlock {
+    let mut block = FieldBlock::new();
+    let is_kept = |field: &Field<'_>| !matches!(field.id, FieldId::Range | FieldId::IfRange);
+    fields.iter().filter(is_kept).for_each(|field| block.push_field(field));
+    block
 }
 
 /// Requests the whole response if the origin has applied a range to a body whose coding the client
@@ -105,9 +142,7 @@ async fn with_decodable_body(
     mut answer: OriginAnswer,
 ) -> Result<OriginAnswer, Fault> {
     let (served, hook) = (ServedClient::of(transaction), transaction.hook_context());
-    let (network, route) = (served.network, transaction.route());
-    let (request, path_query) = (message.client_request(), message.line.path_query());
-    let context = StoreContext { hook, network, route, request, path_query };
+    let context = store_context(transaction, message);
     // A 416 does not say which coding the body has.
     let is_refused = answer.head.status == 416 && context.may_take_coding_off();
     let has_range = message.fields.contains(FieldId::Range);
@@ -119,9 +154,7 @@ async fn with_decodable_body(
     }
     // The connection is free before the next request needs one.
     answer.body.take().discard();
-    let mut fields = FieldBlock::new();
-    let is_kept = |field: &Field<'_>| !matches!(field.id, FieldId::Range | FieldId::IfRange);
-    message.fields.iter().filter(is_kept).for_each(|field| fields.push_field(field));
+    let fields = without_range(message.fields);
     let message = OutboundMessage { fields: fields.fields(), ..message };
     let reports = (&transaction.interim(), transaction.trace());
     let request = Exchange::new(served, hook, message, Purpose::PassThrough, reports);

@@ -70,6 +70,14 @@ impl<'i> RequestBody<'i> {
         })
     }
 
+    /// Returns the length of the body that has not been read, if it is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self.left {
+            RemainingBody::Length(length) => Some(length),
+            RemainingBody::None | RemainingBody::Chunked(_) => None,
+        }
+    }
+
     /// Whether the end of the body has been read.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self.left, RemainingBody::None)
