@@ -154,6 +154,39 @@ fn a_request_is_repeated_after_a_reset_only_if_it_may_be() {
 }
 
 #[test]
+fn a_repeated_request_states_the_length_of_its_empty_body() {
+    let closing = || failing_in_turn(Script::new().close());
+    for method in ["PUT", "DELETE"] {
+        // The request goes to another origin, to the only one again, or to a new connection.
+        for origins in
+            [vec![resetting(), Origin::echo()], vec![resetting_in_turn()], vec![closing()]]
+        {
+            let server = serve(&urls(&origins.iter().collect::<Vec<_>>()), "", "");
+            let mut client = Client::connect(server.address());
+            for _ in 0..4 {
+                let answer = client.ask(method, "/", &["Content-Length: 0"]).expect("whole");
+                assert_eq!(answer.status, 200);
+            }
+            let requests: Vec<_> = origins.iter().flat_map(Origin::requests).collect();
+            assert!(requests.len() > 4, "no request was repeated");
+            for request in requests {
+                assert_eq!(request.head.field("content-length"), Some("0"), "{request:?}");
+            }
+            // A request without a length gets none.
+            for _ in 0..4 {
+                assert_eq!(client.ask(method, "/none", &[]).expect("whole").status, 200);
+            }
+            let requests: Vec<_> =
+                origins.iter().flat_map(|one| one.requests_below("/none")).collect();
+            assert!(requests.len() >= 4);
+            for request in requests {
+                assert_eq!(request.head.field("content-length"), None, "{request:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn retries_have_a_budget() {
     let (bad, good) = (resetting(), Origin::echo());
     let server = serve(&urls(&[&bad, &good]), "origin_retry_percent = 0", "");

@@ -33,7 +33,7 @@ impl<'a> Exchange<'a> {
     pub(super) fn hedge_ms(&self) -> Option<u64> {
         let message = &self.outbound.message;
         let is_safe = matches!(*message.line.method(), Method::GET | Method::HEAD);
-        let may = is_safe && !message.has_body && self.outbound.upgrade.is_none();
+        let may = is_safe && !message.has_body() && self.outbound.upgrade.is_none();
         let hedge_ms = u64::from(self.route_settings().hedge_ms);
         (hedge_ms > 0 && may && self.has_others()).then_some(hedge_ms)
     }

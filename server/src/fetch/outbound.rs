@@ -3,6 +3,7 @@
 use forebay_http::authority::Authority;
 use forebay_http::error::RequestError;
 use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet, Fields};
+use forebay_http::framing::BodyFraming;
 use forebay_http::hop::HopFields;
 use forebay_http::policy::accept_encoding::write_accept_encoding;
 use forebay_rules::ast::Hook;
@@ -32,7 +33,7 @@ pub(super) struct OutboundLine {
 pub(super) struct OutboundMessage<'a> {
     pub(super) line: &'a OutboundLine,
     pub(super) fields: Fields<'a>,
-    pub(super) has_body: bool,
+    pub(super) framing: BodyFraming,
 }
 
 /// The purpose of a request to the origin, and the fields that it adds.
@@ -123,6 +124,11 @@ impl OutboundLine {
 }
 
 impl OutboundMessage<'_> {
+    /// Whether the request has content.
+    pub(super) fn has_body(&self) -> bool {
+        !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
+    }
+
     /// Whether another request may follow on the same connection. No request may follow the content
     /// of a method that gives content no meaning (RFC 9110 §9.3): an origin that does not read such
     /// content would parse it as the next request, and another client would get the response.
@@ -131,13 +137,13 @@ impl OutboundMessage<'_> {
             self.line.method,
             Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS
         );
-        !self.has_body || takes_content
+        !self.has_body() || takes_content
     }
 
     /// Whether the request may be sent again if a pooled connection turns out to be dead (RFC 9110
     /// §9.2.2).
     pub(super) fn is_repeatable(&self) -> bool {
-        self.line.method.is_idempotent() && !self.has_body
+        self.line.method.is_idempotent() && !self.has_body()
     }
 }
 
@@ -171,9 +177,19 @@ impl Outbound<'_> {
                 let chunked = HeaderValue::from_static("chunked");
                 request.headers_mut().insert(header::TRANSFER_ENCODING, chunked);
             }
+            // Some origins insist on the length of an empty body.
+            OutboundBody::None if self.states_no_content() => {
+                request.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
             OutboundBody::None => {}
         }
         Ok(request)
+    }
+
+    /// Whether the request says that its content is empty. A response that other requests may share
+    /// does not depend on this.
+    fn states_no_content(&self) -> bool {
+        !self.is_shared() && self.message.framing == BodyFraming::Length(0)
     }
 
     /// Returns the target that the origin gets.

@@ -1,6 +1,7 @@
 //! A request copied out of the input buffer, for a fetch that may outlive its client.
 
 use forebay_http::fields::FieldBlock;
+use forebay_http::framing::BodyFraming;
 use forebay_http::policy::directives::RequestDirectives;
 use forebay_http::policy::exchange::ClientRequest;
 use forebay_rules::apply::RequestView;
@@ -14,7 +15,7 @@ use crate::parse::Request;
 pub(super) struct OwnedRequest {
     line: OutboundLine,
     fields: FieldBlock,
-    has_body: bool,
+    framing: BodyFraming,
     /// The URL as the client sent it, for rules.
     original: OwnedUrl,
 }
@@ -31,13 +32,13 @@ impl OwnedRequest {
             received.iter().map(|field| field.name.len() + field.value.len() + 4).sum();
         let mut fields = FieldBlock::with_capacity(wire_bytes, received.count());
         received.iter().for_each(|field| fields.push_field(field));
-        let (has_body, original) = (request.has_body(), OwnedUrl::copy(original));
-        Ok(OwnedRequest { line, fields, has_body, original })
+        let (framing, original) = (request.framing, OwnedUrl::copy(original));
+        Ok(OwnedRequest { line, fields, framing, original })
     }
 
     /// Returns the request in the form that an exchange sends.
     pub(super) fn message(&self) -> OutboundMessage<'_> {
-        OutboundMessage { line: &self.line, fields: self.fields.fields(), has_body: self.has_body }
+        OutboundMessage { line: &self.line, fields: self.fields.fields(), framing: self.framing }
     }
 
     /// Returns the request as rules see it.
@@ -66,7 +67,7 @@ impl<'a> OutboundMessage<'a> {
     pub(super) fn client_request(&self) -> ClientRequest<'a> {
         ClientRequest {
             is_get: self.line.method() == http::Method::GET,
-            has_body: self.has_body,
+            has_body: self.has_body(),
             fields: self.fields,
             directives: RequestDirectives::parse(self.fields),
         }

@@ -38,11 +38,11 @@ pub(super) async fn pass_through<'t>(
     let mut message = OutboundMessage {
         line: &line,
         fields: transaction.request.head.fields(),
-        has_body: transaction.request.has_body(),
+        framing: transaction.request.framing,
     };
     let hook = transaction.hook_context();
     let whole_fields;
-    if message.has_body && needs_whole(transaction, message) {
+    if message.has_body() && needs_whole(transaction, message) {
         whole_fields = without_range(message.fields);
         message.fields = whole_fields.fields();
     }
@@ -59,13 +59,10 @@ pub(super) async fn pass_through<'t>(
             if answer.switched.is_some() {
                 early = body.into_unread();
             }
-            answer
+            Box::pin(with_decodable_body(transaction, message, answer)).await?
         }
         false => Box::pin(with_content(&request, client, body, &mut upload)).await?,
     };
-    if !message.has_body {
-        answer = Box::pin(with_decodable_body(transaction, message, answer)).await?;
-    }
     if let Some(upgrade) = upgrade
         && let Some(tunnel) = upgrade.settle(transaction, &mut answer, early).await?
     {

@@ -44,7 +44,7 @@ pub(crate) async fn resume(
     let message = OutboundMessage {
         line: &line,
         fields: transaction.request.head.fields(),
-        has_body: transaction.request.has_body(),
+        framing: transaction.request.framing,
     };
     // Interim responses are dropped, because none can be sent between two parts of a body.
     let interim = InterimQueue::new();

@@ -298,10 +298,6 @@ impl FirstPart {
         bytes_max: u32,
     ) -> Result<FirstPart, Fault> {
         let mut first = FirstPart::default();
-        if length == Some(0) {
-            first.end = Some(None);
-            return Ok(first);
-        }
         let bytes_max = length.map_or(bytes_max, |length| {
             u32::try_from(length).map_or(bytes_max, |length| length.min(bytes_max))
         });

@@ -2,6 +2,7 @@
 
 use forebay_cache::RecordVersion;
 use forebay_http::fields::FieldBlock;
+use forebay_http::framing::BodyFraming;
 
 use super::exchange::{Exchange, ServedClient, exchange};
 use super::lead::conditions;
@@ -27,7 +28,7 @@ pub(super) async fn validate<'t>(
 ) -> Result<Option<Response<'t>>, Fault> {
     let line = OutboundLine::new(&transaction.request)?;
     let fields = transaction.request.head.fields();
-    let message = OutboundMessage { line: &line, fields, has_body: false };
+    let message = OutboundMessage { line: &line, fields, framing: BodyFraming::None };
     let conditions = conditions(Some(stale), &[]);
     let interim = &transaction.interim();
     let hook = transaction.hook_context();

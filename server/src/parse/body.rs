@@ -53,12 +53,14 @@ impl<'i> RequestBody<'i> {
             BodyFraming::Length(length) if length > bytes_max => {
                 return Err(Fault::RequestBodyTooLarge);
             }
-            BodyFraming::Length(length) => RemainingBody::Length(length),
+            BodyFraming::Length(length) if length > 0 => RemainingBody::Length(length),
             BodyFraming::Chunked => {
                 RemainingBody::Chunked(Box::new(ChunkedDecoder::new(CHUNKED_LIMITS)))
             }
             // A request without framing has no body (RFC 9112 §6.3).
-            BodyFraming::None | BodyFraming::UntilClose => RemainingBody::None,
+            BodyFraming::None | BodyFraming::Length(_) | BodyFraming::UntilClose => {
+                RemainingBody::None
+            }
         };
         Ok(RequestBody {
             input,
