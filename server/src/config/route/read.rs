@@ -19,8 +19,8 @@ use super::paths::{read_prefix, read_regex};
 use super::{Route, RouteConditions, RoutePaths};
 use crate::limits::{PATH_REGEX_CACHE_BYTES_MAX, PATH_REGEXES_MAX, PATH_REGEXES_PER_SITE_MAX};
 
-/// Settings that protect a route, or keep its responses out of the cache. A path must not lose them
-/// unnoticed because a regular expression matches it.
+/// Settings that protect a route, answer its requests without its origin, or keep its responses out
+/// of the cache. A path must not lose them unnoticed because a regular expression matches it.
 const PROTECTING: &[&str] = &[
     "allow_from",
     "deny_from",
@@ -28,6 +28,11 @@ const PROTECTING: &[&str] = &[
     "signed_urls",
     "rate_limit",
     "concurrency_limit",
+    "https_redirect_port",
+    "respond",
+    "redirect",
+    "files",
+    "purge_from",
     "cache",
     "bypass_cookies",
     "bypass_fields",

@@ -31,6 +31,16 @@ const CASES: &[Case] = &[
         deny_from = ['::1']", "8:15", &["another `deny_from`"]),
     ("[[site.route]]\npath_regex = 'b'\n[[site.route]]\npath_prefix = '/a'\n\
         origin = 'http://b'", "8:15", &["another `origin`", "`before_regex = true`"]),
+    ("[[site.route]]\npath_regex = 'b'\n[[site.route]]\npath_prefix = '/a'\n\
+        respond = '403'", "8:15", &["another `respond`", "`before_regex = true`"]),
+    ("[[site.route]]\npath_regex = 'b'\n[[site.route]]\npath_prefix = '/a'\n\
+        redirect = '302 /b'", "8:15", &["another `redirect`"]),
+    ("[[site.route]]\npath_regex = 'b'\n[[site.route]]\npath_prefix = '/a'\n\
+        files = '/'", "8:15", &["another `files`"]),
+    ("[[site.route]]\npath_regex = 'b'\n[[site.route]]\npath_prefix = '/a'\n\
+        https_redirect_port = 443", "8:15", &["another `https_redirect_port`"]),
+    ("purge_from = '::1'\n[[site.route]]\npath_regex = 'b'\n[[site.route]]\n\
+        path_prefix = '/a'\npurge_from = 'none'", "9:15", &["another `purge_from`"]),
     ("files = '/'\nfiles_strip_prefix = true\n[[site.route]]\npath_regex = 'a'", "8:14",
         &["`files_strip_prefix` needs a prefix", "`files_strip_prefix = false` in this route"]),
 ];
