@@ -153,6 +153,36 @@ fn only_users_are_served_and_all_of_them_by_one_stored_response() {
     assert_eq!(count("the user name or the password is wrong"), 16);
 }
 
+/// The password of a request without TLS is not checked, so the redirect comes before the rules.
+#[test]
+fn no_rule_answers_a_request_without_tls_in_place_of_the_redirect() {
+    let origin = origin();
+    let builder = ServerBuilder::new(PROGRAM);
+    let (users, rules) = (builder.path("users"), builder.path("a.rules"));
+    write_users(&users, USERS);
+    let text = "cond %{REMAP_PSEUDO_HOOK}\nset-status 200\nset-body \"for users only\"\n";
+    fs::write(&rules, text).expect("it is written");
+    let server = builder
+        .config(&format!(
+            "[[site]]\nname = 'a'\nnames = ['*']\norigin = 'http://{}'\n\
+             rules = '{}'\nbasic_auth = '{}'\n\
+             [[site.route]]\npath_prefix = '/tls'\nhttps_redirect_port = 443\n",
+            origin.address(),
+            rules.display(),
+            users.display(),
+        ))
+        .start();
+    for method in ["GET", "HEAD", "POST", "PURGE"] {
+        assert_eq!(status(&server, method, "/tls", &[]), 308, "{method}");
+    }
+    assert_eq!(status(&server, "GET", "/tls", &[ANN]), 308);
+    assert_eq!(status(&server, "GET", "/", &[]), 401);
+    assert_eq!(status(&server, "GET", "/", &[ANN]), 200);
+    let shown = server.command(&["explain", "http://a/tls"]).stdout;
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(shown.contains("https_redirect_port"), "{shown}");
+}
+
 #[test]
 fn an_origin_that_knows_its_users_gets_the_field_and_decides_about_storing() {
     let origin = origin();

@@ -4,19 +4,29 @@
 use forebay_http::target::Scheme;
 
 use crate::clock;
+use crate::config::RouteSettings;
 use crate::fault::Fault;
 use crate::key::{LocalRequest, local_request};
 use crate::login::{Login, log_in};
 use crate::signature;
 use crate::transaction::Transaction;
 
-/// Returns the login of a client whose password has to be checked first; `None` if the route serves
-/// the client.
+/// Whether a client is served.
+pub(crate) enum Admission {
+    /// The route serves the client.
+    Served,
+    /// The client's password has to be checked first.
+    Login(Box<Login>),
+    /// The route asks for a password, which must not be sent without TLS.
+    HttpsRedirect,
+}
+
+/// Decides whether the route serves the client of a request.
 ///
 /// # Errors
 /// The route does not serve the client.
 #[cold]
-pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Login>>, Fault> {
+pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Admission, Fault> {
     let route = transaction.route().route;
     if !route.admits(transaction.client.known_address()) {
         return Err(Fault::AddressRefused);
@@ -31,19 +41,25 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Option<Box<Logi
     {
         signature::check(&transaction.request, keys, clock::unix_seconds())?;
     }
-    let Some(file) = settings.basic_auth.users() else { return Ok(None) };
-    // The request is redirected. A password must not be sent without TLS.
-    if settings.https_redirect_port != 0 && transaction.request.scheme == Scheme::Http {
-        return Ok(None);
+    let Some(file) = settings.basic_auth.users() else { return Ok(Admission::Served) };
+    if redirects_login(settings, transaction.request.scheme) {
+        return Ok(Admission::HttpsRedirect);
     }
     let (worker, network) = (transaction.worker(), transaction.client.network());
     let login = log_in(worker, file, network, transaction.request.head.fields())?;
     transaction.drop_credentials()?;
     if login.check.is_some() {
-        return Ok(Some(Box::new(login)));
+        return Ok(Admission::Login(Box::new(login)));
     }
     transaction.log.note_user(login.user);
-    Ok(None)
+    Ok(Admission::Served)
+}
+
+/// Whether a request is redirected to `https` in place of a check of its password. No rule of
+/// [`Hook::Remap`](forebay_rules::ast::Hook::Remap) may answer it before.
+pub(crate) fn redirects_login(settings: &RouteSettings, scheme: Scheme) -> bool {
+    let has_users = settings.basic_auth.users().is_some();
+    has_users && settings.https_redirect_port != 0 && scheme == Scheme::Http
 }
 
 /// Counts a request against the limits of its route. A purge by a client of `purge_from` does

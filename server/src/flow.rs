@@ -20,7 +20,7 @@ use forebay_rules::apply::OwnAnswer;
 use forebay_rules::ast::{Hook, HttpControl};
 
 use crate::accept::Client;
-use crate::admission::{admit, finish_login};
+use crate::admission::{Admission, admit, finish_login};
 use crate::buffers::Buffers;
 use crate::clock;
 use crate::config::Config;
@@ -209,10 +209,12 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
         return Ok(ruled(transaction, answer));
     }
     let route = transaction.find_route()?;
-    if route.route.is_restricted()
-        && let Some(login) = admit(transaction)?
-    {
-        return Ok(Progress::Waits(Wait::Login(login)));
+    if route.route.is_restricted() {
+        match admit(transaction)? {
+            Admission::Served => {}
+            Admission::Login(login) => return Ok(Progress::Waits(Wait::Login(login))),
+            Admission::HttpsRedirect => return redirect_to_https(transaction),
+        }
     }
     respond_to_admitted(transaction, route)
 }
@@ -235,14 +237,13 @@ fn respond_to_admitted<'t>(
         *directives = directives.accepting_fresh();
     }
     let local = local_request(route, &transaction.request);
-    if local == Some(LocalRequest::Options) {
-        return Ok(Progress::Response(SyntheticResponse::Options.into()));
-    }
-    if local == Some(LocalRequest::HttpsRedirect) {
-        return redirect_to_https(transaction);
-    }
-    if local == Some(LocalRequest::Answered) {
-        return answer_of_route(transaction);
+    match local {
+        Some(LocalRequest::Options) => {
+            return Ok(Progress::Response(SyntheticResponse::Options.into()));
+        }
+        Some(LocalRequest::HttpsRedirect) => return redirect_to_https(transaction),
+        Some(LocalRequest::Answered) => return answer_of_route(transaction),
+        Some(LocalRequest::Purge) | None => {}
     }
     if local == Some(LocalRequest::Connect) {
         let is_http2 = transaction.client.transport.is_http2_stream();

@@ -22,6 +22,7 @@ use super::facts::{
 };
 use super::stored::stored_facts;
 use crate::accept::ClientNetwork;
+use crate::admission::redirects_login;
 use crate::clock;
 use crate::config::{
     Config, HostPattern, ListenerNumber, OriginGroup, OriginHost, OriginMember, Route,
@@ -154,6 +155,9 @@ impl Explainer<'_> {
         let route = match_route(self.config, self.listener, &request, &mut key)?;
         let context = self.join_context(route);
         out.site = Some(site_facts(route, context.as_ref(), (&request, &self.config.server.zone)));
+        if redirects_login(&route.route.settings, request.scheme) {
+            return Ok(local(HTTPS_REDIRECT));
+        }
         let limits = self.config.server.rule_limits().head;
         let plain = without_credentials(&request, route.route, &limits, &mut plain)?;
         let request = plain.unwrap_or(request);
@@ -347,6 +351,8 @@ impl Explainer<'_> {
     }
 }
 
+const HTTPS_REDIRECT: &str = "a request without TLS is redirected (`https_redirect_port`)";
+
 /// Returns the description of an answer that this server gives itself and that needs no key.
 fn answer_without_key(
     route: RouteMatch<'_>,
@@ -357,9 +363,7 @@ fn answer_without_key(
         LocalRequest::Purge => return Ok(None),
         LocalRequest::Connect => check_connect(route, request, false).map(|()| "a tunnel opens")?,
         LocalRequest::Options => "OPTIONS with Max-Forwards: 0 is answered by this server",
-        LocalRequest::HttpsRedirect => {
-            "a request without TLS is redirected (`https_redirect_port`)"
-        }
+        LocalRequest::HttpsRedirect => HTTPS_REDIRECT,
         LocalRequest::Answered => match route.route.settings.redirect.get() {
             Some(_) => "the request is redirected (`redirect`)",
             None => "the route gives a fixed answer (`respond`)",

@@ -26,6 +26,7 @@ use super::origins::OpenGuard;
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use super::tunnel_room::TunnelGuard;
 use super::upload::OutboundBody;
+use forebay_http::framing::BodyFraming;
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
@@ -134,7 +135,7 @@ pub(crate) async fn open_tunnel(
     let mut guard = reserve(transaction)?;
     let early = transaction.take_body()?.into_unread();
     let fields = transaction.request.head.fields();
-    let message = OutboundMessage { line: &line, fields, has_body: false };
+    let message = OutboundMessage { line: &line, fields, framing: BodyFraming::None };
     let reports = (&transaction.interim(), transaction.trace());
     let (served, hook) = (ServedClient::of(transaction), transaction.hook_context());
     let exchange = Exchange::new(served, hook, message, Purpose::PassThrough, reports);
