@@ -265,6 +265,40 @@ fn an_open_route_purges_no_tag_of_a_site_with_users() {
     assert_eq!(status(&server, "PURGE", "/open", &[tag]), 403);
 }
 
+#[test]
+fn an_open_site_purges_no_prefix_or_tag_of_a_route_that_does_not_serve_the_client() {
+    let origin = origin();
+    let (tag, prefix) = ("Surrogate-Key: a", "X-Purge-Method: regex");
+    let start = |lines: &str| {
+        let site = "purge_from = ['127.0.0.1']\n[[site.route]]\npath_prefix = '/admin'\n";
+        serve(&origin, USERS, &format!("{site}{lines}"))
+    };
+    let server = start("basic_auth = 'FILE'\n");
+    assert_eq!(status(&server, "GET", "/admin", &[ANN]), 200);
+    for target in ["/admin.*", "/.*"] {
+        assert_eq!(status(&server, "PURGE", target, &[prefix, ANN]), 403, "{target}");
+    }
+    assert_eq!(status(&server, "PURGE", "/", &[tag]), 403);
+    assert_eq!(status(&server, "PURGE", "/", &[]), 200);
+    assert_eq!(status(&server, "GET", "/admin", &[ANN]), 200);
+    assert_eq!(origin.count("/admin"), 1, "the page of the users stays");
+    // On the route of the users, the password is given.
+    assert_eq!(status(&server, "PURGE", "/admin/.*", &[prefix]), 401);
+    assert_eq!(status(&server, "PURGE", "/admin/.*", &[prefix, ANN]), 200);
+    assert_eq!(status(&server, "PURGE", "/admin", &[tag, ANN]), 200);
+    for (lines, expected) in [
+        ("allow_from = ['127.0.0.9']\n", 403),
+        ("deny_from = ['127.0.0.1']\n", 403),
+        ("allow_from = ['127.0.0.1']\n", 200),
+        // Nothing is stored there.
+        ("basic_auth = 'FILE'\ncache = false\n", 200),
+    ] {
+        let server = start(lines);
+        assert_eq!(status(&server, "PURGE", "/.*", &[prefix]), expected, "{lines}");
+        assert_eq!(status(&server, "PURGE", "/", &[tag]), expected, "{lines}");
+    }
+}
+
 /// A purge counts against rate limits only where it tells whether a password is right.
 #[test]
 fn guesses_by_any_method_count_against_the_rate_limit() {

@@ -26,7 +26,6 @@ use super::origins::OpenGuard;
 use super::outbound::{OutboundLine, OutboundMessage, Purpose};
 use super::tunnel_room::TunnelGuard;
 use super::upload::OutboundBody;
-use forebay_http::framing::BodyFraming;
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
@@ -36,6 +35,7 @@ use crate::response::{TunnelHead, TunnelResponse};
 use crate::trace::RequestStep;
 use crate::transaction::Transaction;
 use crate::transport::OriginIo;
+use forebay_http::framing::BodyFraming;
 
 /// The upgrade that a request asks for: the protocols, and the place that is reserved for the
 /// tunnel.

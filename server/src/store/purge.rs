@@ -15,6 +15,7 @@ use forebay_http::target::Scheme;
 
 use super::purge_scope::PurgeScope;
 use crate::clock;
+use crate::config::Route;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
@@ -35,14 +36,17 @@ pub(crate) struct PurgeRequest<'a> {
 
 /// Whether a client that may purge on a route may also purge by tags or by a prefix. Any response
 /// of the site may have a tag, and a prefix may reach other routes, so the client must be allowed
-/// to purge at the site's `/`, must be served there, and must have given the password that is asked
-/// there.
+/// to purge at the site's `/`, must be served there and on each route that stores responses, and
+/// must have given the password that is asked there.
 fn may_purge_site(route: RouteMatch<'_>, client: IpAddr) -> bool {
     let root = route.site.route(b"/");
-    let (settings, own) = (&root.settings, &route.route.settings);
-    let users = &settings.basic_auth;
-    let has_password = users.users().is_none() || *users == own.basic_auth;
-    has_password && root.admits(Some(client)) && settings.purge_from.contains(client)
+    let own_users = &route.route.settings.basic_auth;
+    let is_served = |other: &Route| {
+        let users = &other.settings.basic_auth;
+        (users.users().is_none() || users == own_users) && other.admits(Some(client))
+    };
+    let mut storing = route.site.routes().iter().filter(|other| other.settings.cache);
+    root.settings.purge_from.contains(client) && is_served(root) && storing.all(is_served)
 }
 
 /// Removes the responses that a PURGE request names.
