@@ -243,12 +243,12 @@ fn respond_to_admitted<'t>(
         }
         Some(LocalRequest::HttpsRedirect) => return redirect_to_https(transaction),
         Some(LocalRequest::Answered) => return answer_of_route(transaction),
+        Some(LocalRequest::Connect) => {
+            let is_http2 = transaction.client.transport.is_http2_stream();
+            check_connect(route, &transaction.request, is_http2)?;
+            return Ok(Progress::Waits(Wait::Tunnel));
+        }
         Some(LocalRequest::Purge) | None => {}
-    }
-    if local == Some(LocalRequest::Connect) {
-        let is_http2 = transaction.client.transport.is_http2_stream();
-        check_connect(route, &transaction.request, is_http2)?;
-        return Ok(Progress::Waits(Wait::Tunnel));
     }
     transaction.normalise();
     transaction.write_key();
