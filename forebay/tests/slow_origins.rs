@@ -217,6 +217,35 @@ fn rules_for_an_answer_see_the_variables_of_its_own_attempt() {
 }
 
 #[test]
+fn the_rules_of_each_attempt_begin_with_the_variables_of_the_request() {
+    let rules = "cond %{SEND_REQUEST_HDR_HOOK}\ncond %{STATE-FLAG:0} [NOT]\n\
+                 set-state-flag 0 on\nset-header X-Key v\n";
+    let scripts = [("hedged", Script::new().stall()), ("repeated", Script::new().reset())];
+    for (case, script) in scripts {
+        let origins = [(); 2].map(|()| {
+            let script = script.clone();
+            Origin::start(move |_| script.clone())
+        });
+        let urls = origins.each_ref().map(|one| format!("http://{}", one.address()));
+        let config = format!(
+            "rules = \"key.rules\"\n[[site]]\nname = \"a\"\nnames = [\"*\"]\n\
+             origin = {urls:?}\nhedge_ms = \"50ms\"\n"
+        );
+        let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+        fs::write(builder.path("key.rules"), rules).expect("writable");
+        let server = builder.config(&config).start();
+        let mut client = Client::connect(server.address());
+        client.send(request_text("GET", "/", &[]));
+        for origin in &origins {
+            eventually("each origin gets the request", || origin.request_count() > 0);
+            for request in origin.requests() {
+                assert_eq!(request.head.field("x-key"), Some("v"), "{case}: {request:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn if_one_of_two_attempts_fails_the_answer_of_the_other_is_used() {
     let fails: [fn(Script) -> Script; 3] = [
         |script| script.reset(),

@@ -34,7 +34,7 @@ use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::RouteMatch;
 use crate::poll_once::poll_once;
-use crate::rules::HookContext;
+use crate::rules::{HookContext, RuleProgress};
 use crate::trace::{RequestStep, Trace};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
@@ -53,6 +53,8 @@ pub(super) struct Exchange<'a> {
     pub(super) is_repeated: Cell<bool>,
     /// Whether a retry of the request was refused and counted.
     pub(super) is_refused: Cell<bool>,
+    /// The state of the rules before the exchange. Each attempt begins with it.
+    rules_before: RuleProgress,
 }
 
 /// The client for which an exchange runs.
@@ -91,8 +93,18 @@ impl<'a> Exchange<'a> {
         let route = hook.route.expect("only a routed request goes to an origin");
         let outbound = Outbound { message, purpose, hook, upgrade: None };
         let RouteMatch { route, .. } = route;
-        let (is_repeated, is_refused) = (Cell::new(false), Cell::new(false));
-        Exchange { outbound, route, client, interim, leader: None, trace, is_repeated, is_refused }
+        let rules_before = hook.rule_state.progress();
+        Exchange {
+            outbound,
+            route,
+            client,
+            interim,
+            leader: None,
+            trace,
+            is_repeated: Cell::default(),
+            is_refused: Cell::default(),
+            rules_before,
+        }
     }
 
     /// Makes the exchange tell `leader` when it starts and when it stops waiting for a permit.
@@ -332,10 +344,12 @@ impl Exchange<'_> {
         upload: OutboundBody,
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
-        self.outbound.hook.rule_state.set_outbound(connection.ends);
+        let rule_state = self.outbound.hook.rule_state;
+        rule_state.resume(self.rules_before);
+        rule_state.set_outbound(connection.ends);
         let request = self.outbound.request(choice.address, upload);
         let mut request = request.map_err(ExchangeError::Fault)?;
-        let rule_progress = self.outbound.hook.rule_state.progress();
+        let rule_progress = rule_state.progress();
         forward_interim(&mut request, self.interim.clone());
         self.worker().count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
