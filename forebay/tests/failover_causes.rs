@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use forebay_testkit::clock::holds_within;
-use forebay_testkit::{Client, Origin, Request, Script, Server, ServerBuilder};
+use forebay_testkit::script::Step;
+use forebay_testkit::{Client, Origin, Request, Script, Server, ServerBuilder, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -54,6 +55,72 @@ fn a_client_that_does_not_send_its_body_leaves_no_origin_out() {
     for rest in UNFINISHED {
         assert_eq!(statuses_of(&server, posts(rest)), [502; 12], "{rest}");
     }
+    assert_eq!(server.stat("origin_ejections_total"), 0.0);
+}
+
+/// An origin that sends the start of its answer at once, and the end after the request.
+fn answering_early() -> Origin {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na";
+    Origin::start(move |_| Script::early().send(head).step(Step::ReadBody).send("b"))
+}
+
+/// Starts an upload, and returns its client once the start of the answer has arrived.
+fn begin_upload(server: &Server, rest: &str) -> Client {
+    let mut client = Client::connect(server.address());
+    assert!(client.send(posts(rest).next().expect("a request")));
+    let begun = client.peek("POST", |response| response.body == b"a").expect("a head");
+    assert_eq!(begun.status, 200);
+    client
+}
+
+#[test]
+fn an_upload_that_moves_may_take_longer_than_the_pauses_of_an_answer() {
+    let origin = answering_early();
+    let server = serve(&[&origin], "origin_idle_ms_max = \"400ms\"\nupload_buffer_bytes = 0");
+    let mut client = begin_upload(&server, "Content-Length: 11\r\n\r\nx");
+    for _ in 0..10 {
+        holds_within(Duration::from_millis(100), || false);
+        assert!(client.send("x"));
+    }
+    assert_eq!(client.response("POST").expect("whole").body, b"ab");
+    assert_eq!(origin.requests()[0].body, [b'x'; 11]);
+}
+
+#[test]
+fn a_client_that_does_not_send_its_body_after_the_answer_began_leaves_no_origin_out() {
+    let origins = [answering_early(), answering_early()];
+    let server =
+        serve(&origins.each_ref(), "origin_idle_ms_max = \"300ms\"\nupload_buffer_bytes = 0");
+    for rest in ["Content-Length: 4\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"] {
+        let mut clients: Vec<_> = (0..8).map(|_| begin_upload(&server, rest)).collect();
+        for client in &mut clients {
+            assert!(client.response("POST").is_err(), "{rest}");
+        }
+    }
+    assert_eq!(server.stat("origin_ejections_total"), 0.0);
+    assert_eq!(server.stat("origin_timeouts_total"), 0.0);
+}
+
+#[test]
+fn an_upload_that_breaks_off_after_the_answer_began_is_no_fault_of_the_origin() {
+    let origins = [answering_early(), answering_early()];
+    let server = serve(&origins.each_ref(), "upload_buffer_bytes = 0");
+    let requests = || origins.iter().map(Origin::request_count).sum::<usize>();
+    for ends in [Client::reset, drop] {
+        for _ in 0..8 {
+            ends(begin_upload(&server, "Content-Length: 4\r\n\r\nx"));
+        }
+    }
+    for _ in 0..8 {
+        let mut client = begin_upload(&server, "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+        assert!(client.send("not a length\r\n"));
+        assert!(client.response("POST").is_err());
+    }
+    eventually("all exchanges have ended", || {
+        origins.iter().flat_map(Origin::connections).all(|connection| connection.is_closed)
+    });
+    assert_eq!(requests(), 24);
+    assert!(!server.errors().contains("origin_"), "{}", server.errors());
     assert_eq!(server.stat("origin_ejections_total"), 0.0);
 }
 

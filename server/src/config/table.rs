@@ -849,8 +849,8 @@ settings! {
         reason: "Most slow pages take less time than this, and few people wait for longer.",
     }
     origin_idle_ms_max: u32 = "30s" {
-        doc: "Longest pause within the body of the origin's response; after a longer pause the \
-            response counts as incomplete.",
+        doc: "Longest pause within the body of the origin's response, while the request's body \
+            does not move either; after a longer pause the response counts as incomplete.",
         kind: SettingKind::Milliseconds { min: 1, max: DAY_MS },
         reloads: true,
         reason: "An origin that died without closing its connections must not hold ours forever.",

@@ -20,10 +20,11 @@ use super::origins::OriginPool;
 use super::permits::ExchangePermit;
 use super::preempt::{Preempted, SlowWatch};
 use super::tunnel::SwitchedConnection;
+use super::upload::{UploadProgress, wait_for_origin};
 use crate::accept::{Client, ClientNetwork};
 use crate::clock;
 use crate::counters::Counter;
-use crate::fault::Fault;
+use crate::fault::{Fault, Side};
 use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_MS_MAX};
 use crate::store::BodyDecoder;
 use crate::worker::Worker;
@@ -92,6 +93,9 @@ pub(crate) struct OriginBody {
     /// How long the body has waited for its client, in milliseconds. A body that is not stored is
     /// read as fast as its client reads, and an origin may end the transfer to a slow client.
     pub(super) client_wait_ms: Rc<Cell<u64>>,
+    /// The upload of the request's body, which may still be in progress; `None` if the request has
+    /// no content.
+    pub(super) upload: Option<UploadProgress>,
 }
 
 /// Where the pieces of a body come from.
@@ -213,6 +217,7 @@ impl OriginBody {
             left_bytes: u64::MAX,
             client_wait_ms: Rc::default(),
             decoder: None,
+            upload: None,
         };
         std::mem::replace(self, empty)
     }
@@ -234,10 +239,13 @@ impl OriginBody {
     /// # Errors
     /// The body cannot be decompressed; or the origin stopped sending, closed the connection too
     /// early or sent invalid framing, or it sent more than it announced and the settings refuse
-    /// that. In each case the pieces that were returned earlier are not a whole body.
+    /// that; or the client did not send the rest of its request. In each case the pieces that were
+    /// returned earlier are not a whole body.
     pub(crate) async fn next(&mut self) -> Result<OriginPart, Fault> {
-        let part = self.next_part().await;
-        if let Err(fault) = part {
+        let part = self.next_part().await.map_err(|fault| self.cause_of(fault));
+        if let Err(fault) = part
+            && fault.side() == Side::Origin
+        {
             let cause = match &mut self.source {
                 BodySource::File(file) => file.take_cause(),
                 _ => None,
@@ -245,7 +253,8 @@ impl OriginBody {
             self.worker.origin_fault(fault, &self.origin, cause.as_deref());
             // The content may come from the users of a site. Neither the content nor a slow client
             // says anything about the origin.
-            let is_slow = self.client_wait_ms.get() >= CLIENT_WAIT_MS;
+            let is_slow = self.client_wait_ms.get() >= CLIENT_WAIT_MS
+                || self.upload.as_ref().is_some_and(UploadProgress::awaits_client);
             let is_other = match fault {
                 Fault::OriginCoding(_) => true,
                 Fault::OriginBroke => is_slow,
@@ -256,6 +265,12 @@ impl OriginBody {
             }
         }
         part
+    }
+
+    /// Returns the failure of the upload in place of its consequence: the exchange ends if the
+    /// origin does not get the whole request.
+    fn cause_of(&self, fault: Fault) -> Fault {
+        self.upload.as_ref().and_then(UploadProgress::failure).unwrap_or(fault)
     }
 
     /// Returns the next piece, decoded if a decoder is set. The trailers of a decoded body are left
@@ -279,14 +294,14 @@ impl OriginBody {
     }
 
     async fn next_received(&mut self) -> Result<OriginPart, Fault> {
-        let limit = Duration::from_millis(self.idle_ms_max);
         if self.left_bytes == 0 {
             // The connection still holds the rest, so it does not return to the pool.
             self.permit = None;
             return Ok(OriginPart::End(None));
         }
-        let part = timeout(limit, self.source.next()).await;
-        match part.map_err(|_| Fault::OriginIdleTimeout)?? {
+        let (limit_ms, late) = (self.idle_ms_max, Fault::OriginIdleTimeout);
+        let next = self.source.next();
+        match wait_for_origin(next, limit_ms, self.upload.as_ref(), late).await?? {
             OriginPart::Data(mut data) => {
                 data.truncate(usize::try_from(self.left_bytes).unwrap_or(usize::MAX));
                 self.left_bytes -= data.len() as u64;

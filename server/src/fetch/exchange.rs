@@ -2,7 +2,6 @@
 //! head.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
@@ -24,7 +23,7 @@ use super::outbound::{Outbound, OutboundMessage, Purpose};
 use super::permits::ExchangePermit;
 use super::proxy_header::ClientEnds;
 use super::received_head::{HeadReceived, forward_interim};
-use super::upload::{OutboundBody, UploadProgress};
+use super::upload::{OutboundBody, UploadProgress, wait_for_origin};
 use crate::accept::ClientNetwork;
 use crate::clock;
 use crate::config::{Route, RouteSettings, ServerSettings};
@@ -224,7 +223,7 @@ impl Exchange<'_> {
         if status < 500 && progress.is_none() {
             self.note_latency(choice, answered.took_us);
         }
-        self.check(answered, choice, permit).map_err(ExchangeError::Fault)
+        self.check(answered, choice, permit, progress).map_err(ExchangeError::Fault)
     }
 
     /// Records that the origin has answered.
@@ -355,7 +354,10 @@ impl Exchange<'_> {
         let request_time = clock::unix_seconds();
         let began_us = clock::monotonic_us();
         let sent = connection.sender.try_send_request(request);
-        let response = self.first_byte(sent, progress).await.map_err(ExchangeError::Fault)?;
+        let limit_ms = u64::from(self.route_settings().origin_first_byte_ms_max);
+        let late = Fault::OriginFirstByteTimeout;
+        let response = wait_for_origin(sent, limit_ms, progress, late).await;
+        let response = response.map_err(ExchangeError::Fault)?;
         match response {
             Ok(response) => {
                 let took_us = clock::monotonic_us().saturating_sub(began_us);
@@ -365,34 +367,6 @@ impl Exchange<'_> {
                 Ok(HeadReceived { response, connection, request_time, took_us, rule_progress })
             }
             Err(error) => Err(failed(error)),
-        }
-    }
-
-    /// Waits for the head. The timeout restarts whenever the upload makes progress.
-    ///
-    /// # Errors
-    /// [`Fault::OriginFirstByteTimeout`], or [`Fault::TooSlow`] if the origin may still be waiting
-    /// for the rest of the request, because the client does not send it.
-    async fn first_byte<T>(
-        &self,
-        sent: impl Future<Output = T>,
-        progress: Option<&UploadProgress>,
-    ) -> Result<T, Fault> {
-        let limit_ms = u64::from(self.route_settings().origin_first_byte_ms_max);
-        let mut sent = pin!(sent);
-        let mut wait_ms = limit_ms;
-        loop {
-            if let Ok(response) = timeout(Duration::from_millis(wait_ms), &mut sent).await {
-                return Ok(response);
-            }
-            let quiet_ms = progress.map_or(limit_ms, UploadProgress::quiet_ms);
-            if quiet_ms >= limit_ms {
-                return Err(match progress {
-                    Some(progress) if progress.awaits_client() => Fault::TooSlow,
-                    _ => Fault::OriginFirstByteTimeout,
-                });
-            }
-            wait_ms = limit_ms - quiet_ms;
         }
     }
 }

@@ -20,7 +20,7 @@ use super::outbound::Purpose;
 use super::permits::ExchangePermit;
 use super::sent_path::client_location;
 use super::tunnel::SwitchedConnection;
-use super::upload::OutboundBody;
+use super::upload::{OutboundBody, UploadProgress};
 use crate::clock;
 use crate::config::{OriginAddress, OriginExcess};
 use crate::fault::Fault;
@@ -65,6 +65,7 @@ impl Exchange<'_> {
         answered: HeadReceived,
         choice: &OriginChoice<'_>,
         permit: ExchangePermit,
+        upload: Option<&UploadProgress>,
     ) -> Result<OriginAnswer, Fault> {
         let pool = Rc::clone(&choice.pool);
         if let Some(wanted) = self.outbound.upgrade
@@ -108,6 +109,7 @@ impl Exchange<'_> {
                 left_bytes: u64::MAX,
                 decoder: None,
                 client_wait_ms: Rc::default(),
+                upload: upload.cloned(),
             },
             is_fallback: false,
             request_time,
@@ -157,6 +159,7 @@ impl Exchange<'_> {
                 left_bytes: 0,
                 decoder: None,
                 client_wait_ms: Rc::default(),
+                upload: None,
             },
             is_fallback: false,
             request_time,

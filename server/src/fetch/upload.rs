@@ -32,7 +32,12 @@ pub(super) enum OutboundBody {
     /// The request has no body.
     None,
     /// Pieces that [`UploadSource`] sends.
-    Stream { pieces: mpsc::Receiver<UploadPiece>, length: Option<u64>, ended: bool },
+    Stream {
+        pieces: mpsc::Receiver<UploadPiece>,
+        length: Option<u64>,
+        ended: bool,
+        progress: UploadProgress,
+    },
 }
 
 /// An item of the channel between [`UploadSource`] and [`OutboundBody`].
@@ -64,6 +69,8 @@ struct ProgressCells {
     awaits_client: Cell<bool>,
     /// Whether all of the body was read from the client.
     is_whole: Cell<bool>,
+    /// The failure because of which the origin does not get the whole body.
+    failure: Cell<Option<Fault>>,
 }
 
 /// The error that ends the body of a request whose client broke it off. hyper then closes the
@@ -82,9 +89,10 @@ impl OutboundBody {
             moved_ms: Cell::new(clock::monotonic_ms()),
             awaits_client: Cell::new(false),
             is_whole: Cell::new(false),
+            failure: Cell::default(),
         }));
-        let source = UploadSource { pieces: sender, begun, progress };
-        (source, OutboundBody::Stream { pieces: receiver, length, ended: false })
+        let source = UploadSource { pieces: sender, begun, progress: progress.clone() };
+        (source, OutboundBody::Stream { pieces: receiver, length, ended: false, progress })
     }
 }
 
@@ -126,6 +134,16 @@ impl UploadProgress {
         self.0.awaits_client.get()
     }
 
+    /// Returns the failure because of which the origin does not get the whole body.
+    pub(super) fn failure(&self) -> Option<Fault> {
+        self.0.failure.get()
+    }
+
+    /// Records a failure, unless an earlier one is recorded.
+    fn note_failure(&self, fault: Fault) {
+        self.0.failure.set(self.failure().or(Some(fault)));
+    }
+
     /// Runs `work`, which waits for a client while the exchange holds a permit: see
     /// [`OriginPool::holding`].
     async fn holding<T>(
@@ -157,7 +175,7 @@ impl Body for OutboundBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadBroken>>> {
-        let OutboundBody::Stream { pieces, ended, .. } = &mut *self else {
+        let OutboundBody::Stream { pieces, ended, progress, .. } = &mut *self else {
             return Poll::Ready(None);
         };
         if *ended {
@@ -171,6 +189,7 @@ impl Body for OutboundBody {
             }
             None => {
                 *ended = true;
+                progress.note_failure(Fault::RequestBody);
                 Some(Err(UploadBroken))
             }
         })
@@ -238,6 +257,9 @@ impl<'t> BodyUpload<'t> {
         if self.outcome.is_none()
             && let Poll::Ready(outcome) = self.work.as_mut().poll(cx)
         {
+            if let Err(fault) = outcome {
+                self.progress.note_failure(fault);
+            }
             self.outcome = Some(outcome);
         }
     }
@@ -270,6 +292,35 @@ impl<'t> BodyUpload<'t> {
             work.as_mut().poll(cx)
         })
         .await
+    }
+}
+
+/// Waits until `work`, which waits for an origin, is done. The time restarts whenever the upload of
+/// the request makes progress.
+///
+/// # Errors
+/// `late`, or [`Fault::TooSlow`] if the origin may still be waiting for the rest of the request,
+/// because the client does not send it.
+pub(super) async fn wait_for_origin<T>(
+    work: impl Future<Output = T>,
+    limit_ms: u64,
+    upload: Option<&UploadProgress>,
+    late: Fault,
+) -> Result<T, Fault> {
+    let mut work = pin!(work);
+    let mut wait_ms = limit_ms;
+    loop {
+        if let Ok(done) = timeout(Duration::from_millis(wait_ms), &mut work).await {
+            return Ok(done);
+        }
+        let quiet_ms = upload.map_or(limit_ms, UploadProgress::quiet_ms);
+        if quiet_ms >= limit_ms {
+            return Err(match upload {
+                Some(upload) if upload.awaits_client() => Fault::TooSlow,
+                _ => late,
+            });
+        }
+        wait_ms = limit_ms - quiet_ms;
     }
 }
 

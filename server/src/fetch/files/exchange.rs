@@ -75,6 +75,7 @@ impl Exchange<'_> {
                 left_bytes: u64::MAX,
                 decoder: None,
                 client_wait_ms: Rc::default(),
+                upload: None,
             },
             is_fallback: answer.is_fallback,
             request_time,
