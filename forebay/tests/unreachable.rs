@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use forebay_testkit::clock::Deadline;
-use forebay_testkit::{Client, Origin, Response, Script, Server, ServerBuilder, eventually};
+use forebay_testkit::script::answer_head;
+use forebay_testkit::{Client, Gate, Origin, Response, Script, Server, ServerBuilder, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 const STALE: [&str; 2] = ["Cache-Control: max-age=10", "Age: 20"];
@@ -71,32 +72,44 @@ fn one_request_at_a_time_waits_for_an_origin_that_does_not_answer() {
 
 #[test]
 fn a_fetch_that_fails_at_all_origins_does_not_mark_those_that_work_as_down() {
-    let hanging = Origin::start(|request| match request.target.as_str() {
-        "/hangs" => Script::new().stall(),
-        _ => Script::answer("200 OK", &STALE, b"old"),
+    let gate = Gate::new();
+    let works = Origin::start({
+        let gate = gate.clone();
+        move |request| match request.target.as_str() {
+            "/hangs" => Script::new().stall(),
+            "/held" => Script::new().wait(&gate).send(answer_head("200 OK", &[], 0)),
+            _ => Script::answer("200 OK", &STALE, b"old"),
+        }
     });
     let gone = Origin::echo();
     let refusing = gone.address();
     gone.stop();
     // The last failure of the fetch is that of the backup.
     let config = format!(
-        "origin_first_byte_ms_max = '1s'\n[[site]]\nname = 'a'\nnames = ['*']\n\
+        "origin_first_byte_ms_max = '2s'\n[[site]]\nname = 'a'\nnames = ['*']\n\
          origin = ['http://{}', {{ url = 'http://{refusing}', backup = true }}]\n",
-        hanging.address()
+        works.address()
     );
     let server = ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start();
-    assert_eq!(ask(&server, "GET", "/").text(), "old");
+    let status_of = |target: &'static str| ask(&server, "GET", target).status;
     thread::scope(|scope| {
-        let asked = || ask(&server, "GET", "/hangs").status;
-        let leader = scope.spawn(asked);
-        eventually("the first origin has it", || hanging.count("/hangs") == 1);
-        let follower = scope.spawn(asked);
-        assert_eq!([leader, follower].map(|one| one.join().expect("no panic")), [502; 2]);
+        // Each of the two fetches below gets an idle connection: a new one would say that the
+        // origin works.
+        let held = scope.spawn(|| status_of("/held"));
+        eventually("it is held", || works.count("/held") == 1);
+        assert_eq!(status_of("/"), 200);
+        gate.open();
+        assert_eq!(held.join().expect("no panic"), 200);
+        let leader = scope.spawn(|| status_of("/hangs"));
+        eventually("the first fetch hangs", || works.count("/hangs") == 1);
+        let follower = scope.spawn(|| status_of("/hangs"));
+        assert_eq!(leader.join().expect("no panic"), 502);
+        eventually("the follower leads a fetch too", || works.count("/hangs") == 2);
+        let response = ask(&server, "GET", "/");
+        let status = response.field("cache-status").expect("every response has one");
+        assert!(status.contains("fwd=stale"), "the origin that works is not asked: {status}");
+        assert_eq!(follower.join().expect("no panic"), 502);
     });
-    assert_eq!(server.stat("collapsed_total"), 1.0);
-    let response = ask(&server, "GET", "/");
-    let status = response.field("cache-status").expect("every response has one");
-    assert!(status.contains("fwd=stale"), "the origin that works is not asked: {status}");
 }
 
 /// Answers one request, refuses further connections, and leaves later requests unanswered.

@@ -41,7 +41,7 @@ impl Chooser {
     /// as if none did, so that none of them gets the requests for all; but then a full origin is
     /// not passed over, because another one may have permits free only because it fails at once.
     pub(super) fn choose(self, candidates: &[Candidate]) -> Option<usize> {
-        let is_left = |one: &Candidate| !one.is_tried && !(self.waits_no_more && one.is_full);
+        let is_left = |one: &Candidate| !(one.is_tried || self.waits_no_more && one.is_full);
         let untried = candidates.iter().enumerate().filter(|(_, one)| is_left(one));
         let place = |one: &Candidate| (one.standing, one.rank);
         let first = untried.clone().map(|(_, one)| place(one)).min()?;

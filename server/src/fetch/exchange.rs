@@ -143,8 +143,8 @@ impl<'a> Exchange<'a> {
 /// - [`Fault::OriginBusy`]: no permit was free in time.
 /// - [`Fault::RequestBody`] and [`Fault::TooSlow`]: the client's body broke off or stopped.
 /// - [`Fault::PathOutsidePrefix`]: the route cannot rewrite the path.
-/// - [`Fault::FilesBusy`], [`Fault::FilesFailed`] and [`Fault::FileChanged`]: no file of the route's
-///   directory could be opened or read.
+/// - [`Fault::FilesBusy`], [`Fault::FilesFailed`] and [`Fault::FileChanged`]: a file of the
+///   directory that answers in place of an origin could not be opened or read.
 /// - [`Fault::Rules`] and [`Fault::Internal`]: bugs.
 pub(super) async fn exchange(
     exchange: &Exchange<'_>,

@@ -315,9 +315,9 @@ impl Origins {
         candidates.iter().any(|one| !one.is_tried && one.standing != Standing::Failing)
     }
 
-    /// Returns the pool of the directory of a route or, if it has none, of an origin of the route to
-    /// which the next request may go: one of the best standing and rank among those that are not
-    /// down, or among all if all are down.
+    /// Returns the pool of the directory of a route or, if it has none, of the origin that would
+    /// likely get a request: the best one by standing and rank of those that are not down, or of
+    /// all if all are down.
     pub(crate) fn likely_pool(
         &self,
         route: RouteMatch<'_>,
