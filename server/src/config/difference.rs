@@ -172,7 +172,7 @@ impl ComparedSection<'_> {
 
 /// Whether routes of two configurations are the same: they have the same paths and conditions.
 fn is_same(one: &Route, other: &Route) -> bool {
-    one.shown_path() == other.shown_path()
+    one.identity() == other.identity()
 }
 
 /// Returns the settings in which the origins of two routes differ, if one of the routes has origins
@@ -278,10 +278,12 @@ impl ChangeList {
         let order = |site: &Site, other: &Site| {
             let routes = site.routes().iter();
             let kept = routes.filter(|route| other.routes().iter().any(|one| is_same(one, route)));
-            kept.filter_map(&shown).collect::<Vec<_>>().join(separator)
+            let both = kept.filter_map(|route| Some((route.identity(), shown(route)?)));
+            let (identities, shown): (Vec<_>, Vec<_>) = both.unzip();
+            (identities, shown.join(separator))
         };
-        let (before, after) = (order(site, other), order(other, site));
-        if before != after {
+        let ((old, before), (new, after)) = (order(site, other), order(other, site));
+        if old != new {
             let subject = format!("site {:?}, order of the routes", site.name);
             self.add(Some(setting), (Some(&before), Some(&after)), subject);
         }

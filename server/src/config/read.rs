@@ -233,15 +233,21 @@ impl Reader<'_> {
             Some(hint) => problem.hint(hint),
             None => problem,
         };
-        let touches = |other: &ResolvedReference| match &at {
-            ProblemSpan::Span(span) => span.start < other.span.end && other.span.start < span.end,
-            ProblemSpan::File | ProblemSpan::Flag(_) => false,
+        let reference = match &at {
+            ProblemSpan::Span(span) => self.reference_in(span),
+            ProblemSpan::File | ProblemSpan::Flag(_) => None,
         };
-        let problem = match self.substitutions.iter().find(|other| touches(other)) {
+        let problem = match reference {
             Some(substitution) => substitution.hide(problem),
             None => problem,
         };
         self.problems.push((at, problem));
+    }
+
+    /// Returns a reference at these bytes, whose text may be a secret.
+    pub(super) fn reference_in(&self, span: &Range<usize>) -> Option<&ResolvedReference> {
+        let touches = |other: &Range<usize>| span.start < other.end && other.start < span.end;
+        self.substitutions.iter().find(|other| touches(&other.span))
     }
 
     /// Reports a problem with a value that several origins have, unless it has been reported.

@@ -5,6 +5,7 @@ mod paths;
 mod read;
 mod restrictions;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -28,6 +29,9 @@ pub struct Route {
     pub(crate) paths: RoutePaths,
     /// The properties that a request must have beside one of the paths; `None` if there are none.
     pub(crate) conditions: Option<Box<RouteConditions>>,
+    /// The number of the route among those of its site that look the same to people, from 1: they
+    /// differ in values that may be secrets.
+    shown_number: u32,
     /// Whether the route wins over regular expressions that match the same path.
     pub(super) is_before_regex: bool,
     /// The index of the route's section among those of its site in the file; `None` for the route
@@ -103,6 +107,7 @@ impl Route {
             is_before_regex: matches!(paths, RoutePaths::Exact(_)),
             paths,
             conditions: None,
+            shown_number: 1,
             section: None,
             origins: Arc::default(),
             own_origins: None,
@@ -127,7 +132,7 @@ impl Route {
 
     /// Gives the limits of the route the identities of their counts.
     pub(super) fn settle_limits(&mut self, site: &str) {
-        let paths = |is_own: bool| if is_own { self.shown_path() } else { String::new() };
+        let paths = |is_own: bool| if is_own { self.identity() } else { String::new() };
         let (of_rates, of_requests) = (paths(self.has_own_limits), paths(self.has_own_concurrency));
         self.limit_ids = self.settings.rate_limit.identities(site, &of_rates);
         self.concurrency_ids = self.settings.concurrency_limit.identities(site, &of_requests);
@@ -226,11 +231,32 @@ impl Route {
         self.conditions.as_deref().is_none_or(RouteConditions::permit_storing)
     }
 
-    /// Returns the paths and conditions of the route, for people.
+    /// Returns the paths and conditions of the route, for people. Each route of a site has another
+    /// text.
     pub fn shown_path(&self) -> String {
+        let number = match self.shown_number {
+            1 => String::new(),
+            number => format!(" ({number})"),
+        };
         match &self.conditions {
-            Some(conditions) => format!("{}{conditions}", self.paths),
+            Some(conditions) => format!("{}{conditions}{number}", self.paths),
             None => self.paths.to_string(),
+        }
+    }
+
+    /// Returns the paths and conditions of the route, with values that may be secrets.
+    pub(super) fn identity(&self) -> String {
+        let conditions = self.conditions.as_deref().map(RouteConditions::identity);
+        format!("{}{}", self.paths, conditions.unwrap_or_default())
+    }
+
+    /// Numbers those routes of a site that look the same to people.
+    pub(super) fn number_alike(routes: &mut [Route]) {
+        let mut counts: HashMap<String, u32> = HashMap::new();
+        for route in routes.iter_mut().filter(|route| route.conditions.is_some()) {
+            let count = counts.entry(route.shown_path()).or_default();
+            *count += 1;
+            route.shown_number = *count;
         }
     }
 

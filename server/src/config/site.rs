@@ -73,6 +73,7 @@ impl Site {
             routes.push(fallback);
         }
         let mut routes = sorted(routes);
+        Route::number_alike(&mut routes);
         let origins = Arc::new(origins.keyed(&name, None));
         for route in &mut routes {
             route.settle_origins(&name, &origins);

@@ -25,6 +25,8 @@ pub(crate) struct RouteConditions {
 pub(crate) struct NamedValue {
     pub(crate) name: Box<str>,
     pub(crate) value: Option<Box<str>>,
+    /// Whether the value stands in a variable or a file, and so may be a secret.
+    pub(super) is_hidden: bool,
 }
 
 impl RouteConditions {
@@ -56,6 +58,15 @@ impl RouteConditions {
             && imply(&self.fields, &others.fields, str::eq_ignore_ascii_case)
             && imply(&self.query, &others.query, str::eq)
             && imply(&self.cookies, &others.cookies, str::eq_ignore_ascii_case)
+    }
+
+    /// Returns a text that identifies the conditions: different lists of conditions have different
+    /// texts. It has values that may be secrets, so it is not for people.
+    pub(super) fn identity(&self) -> String {
+        let mut whole = self.clone();
+        let lists = [&mut whole.fields, &mut whole.query, &mut whole.cookies];
+        lists.into_iter().flatten().for_each(|one| one.is_hidden = false);
+        whole.to_string()
     }
 
     /// Whether a method is among the methods of the conditions.
@@ -97,10 +108,11 @@ impl NamedValue {
 }
 
 impl fmt::Display for NamedValue {
-    /// Writes the name and the value. Different lists of conditions have different texts, which
-    /// identify their routes, so a value that could contain another condition is in quotes.
+    /// Writes the name, and the value unless it may be a secret. A value that could contain another
+    /// condition is in quotes: see [`RouteConditions::identity`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
+            Some(_) if self.is_hidden => write!(f, "{}=…", self.name),
             Some(value) if value.contains([',', '"']) => write!(f, "{}={value:?}", self.name),
             Some(value) => write!(f, "{}={value}", self.name),
             None => f.write_str(&self.name),
@@ -207,7 +219,7 @@ pub(super) fn read_named(
                  another route for another value",
             ));
         }
-        named.push(NamedValue { name: name.into(), value: value.map(Box::from) });
+        named.push(NamedValue { name: name.into(), value: value.map(Box::from), is_hidden: false });
     }
     Ok(named)
 }

@@ -169,6 +169,10 @@ impl Reader<'_> {
             if let Some(value) = table.get(setting.name) {
                 let read = read_named(raw(value.get_ref()), setting);
                 *list = self.keep_at(value.span(), read).unwrap_or_default();
+                let elements = value.get_ref().as_array().into_iter().flatten();
+                for (one, element) in list.iter_mut().zip(elements) {
+                    one.is_hidden = self.reference_in(&element.span()).is_some();
+                }
             }
         }
         if conditions.permit_storing() {

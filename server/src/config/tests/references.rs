@@ -40,6 +40,54 @@ fn a_value_can_stand_in_a_variable_or_in_a_file() {
 }
 
 #[test]
+fn a_value_in_a_condition_is_not_shown_to_people() {
+    let folder = Folder::new();
+    fs::write(folder.path("one"), "X-Key=s3cret-1").expect("writable");
+    fs::write(folder.path("two"), "X-Key=s3cret-2").expect("writable");
+    let route = |lines: &str| format!("[[site.route]]\npath_prefix = \"/a\"\n{lines}\n");
+    let hidden = |file: &str, of: &str| {
+        route(&format!("with_{of} = [\"v=1\", {{ file = \"{file}\" }}]\norigin = \"http://b\""))
+    };
+    let text = [
+        SITE,
+        &hidden("one", "fields"),
+        &hidden("two", "fields"),
+        &hidden("one", "query"),
+        &hidden("one", "cookies"),
+    ]
+    .concat();
+    let config = read(&folder, &text).unwrap_or_else(|errors| panic!("{errors}"));
+    let shown = |config: &Config| {
+        let site = config.sites.iter().next().expect("it has one");
+        site.routes().iter().map(|route| route.shown_path()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shown(&config),
+        [
+            "/a, field v=1, field X-Key=…",
+            "/a, field v=1, field X-Key=… (2)",
+            "/a, parameter v=1, parameter X-Key=…",
+            "/a, cookie v=1, cookie X-Key=…",
+            "/",
+        ]
+    );
+    let site = config.sites.iter().next().expect("it has one");
+    let keys: Vec<_> = site.routes().iter().map(|route| &*route.origins.key).collect();
+    assert!(keys.iter().all(|key| !key.contains("s3cret")), "{keys:?}");
+    assert_ne!(keys.first(), keys.get(1));
+    // The routes are still told apart, and a message has no value.
+    let swapped = [SITE, &hidden("two", "fields"), &hidden("one", "fields")].concat();
+    let swapped = read(&folder, &swapped).expect("it is valid");
+    let changes = format!("{:?}", config.changes(&swapped));
+    assert!(changes.contains("order of the routes"), "{changes}");
+    assert!(!changes.contains("s3cret"), "{changes}");
+    let twice = [SITE, &hidden("one", "fields"), &hidden("one", "fields")].concat();
+    let errors = read(&folder, &twice).expect_err("a route is there twice");
+    assert!(errors.contains("two routes for"), "{errors}");
+    assert!(!errors.contains("s3cret"), "{errors}");
+}
+
+#[test]
 fn a_missing_value_is_refused_with_its_place_and_a_hint() {
     let folder = Folder::new();
     fs::write(folder.path("empty"), "\n").expect("writable");
