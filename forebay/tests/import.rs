@@ -1,6 +1,7 @@
 //! `forebay import`: its exit codes and reports, and whether `check` accepts what it writes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -179,6 +180,24 @@ fn exit_codes_and_reports_say_whether_all_was_carried_over() {
     assert_eq!(printed.status.code(), Some(1), "{}", stderr(&printed));
     assert!(String::from_utf8_lossy(&printed.stdout).contains("#       add-header X-A \"b\"\n"));
     assert!(stderr(&printed).contains("forebay.1.rules"), "{}", stderr(&printed));
+}
+
+#[test]
+fn other_users_cannot_read_the_secrets_in_a_translation() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "server {\n location / {\n \
+                  proxy_set_header Authorization \"Basic YW5uOnNlY3JldA==\";\n \
+                  proxy_pass http://127.0.0.1:9;\n }\n}\n";
+    let path = folder.path().join("nginx.conf");
+    fs::write(&path, source).expect("a file");
+    let output = folder.path().join("out.toml");
+    run(&["import", "nginx", text(&path), "--output", text(&output)]);
+    let rules = folder.path().join("out.1.rules");
+    assert!(fs::read_to_string(&rules).expect("the rules").contains("YW5uOnNlY3JldA=="));
+    for path in [output, rules] {
+        let mode = fs::metadata(&path).expect("it was written").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}: {mode:o}", path.display());
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -91,9 +92,11 @@ fn write_files(path: &Path, import: &Import) -> Result<(), String> {
     })
 }
 
-/// A configuration that is in use must not be lost, so an existing file is an error.
+/// A configuration that is in use must not be lost, so an existing file is an error. Only the user
+/// can read the file: the text may have secrets of a source that others cannot read.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 fn report(import: &Import, with_toml: bool) -> Value {
