@@ -1,6 +1,6 @@
 //! Random numbers that peers cannot guess.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use aws_lc_rs::rand;
 
 /// Returns a secret random number.
 pub(crate) fn secret_number() -> u128 {
@@ -8,9 +8,9 @@ pub(crate) fn secret_number() -> u128 {
     if let Some(number) = simulated::next() {
         return number;
     }
-    // The keys of the hash are secret.
-    let random = || u128::from(RandomState::new().build_hasher().finish());
-    random() << 64 | random()
+    let mut bytes = [0; size_of::<u128>()];
+    rand::fill(&mut bytes).expect("the system supplies random bytes");
+    u128::from_le_bytes(bytes)
 }
 
 /// Random numbers for a thread that simulates a server: they follow from a seed.
