@@ -26,14 +26,18 @@ fn look() -> Result<PathBuf, String> {
         program.map_err(|error| format!("cannot find the path of this program: {error}"))?;
     let places = near(program.parent().unwrap_or(Path::new("/")));
     let found = places.iter().find(|path| path.is_file());
-    found.cloned().ok_or_else(|| {
-        let places: Vec<_> = places.iter().map(|path| format!("  {}", path.display())).collect();
-        format!(
-            "cannot find the library to preload; name it in FOREBAY_LOCKPROF, or put it \
-             at one of:\n{}",
-            places.join("\n")
-        )
-    })
+    found.cloned().ok_or_else(|| missing(&places))
+}
+
+/// The error if the library is at none of `places`.
+fn missing(places: &[PathBuf]) -> String {
+    let places: Vec<_> = places.iter().map(|path| format!("  {}", path.display())).collect();
+    format!(
+        "cannot find the library to preload; build it with `cargo build --release -p \
+         forebay-lockprof`, and name target/release/{NAME} in FOREBAY_LOCKPROF, or put it at one \
+         of:\n{}",
+        places.join("\n")
+    )
 }
 
 /// Returns the paths at which the library may be: next to the program, as after a build, and in the
@@ -89,6 +93,13 @@ mod tests {
                 "/usr/lib/forebay/liblockprof.so"
             ]
         );
+    }
+
+    #[test]
+    fn the_error_without_a_library_says_how_to_build_it() {
+        let error = missing(&near(Path::new("/usr/bin")));
+        assert!(error.contains("cargo build --release -p forebay-lockprof"), "{error}");
+        assert!(error.ends_with("\n  /usr/lib/forebay/liblockprof.so"), "{error}");
     }
 
     #[test]
