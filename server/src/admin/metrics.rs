@@ -77,7 +77,7 @@ fn write_rules(text: &mut String, report: &RuleReport) {
     }
     if !report.counters.is_empty() {
         let help = "Times that header rules ran the operator `counter` with this name.";
-        let name = "rule_counter_total";
+        let name = RULE_COUNTER;
         let _ = writeln!(text, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} counter");
         for (counter, value) in &report.counters {
             let _ = writeln!(text, "forebay_{name}{{name=\"{}\"}} {value}", label(counter));
@@ -196,6 +196,9 @@ numbers! {
     counter "rule_timed_ns_total" timed_ns
         "Duration of the timed evaluations, in nanoseconds.";
 }
+
+/// The name of the metric of the operator `counter`.
+const RULE_COUNTER: &str = "rule_counter_total";
 
 /// The name and the help text of the histogram of a site's waits.
 const SITE_WAITS: (&str, &str) = (
@@ -374,15 +377,18 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_metrics_has_the_numbers_of_sites_and_origins() {
+    fn the_page_of_metrics_has_the_numbers_of_sites_origins_and_rules() {
         let page = include_str!("../../../docs/metrics.md");
         let quoted = page.split('`').skip(1).step_by(2);
-        let mut named: Vec<_> = quoted.filter(|word| word.starts_with("site_")).collect();
+        let is_name = |word: &&str| ["site_", "rule_"].iter().any(|it| word.starts_with(it));
+        let mut named: Vec<_> = quoted.filter(is_name).collect();
         named.sort_unstable();
         named.dedup();
+        let of_rules = RULE_NUMBERS.iter().map(|number| number.name);
         let of_origins = ORIGIN_NUMBERS.iter().map(|number| number.name);
         let of_sites = SITE_NUMBERS.iter().map(|number| number.name);
-        let mut known: Vec<_> = of_origins.chain(of_sites).chain([SITE_WAITS.0]).collect();
+        let others = [SITE_WAITS.0, RULE_COUNTER];
+        let mut known: Vec<_> = of_origins.chain(of_sites).chain(of_rules).chain(others).collect();
         known.sort_unstable();
         assert_eq!(named, known);
     }
