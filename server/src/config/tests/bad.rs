@@ -299,6 +299,8 @@ const BEHIND: &[Case] = &[
     ("hsts = 'max-age=1; includeSubDomain'", "5:8", &["did you mean `includeSubDomains`?"]),
     ("https_redirect_port = 65536", "5:23", &["65536"]),
     ("redirect = 'https://x'", "5:12", &["write a status in front", "\"302 https://x\""]),
+    ("redirect = '302 htps://b.org'", "5:12", &["did you mean https://b.org?"]),
+    ("redirect = '302 ftp://b.org'", "5:12", &["has to be http or https"]),
     ("redirect = '301 /x$request_uri'", "5:12", &["did you mean $uri?"]),
     ("redirect = '301'", "5:12", &["cannot be \"301\"", "a status and a URL"]),
     ("redirect = '300 /x'", "5:12", &["301, 302, 303, 307 or 308"]),

@@ -224,7 +224,8 @@ fn check_beginning(url: &str) -> Result<(), String> {
                      \"https://www.example.org$uri\"; a placeholder at the beginning could lead \
                      to another host"
                 .to_owned(),
-            false => format!("write https:// in front of the host: https://{url}"),
+            false => scheme_hint(url)
+                .unwrap_or_else(|| format!("write https:// in front of the host: https://{url}")),
         });
     };
     let rest = rest.replace("$host", "host");
@@ -239,6 +240,17 @@ fn check_beginning(url: &str) -> Result<(), String> {
         return Ok(());
     };
     Err(hint.to_owned())
+}
+
+/// Returns the hint for a URL with a scheme that no redirect can have; `None` if it has no scheme.
+fn scheme_hint(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let is_scheme = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    let near = nearest(&scheme.to_ascii_lowercase(), ["http", "https"]);
+    is_scheme.then(|| match near {
+        Some(near) => format!("did you mean {near}://{rest}?"),
+        None => "the scheme of the URL has to be http or https".to_owned(),
+    })
 }
 
 impl Readable for FixedAnswer {
