@@ -376,7 +376,8 @@ pub(super) fn note_unknown(source: &NginxSource<'_>, block: &[NginxDirective]) {
                 blocks.push(directive.inner());
             }
             if may_refuse(directive) {
-                source.note(directive, refusal(source));
+                let is_signed = name.starts_with("secure_link") && !source.drop_access_rules;
+                source.note(directive, if is_signed { SIGNED_LINK } else { refusal(source) });
             } else if name == "map" && directive.arg(0) == "$http_upgrade" {
                 // The usual value of `Connection`, which Forebay sets.
             } else if name == "if" {
@@ -391,6 +392,11 @@ pub(super) fn note_unknown(source: &NginxSource<'_>, block: &[NginxDirective]) {
         }
     }
 }
+
+/// The consequence of a directive of `secure_link`, unless access rules are dropped.
+const SIGNED_LINK: &str = "cannot be carried over and may refuse requests, so the requests that it \
+                           applies to get 403; use signed_urls, whose signatures differ \
+                           (docs/access.md), or --drop-access-rules";
 
 /// The consequence of a directive that may refuse requests.
 pub(super) fn refusal(source: &NginxSource<'_>) -> &'static str {

@@ -344,3 +344,13 @@ fn route<'t>(toml: &'t str, path: &str) -> &'t str {
     let mut routes = toml.split("[[site.route]]").skip(1);
     routes.find(|route| has("path", route) || has("path_prefix", route)).unwrap_or_default()
 }
+
+#[test]
+fn the_note_about_signed_links_names_the_setting_for_signed_urls() {
+    for directive in ["secure_link $arg_md5,$arg_expires;", "secure_link_md5 x;"] {
+        let text = format!("server {{ location / {{ {directive} proxy_pass http://a; }} }}");
+        let notes = import(&text).notes;
+        let message = &notes.iter().find(|note| note.directive.starts_with("secure")).unwrap();
+        assert!(message.message.contains("signed_urls"), "{message}");
+    }
+}
