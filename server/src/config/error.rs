@@ -101,15 +101,17 @@ impl<'a> FileText<'a> {
         (line, self.text[line_start..offset].chars().count() + 1, line_start)
     }
 
-    pub(super) fn place(&self, at: ProblemSpan) -> SourceSpan {
+    /// Returns the position for an error. `hidden` are the values that its line does not show, in
+    /// their order.
+    pub(super) fn place(&self, at: ProblemSpan, hidden: &[Range<usize>]) -> SourceSpan {
         match at {
-            ProblemSpan::Span(span) => self.text_place(span),
+            ProblemSpan::Span(span) => self.text_place(span, hidden),
             ProblemSpan::File => SourceSpan::File(self.name.to_owned()),
             ProblemSpan::Flag(flag) => SourceSpan::Flag(flag),
         }
     }
 
-    fn text_place(&self, span: Range<usize>) -> SourceSpan {
+    fn text_place(&self, span: Range<usize>, hidden: &[Range<usize>]) -> SourceSpan {
         let (line, column, line_start) = self.line_of(span.start);
         let start = floor(self.text, span.start);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
@@ -118,10 +120,35 @@ impl<'a> FileText<'a> {
             file: self.name.to_owned(),
             line,
             column,
-            text: mask_users(self.text[line_start..line_end].trim_end_matches('\r')),
+            text: mask_users(self.masked(line_start..line_end, hidden).trim_end_matches('\r')),
             width: self.text[start..end].trim_end().chars().count().max(1),
         }
     }
+
+    /// Returns a line without the values in `hidden`. All characters keep their columns.
+    fn masked(&self, line: Range<usize>, hidden: &[Range<usize>]) -> String {
+        let mut masked = String::new();
+        let mut at = line.start;
+        let is_here = |it: &&Range<usize>| it.start < line.end && it.end > line.start;
+        for value in hidden.iter().filter(is_here) {
+            let mut start = floor(self.text, value.start).clamp(at, line.end);
+            let mut end = floor(self.text, value.end).clamp(start, line.end);
+            if value.is_empty() {
+                let Some(equals) = self.text[start..line.end].find('=') else { continue };
+                let behind = &self.text[start + equals + 1..line.end];
+                (start, end) = (line.end - behind.trim_start().len(), line.end);
+            }
+            masked.push_str(&self.text[at..start]);
+            masked.extend(stars(&self.text[start..end]));
+            at = end;
+        }
+        masked + &self.text[at..line.end]
+    }
+}
+
+/// Returns `text` with asterisks in place of all characters except quotes.
+fn stars(text: &str) -> impl Iterator<Item = char> {
+    text.chars().map(|c| if matches!(c, '"' | '\'' | '\r') { c } else { '*' })
 }
 
 /// Returns the last character boundary at or before `at`.
@@ -172,7 +199,7 @@ fn secret_value(line: &str) -> Option<&str> {
 
 impl ConfigError {
     pub(crate) fn new(place: SourceSpan, problem: ValueProblem) -> ConfigError {
-        let ValueProblem { message, expected, hint, is_secret } = problem;
+        let ValueProblem { message, expected, hint, is_secret, hidden: _ } = problem;
         let place = match is_secret && !place.is_reference() {
             true => place.without_value(),
             false => place,
@@ -245,7 +272,8 @@ impl ConfigErrors {
             ProblemSpan::Span(span) => span.start,
             ProblemSpan::File | ProblemSpan::Flag(_) => 0,
         });
-        let error = |(at, problem)| ConfigError::new(sources.place(at), problem);
+        let hidden: Vec<_> = problems.iter().filter_map(|(_, it)| it.hidden.clone()).collect();
+        let error = |(at, problem)| ConfigError::new(sources.place(at, &hidden), problem);
         let errors = problems.into_iter().map(error).chain(elsewhere).take(CONFIG_ERRORS_MAX);
         Err(ConfigErrors { count, errors: errors.collect() })
     }

@@ -71,7 +71,7 @@ pub(super) fn read_text(path: &Path) -> Result<(String, FileStamp), ConfigErrors
         }
         let byte = bytes.get(at).copied().unwrap_or_default();
         let (name, text) = (path.display().to_string(), String::from_utf8_lossy(bytes));
-        let place = FileText::new(&name, &text).place(ProblemSpan::Span(at..at + 1));
+        let place = FileText::new(&name, &text).place(ProblemSpan::Span(at..at + 1), &[]);
         let problem = ValueProblem::new(format!("the byte {byte:#04x} is not UTF-8"));
         ConfigErrors::from(ConfigError::new(place, problem.hint("save the file as UTF-8")))
     });

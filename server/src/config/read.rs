@@ -399,7 +399,10 @@ impl Reader<'_> {
         };
         let problem =
             ValueProblem::new(format!("`{}` is not a setting {here}", word.escape_debug()));
-        self.problem(ProblemSpan::Span(key.span()), problem.hint(hint));
+        // The value of a dotted key has no position of its own.
+        let (name, value) = (key.span(), value.span());
+        let hidden = if value.start >= name.end { value } else { name.end..name.end };
+        self.problem(ProblemSpan::Span(name), problem.hint(hint).hide(hidden));
     }
 }
 

@@ -1,5 +1,7 @@
 //! A setting, and how its value is read from TOML or from a flag.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::{DeArray, DeValue};
 
@@ -123,6 +125,9 @@ pub(crate) struct ValueProblem {
     pub(crate) hint: Option<String>,
     /// Whether the value may be a secret, so that its line is shown without it.
     pub(crate) is_secret: bool,
+    /// The bytes of the value of an unknown setting, which may be a secret. They are hidden
+    /// wherever their line is shown. An empty range stands for the line behind its next `=`.
+    pub(crate) hidden: Option<Range<usize>>,
 }
 
 /// A type of setting values, which are read from a file or a flag.
@@ -132,12 +137,18 @@ pub(crate) trait Readable: Sized {
 
 impl ValueProblem {
     pub(crate) fn new(message: impl Into<String>) -> ValueProblem {
-        ValueProblem { message: message.into(), expected: None, hint: None, is_secret: false }
+        let message = message.into();
+        ValueProblem { message, expected: None, hint: None, is_secret: false, hidden: None }
     }
 
     /// Hides the value in the line that is shown.
     pub(crate) fn secret(self) -> ValueProblem {
         ValueProblem { is_secret: true, ..self }
+    }
+
+    /// Hides these bytes in every line that is shown.
+    pub(crate) fn hide(self, value: Range<usize>) -> ValueProblem {
+        ValueProblem { hidden: Some(value), ..self }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> ValueProblem {

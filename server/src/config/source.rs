@@ -60,14 +60,17 @@ impl<'a> SourceFiles<'a> {
         file.position(offset - first)
     }
 
-    /// Returns the position for an error.
-    pub(super) fn place(&self, at: ProblemSpan) -> SourceSpan {
+    /// Returns the position for an error. `hidden` are the values that its line does not show, in
+    /// their order.
+    pub(super) fn place(&self, at: ProblemSpan, hidden: &[Range<usize>]) -> SourceSpan {
         match at {
             ProblemSpan::Span(span) => {
                 let (first, file) = self.file_of(span.start);
-                file.place(ProblemSpan::Span(span.start - first..span.end - first))
+                let here = hidden.iter().filter(|value| value.start >= first);
+                let here: Vec<_> = here.map(|it| it.start - first..it.end - first).collect();
+                file.place(ProblemSpan::Span(span.start - first..span.end - first), &here)
             }
-            at => self.file_of(0).1.place(at),
+            at => self.file_of(0).1.place(at, &[]),
         }
     }
 

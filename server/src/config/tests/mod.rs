@@ -14,3 +14,4 @@ mod route_origins;
 mod route_regex;
 mod service;
 mod site_listen;
+mod unknown;
