@@ -43,11 +43,6 @@ impl ServerConnection {
         }
     }
 
-    /// Whether the drain has begun.
-    pub fn is_draining(&self) -> bool {
-        self.drain != DrainStage::Open
-    }
-
     /// Whether the connection has ended: no work is left, and no request will be served.
     pub fn is_drained(&self) -> bool {
         let is_last = matches!(self.drain, DrainStage::Last(_)) || self.has_client_left;

@@ -105,11 +105,6 @@ impl Program {
         &self.at(hook).changed
     }
 
-    /// Largest number of instructions that a run at this hook executes.
-    pub fn step_count_max(&self, hook: Hook) -> usize {
-        self.at(hook).code.len()
-    }
-
     pub(crate) fn at(&self, hook: Hook) -> &HookProgram {
         &self.programs[hook as usize]
     }

@@ -46,11 +46,6 @@ impl<T, R: RawRwLock> RwLock<T, R> {
         RwLock { watch: Watch::new(class), inner: lock_api::RwLock::new(value) }
     }
 
-    /// A free lock over a raw lock that has settings of its own.
-    pub const fn with_raw(class: LockClass, raw: R, value: T) -> RwLock<T, R> {
-        RwLock { watch: Watch::new(class), inner: lock_api::RwLock::from_raw(raw, value) }
-    }
-
     /// The class of this lock.
     pub fn class(&self) -> LockClass {
         self.watch.class()
