@@ -39,8 +39,8 @@ const CASES: &[Case] = &[
         files = '/'", "8:15", &["another `files`"]),
     ("[[site.route]]\npath_regex = 'b'\n[[site.route]]\npath_prefix = '/a'\n\
         https_redirect_port = 443", "8:15", &["another `https_redirect_port`"]),
-    ("purge_from = '::1'\n[[site.route]]\npath_regex = 'b'\n[[site.route]]\n\
-        path_prefix = '/a'\npurge_from = 'none'", "9:15", &["another `purge_from`"]),
+    ("purge_from = ['::1']\n[[site.route]]\npath_regex = 'b'\n[[site.route]]\n\
+        path_prefix = '/a'\npurge_from = []", "9:15", &["another `purge_from`"]),
     ("files = '/'\nfiles_strip_prefix = true\n[[site.route]]\npath_regex = 'a'", "8:14",
         &["`files_strip_prefix` needs a prefix", "`files_strip_prefix = false` in this route"]),
 ];
