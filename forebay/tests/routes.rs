@@ -349,6 +349,7 @@ fn a_regex_route_refuses_a_client_whatever_the_spelling_of_the_end() {
 fn the_first_regex_that_matches_has_a_path_between_single_paths_and_prefixes() {
     let origin = Origin::start(|_| Script::answer("200 OK", &[], b"of the origin"));
     let lines = "[[site.route]]\npath_prefix = '/shop'\nrespond = '200 shop'\n\
+                 before_regex = false\n\
                  [[site.route]]\npath_prefix = '/account'\nbefore_regex = true\ncache = false\n\
                  [[site.route]]\npath_regex = '\\.(jpg|png)$'\ndefault_freshness_s = '1h'\n\
                  [[site.route]]\npath_regex = '^/shop/.*\\.jpg$'\nrespond = '200 never'\n\
