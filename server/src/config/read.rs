@@ -399,10 +399,17 @@ impl Reader<'_> {
         };
         let problem =
             ValueProblem::new(format!("`{}` is not a setting {here}", word.escape_debug()));
-        // The value of a dotted key has no position of its own.
-        let (name, value) = (key.span(), value.span());
-        let hidden = if value.start >= name.end { value } else { name.end..name.end };
-        self.problem(ProblemSpan::Span(name), problem.hint(hint).hide(hidden));
+        let problem = problem.hint(hint);
+        let problem = match find(table::all(), word) {
+            // The value of a setting at a wrong place is no more secret than at its own.
+            Some(_) => problem,
+            // The value of a dotted key has no position of its own.
+            None if value.span().start < key.span().end => {
+                problem.hide(key.span().end..key.span().end)
+            }
+            None => problem.hide(value.span()),
+        };
+        self.problem(ProblemSpan::Span(key.span()), problem);
     }
 }
 
