@@ -338,6 +338,17 @@ fn a_site_that_redirects_to_tls_has_no_tunnels_without_it() {
     let origin = EchoOrigin::start();
     let server = origin.server("https_redirect_port = 443\n");
     assert_eq!(refused(&server, &connect_text("db.test:443", "")).0, 403);
+    // The password is not asked for, and the request is not redirected.
+    let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+    let users = builder.path("users");
+    std::fs::write(&users, USERS).expect("the folder is ours");
+    let text = format!(
+        "[[site]]\nname = \"db\"\nnames = [\"db.test\"]\norigin = \"http://{}\"\n\
+         connect_ports = [443]\nbasic_auth = {users:?}\nhttps_redirect_port = 443\n",
+        origin.address
+    );
+    let server = builder.config(&text).start();
+    assert_eq!(refused(&server, &connect_text("db.test:443", "")).0, 403);
 }
 
 #[test]

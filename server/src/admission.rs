@@ -4,15 +4,15 @@
 use forebay_http::target::Scheme;
 
 use crate::clock;
-use crate::config::RouteSettings;
 use crate::fault::Fault;
-use crate::key::{LocalRequest, local_request};
+use crate::key::{LocalRequest, RouteMatch, check_connect, local_request};
 use crate::login::{Login, log_in};
+use crate::parse::Request;
 use crate::signature;
 use crate::transaction::Transaction;
 
 /// Whether a client is served.
-pub(crate) enum Admission {
+pub(crate) enum RouteAdmission {
     /// The route serves the client.
     Served,
     /// The client's password has to be checked first.
@@ -26,7 +26,7 @@ pub(crate) enum Admission {
 /// # Errors
 /// The route does not serve the client.
 #[cold]
-pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Admission, Fault> {
+pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<RouteAdmission, Fault> {
     let route = transaction.route().route;
     if !route.admits(transaction.client.known_address()) {
         return Err(Fault::AddressRefused);
@@ -41,25 +41,33 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<Admission, Faul
     {
         signature::check(&transaction.request, keys, clock::unix_seconds())?;
     }
-    let Some(file) = settings.basic_auth.users() else { return Ok(Admission::Served) };
-    if redirects_login(settings, transaction.request.scheme) {
-        return Ok(Admission::HttpsRedirect);
+    let Some(file) = settings.basic_auth.users() else { return Ok(RouteAdmission::Served) };
+    if redirects_login(transaction.route(), &transaction.request)? {
+        return Ok(RouteAdmission::HttpsRedirect);
     }
     let (worker, network) = (transaction.worker(), transaction.client.network());
     let login = log_in(worker, file, network, transaction.request.head.fields())?;
     transaction.drop_credentials()?;
     if login.check.is_some() {
-        return Ok(Admission::Login(Box::new(login)));
+        return Ok(RouteAdmission::Login(Box::new(login)));
     }
     transaction.log.note_user(login.user);
-    Ok(Admission::Served)
+    Ok(RouteAdmission::Served)
 }
 
 /// Whether a request is redirected to `https` in place of a check of its password. No rule of
 /// [`Hook::Remap`](forebay_rules::ast::Hook::Remap) may answer it before.
-pub(crate) fn redirects_login(settings: &RouteSettings, scheme: Scheme) -> bool {
+///
+/// # Errors
+/// The request is a CONNECT, which cannot be redirected.
+pub(crate) fn redirects_login(route: RouteMatch<'_>, request: &Request<'_>) -> Result<bool, Fault> {
+    let settings = &route.route.settings;
     let has_users = settings.basic_auth.users().is_some();
-    has_users && settings.https_redirect_port != 0 && scheme == Scheme::Http
+    let is_plain = settings.https_redirect_port != 0 && request.scheme == Scheme::Http;
+    if has_users && is_plain && local_request(route, request) == Some(LocalRequest::Connect) {
+        check_connect(route, request, false)?;
+    }
+    Ok(has_users && is_plain)
 }
 
 /// Counts a request against the limits of its route. A purge by a client of `purge_from` does

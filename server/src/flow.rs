@@ -20,7 +20,7 @@ use forebay_rules::apply::OwnAnswer;
 use forebay_rules::ast::{Hook, HttpControl};
 
 use crate::accept::Client;
-use crate::admission::{Admission, admit, finish_login};
+use crate::admission::{RouteAdmission, admit, finish_login};
 use crate::buffers::Buffers;
 use crate::clock;
 use crate::config::Config;
@@ -211,9 +211,9 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
     let route = transaction.find_route()?;
     if route.route.is_restricted() {
         match admit(transaction)? {
-            Admission::Served => {}
-            Admission::Login(login) => return Ok(Progress::Waits(Wait::Login(login))),
-            Admission::HttpsRedirect => return redirect_to_https(transaction),
+            RouteAdmission::Served => {}
+            RouteAdmission::Login(login) => return Ok(Progress::Waits(Wait::Login(login))),
+            RouteAdmission::HttpsRedirect => return redirect_to_https(transaction),
         }
     }
     respond_to_admitted(transaction, route)

@@ -195,8 +195,8 @@ fn access_log(destination: &LogDestination) -> Option<ResolveCheck> {
     Some(ResolveCheck { text: format!("{}: {}", destination.at, found.text), ..found })
 }
 
-/// Checks the directory of the cache as the start does. If it does not exist, the start makes it, so
-/// its parent must exist.
+/// Checks the directory of the cache as the start does. If it does not exist, the start makes it,
+/// so its parent must exist.
 fn cache_dir(path: &Path) -> ResolveCheck {
     if path.symlink_metadata().is_err() {
         return directory("cache_dir", path.parent());

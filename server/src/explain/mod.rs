@@ -8,6 +8,7 @@ mod decide;
 mod facts;
 mod freshness;
 mod json;
+mod site;
 mod stored;
 mod text;
 
