@@ -4,6 +4,7 @@
 //! of the route.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -223,13 +224,77 @@ fn error_of(file: &str, text: &str, found: &Diagnostic) -> ConfigError {
         file: file.to_owned(),
         line: found.at.line as usize,
         column: before.chars().count() + 1,
-        text: line.to_owned(),
+        text: masked_line(line),
         width: meant.chars().count().max(1),
     };
-    let problem = ValueProblem::new(found.message.clone());
+    let problem = ValueProblem::new(masked_message(line, &found.message));
     let problem = match &found.hint {
-        Some(hint) => problem.hint(hint.clone()),
+        Some(hint) => problem.hint(masked_message(line, hint)),
         None => problem,
     };
     ConfigError::new(place, problem)
+}
+
+/// Parts of the names of fields whose values may be secrets, in lower case.
+const SECRET_NAMES: [&str; 6] = ["authorization", "cookie", "key", "token", "secret", "passw"];
+
+/// Returns the bytes of a line of a rule file that may be secret: those behind the name of such a
+/// field, up to the flags.
+fn secret_part(line: &str) -> Option<Range<usize>> {
+    let lower = line.to_ascii_lowercase();
+    let name = SECRET_NAMES.iter().filter_map(|name| lower.find(name)).min()?;
+    let start = name + lower.get(name..)?.find([' ', '\t', '}'])?;
+    let flags = line.trim_end().ends_with(']').then(|| line.rfind(" [")).flatten();
+    let end = flags.filter(|end| *end >= start).unwrap_or(line.len());
+    Some(start..end)
+}
+
+/// Returns a line of a rule file with asterisks in place of secrets. Conditions stay, because they
+/// only name what they insert, and all characters keep their columns.
+fn masked_line(line: &str) -> String {
+    let Some(secret) = secret_part(line) else { return line.to_owned() };
+    let (mut masked, mut rest) = (line[..secret.start].to_owned(), &line[secret.clone()]);
+    while let Some(next) = rest.chars().next() {
+        let condition = rest.strip_prefix("%{").and_then(|behind| behind.find('}'));
+        let length = condition.map_or(next.len_utf8(), |at| "%{".len() + at + 1);
+        let (part, behind) = rest.split_at(length);
+        let is_shown = condition.is_some() || next.is_whitespace() || matches!(next, '"' | '}');
+        masked.push_str(if is_shown { part } else { "*" });
+        rest = behind;
+    }
+    masked + &line[secret.end..]
+}
+
+/// Returns a message about a line of a rule file without the secrets of the line.
+fn masked_message(line: &str, message: &str) -> String {
+    let Some(secret) = secret_part(line) else { return message.to_owned() };
+    let words = line[secret].split(|c: char| c.is_whitespace() || matches!(c, '"' | '}'));
+    let secrets = words.filter(|word| !word.is_empty() && !word.starts_with("%{"));
+    secrets.fold(message.to_owned(), |message, secret| message.replace(secret, "***"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_do_not_show_the_secrets_of_a_rule_file() {
+        for (line, shown) in [
+            ("set-header X-Kind plain", "set-header X-Kind plain"),
+            ("set-heder Authorization \"Basic dG9w\"", "set-heder Authorization \"***** ****\""),
+            ("set-header X-Api-Key \"t\u{f6}p\" [BAD]", "set-header X-Api-Key \"***\" [BAD]"),
+            ("set-header Authorization \"Basic dG9w", "set-header Authorization \"***** ****"),
+            ("set-header X-Token %{NOW:YEAR}abc", "set-header X-Token %{NOW:YEAR}***"),
+            ("cond %{HEADER:Cookie} =s3 [NOCASE]", "cond %{HEADER:Cookie} *** [NOCASE]"),
+            ("set-header Authorization", "set-header Authorization"),
+        ] {
+            assert_eq!(masked_line(line), shown);
+        }
+        let line = "set-header Authorization Basic s3cret";
+        assert_eq!(
+            masked_message(line, "the word s3cret is one too many"),
+            "the word *** is one too many"
+        );
+        assert_eq!(masked_message("no-op a b", "there is no no-op"), "there is no no-op");
+    }
 }

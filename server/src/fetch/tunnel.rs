@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use forebay_http::framing::BodyFraming;
 use http::HeaderValue;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
@@ -35,7 +36,6 @@ use crate::response::{TunnelHead, TunnelResponse};
 use crate::trace::RequestStep;
 use crate::transaction::Transaction;
 use crate::transport::OriginIo;
-use forebay_http::framing::BodyFraming;
 
 /// The upgrade that a request asks for: the protocols, and the place that is reserved for the
 /// tunnel.
