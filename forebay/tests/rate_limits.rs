@@ -283,5 +283,8 @@ fn a_flood_of_values_refuses_no_other_client_and_frees_no_exhausted_one() {
         assert_eq!(status(&number.to_string()), 200, "{number}");
     }
     assert_eq!(status("greedy"), 429);
-    assert!(server.stat("rate_limit_entries_replaced_total") >= (3000 - 1023) as f64);
+    // The table keeps 17 bits of a key, so about one in five runs has two keys that share an entry.
+    const SHARED_MAX: u32 = 10;
+    let replaced = server.stat("rate_limit_entries_replaced_total");
+    assert!(replaced >= f64::from(3000 - 1023 - SHARED_MAX), "{replaced}");
 }
