@@ -195,7 +195,7 @@ fn the_pages_of_operations_name_only_counters_that_exist() {
     ] {
         let page = text(format!("docs/{name}.md"));
         let is_counter = |word: &&str| word.ends_with("_total");
-        let has_labels = |word: &&str| word.starts_with("site_");
+        let has_labels = |word: &&str| word.starts_with("site_") || word.starts_with("rule_");
         let names = quoted(&page).into_iter().filter(|word| is_counter(word) && !has_labels(word));
         for counter in names {
             assert!(
