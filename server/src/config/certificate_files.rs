@@ -56,7 +56,7 @@ pub(super) fn read_identity(
     (cert, key): (PathBuf, PathBuf),
     warnings: &mut Vec<String>,
 ) -> Result<(Identity, IdentityFiles), Vec<(ValueProblem, bool)>> {
-    let chain = read_chain(&cert, warnings).map_err(|problem| (problem, false));
+    let chain = read_chain(&cert, "the certificate", warnings).map_err(|problem| (problem, false));
     let key_der = read_key(&key, warnings).map_err(|problem| (problem, true));
     let ((chain, cert_read), (key_der, key_read)) = match (chain, key_der) {
         (Ok(chain), Ok(key_der)) => (chain, key_der),

@@ -40,6 +40,9 @@ type Authorities = (Arc<RootCertStore>, u64);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsName(Option<String>);
 
+/// The content of a file of `origin_ca`, for an error.
+const AUTHORITY: &str = "the certificate of the authority that issued the origin's certificate";
+
 impl OriginTls {
     /// Returns terms without any authority, so that no certificate is valid.
     pub(super) fn unverified(name: &str) -> OriginTls {
@@ -128,7 +131,7 @@ fn read_authorities(files: &[PathBuf]) -> Result<Authorities, ValueProblem> {
         }
     }
     for path in files {
-        let (chain, _) = read_chain(path, &mut Vec::new())?;
+        let (chain, _) = read_chain(path, AUTHORITY, &mut Vec::new())?;
         for certificate in chain {
             certificate.hash(&mut hasher);
             roots.add(certificate).map_err(|error| unusable(path, error))?;

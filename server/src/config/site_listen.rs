@@ -7,7 +7,7 @@ use super::Config;
 use super::error::ProblemSpan;
 use super::listen::read_site_addresses;
 use super::read::{Reader, Value, raw};
-use super::setting::ValueProblem;
+use super::setting::{RawValue, ValueProblem};
 use super::site::{HostPattern, Site};
 use super::table::{SITE_LISTEN, ServerSettings};
 
@@ -19,7 +19,11 @@ impl Reader<'_> {
         server: &ServerSettings,
     ) -> Option<Vec<SocketAddr>> {
         let Some(value) = value else { return Some(Vec::new()) };
-        let read = read_site_addresses(raw(value.get_ref()));
+        let raw = raw(value.get_ref());
+        let read = read_site_addresses(raw).map_err(|problem| match raw {
+            RawValue::Integer(port) => problem.hint(port_hint(port, server)),
+            _ => problem,
+        });
         let addresses = self.keep_at(value.span(), read)?;
         if self.has_bad_listen {
             // The addresses of the server are not known.
@@ -130,6 +134,21 @@ impl HostPattern {
             }
             (one, other) => one == other,
         }
+    }
+}
+
+/// Returns the hint for a site whose `listen` is only a port.
+fn port_hint(port: i128, server: &ServerSettings) -> String {
+    let quoted = |addresses: &mut dyn Iterator<Item = SocketAddr>| {
+        addresses.map(|address| format!("\"{address}\"")).collect::<Vec<_>>().join(" or ")
+    };
+    let same = quoted(&mut server.addresses().filter(|it| i128::from(it.port()) == port));
+    match same.is_empty() {
+        false => format!("write {same}, as in the `listen` of the server"),
+        true => format!(
+            "write {}, or add an address with this port to the `listen` of the server first",
+            quoted(&mut server.addresses())
+        ),
     }
 }
 

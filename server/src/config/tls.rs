@@ -216,8 +216,10 @@ impl Reader<'_> {
     }
 }
 
+/// Reads the certificates of a file; `wanted` describes them for a file that has a key instead.
 pub(super) fn read_chain(
     path: &Path,
+    wanted: &str,
     warnings: &mut Vec<String>,
 ) -> Result<(Vec<CertificateDer<'static>>, FileStamp), ValueProblem> {
     let (text, metadata) = read_pem(path)?;
@@ -225,11 +227,10 @@ pub(super) fn read_chain(
     let chain = chain.map_err(|error| unusable(path, error))?;
     let Some(first) = chain.first() else {
         let hint = match contains(&text, b"PRIVATE KEY-----") {
-            true => "the file has a private key; name the file with the certificate",
-            false => {
-                "a PEM file has a line -----BEGIN CERTIFICATE-----; `openssl x509 -inform der -in \
-                 FILE -out FILE.pem` makes one of a DER file"
-            }
+            true => format!("the file has a private key; name the file with {wanted}"),
+            false => "a PEM file has a line -----BEGIN CERTIFICATE-----; `openssl x509 -inform \
+                      der -in FILE -out FILE.pem` makes one of a DER file"
+                .to_owned(),
         };
         return Err(unusable(path, "the file contains no certificate").hint(hint));
     };
