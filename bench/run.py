@@ -132,7 +132,7 @@ class Run:
     def all(self):
         self.logs.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
-            if files.write(self.arguments.chosen):
+            if files.write(self.arguments.chosen, self.arguments.specs):
                 stack.callback(files.remove)
             addresses = max(workload.origins for workload in self.arguments.chosen)
             origin = servers.Origin(self.arguments.origin_cpus, self.logs, addresses)

@@ -1,9 +1,11 @@
-"""Load generators: wrk, and those of forebay-bench. Each run returns a dictionary of numbers."""
+"""Load generators: wrk, h2load, and those of forebay-bench. Each run returns a dictionary of
+numbers."""
 
 import json
 import os
 import re
 import subprocess
+import tempfile
 import time
 
 from lib.errors import Broken
@@ -17,11 +19,18 @@ def load(server, workload, seconds, cpus, run=0, requests=None):
     """Loads a server for `seconds`; a mixed workload ends after `requests` if they are given."""
     if workload.tool == "wrk":
         return parse_wrk(_run(_wrk(server, workload, seconds), seconds, cpus))
+    if workload.tool == "h2load":
+        return _h2load(server, workload, seconds, cpus)
     command = [bench_program(), workload.tool, "--port", server.port, "--seconds", seconds,
                "--connections", workload.connections]
     if workload.tool == "rate":
         command += ["--target", workload.targets[0], "--per-second", workload.per_second]
         return _from_rate(json.loads(_run(command, seconds, cpus)))
+    if workload.tool == "handshakes":
+        command += ["--target", workload.targets[0], "--exchange", workload.exchange]
+        if workload.resume:
+            command += ["--resume"]
+        return from_handshakes(json.loads(_run(command, seconds, cpus)), workload)
     command += ["--run", run]
     if requests:
         command += ["--requests", requests]
@@ -30,8 +39,10 @@ def load(server, workload, seconds, cpus, run=0, requests=None):
 
 def _run(command, seconds, cpus):
     command = [str(word) for word in command]
+    # OpenSSL prefers AES-256, browsers prefer AES-128, as does h2load.
+    environment = {**os.environ, "OPENSSL_CONF": str(BENCH / "lib/openssl.cnf")}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False,
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False,
                               timeout=seconds + GRACE_SECONDS, stdin=subprocess.DEVNULL,
                               preexec_fn=lambda: os.sched_setaffinity(0, cpus))
     except subprocess.TimeoutExpired as error:
@@ -42,7 +53,7 @@ def _run(command, seconds, cpus):
 
 
 def _wrk(server, workload, seconds):
-    url = f"http://127.0.0.1:{server.port}{workload.targets[0]}"
+    url = _urls(server, workload)[0]
     command = ["wrk", "-t1", f"-c{workload.connections}", f"-d{seconds}s", "--latency"]
     if workload.close:
         command += ["-H", "Connection: close"]
@@ -53,6 +64,33 @@ def _wrk(server, workload, seconds):
         numbers = ["from", time.time_ns() // 1000] if workload.unique else ["below", workload.urls]
         return [*command, "-s", BENCH / "lib/urls.lua", url, "--", *numbers, *workload.folders]
     return [*command, url]
+
+
+def _urls(server, workload):
+    scheme = "https" if workload.is_tls else "http"
+    return [f"{scheme}://127.0.0.1:{server.port}{target}" for target in workload.targets]
+
+
+def _h2load(server, workload, seconds, cpus):
+    with tempfile.NamedTemporaryFile("w", suffix=".urls") as file:
+        file.write("\n".join(_urls(server, workload)) + "\n")
+        file.flush()
+        command = ["h2load", "-t1", f"-c{workload.connections}", f"-m{workload.streams}",
+                   f"-D{seconds}", f"--input-file={file.name}"]
+        for name, value in workload.fields:
+            command += ["-H", f"{name}: {value}"]
+        return parse_h2load(_run(command, seconds, cpus), seconds)
+
+
+def parse_h2load(text, seconds):
+    """Numbers from the output of `h2load -D seconds`. It reports no percentiles of latency."""
+    done = re.search(r"(\d+) done, \d+ succeeded, (\d+) failed, (\d+) errored, (\d+) timeout", text)
+    codes = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", text)
+    if not done or not codes:
+        raise Broken(f"h2load printed no result: {text.strip()!r}")
+    requests = int(done[1])
+    return {"requests": requests, "per_second": requests / seconds,
+            "errors": sum(map(int, done.groups()[1:])) + sum(map(int, codes.groups()[1:]))}
 
 
 def parse_wrk(text):
@@ -76,6 +114,16 @@ def parse_wrk(text):
 
 def _from_rate(report):
     return {**report, "errors": report["not_ok"] + report["failed"]}
+
+
+def from_handshakes(report, workload):
+    """The results of handshakes. If they must be full, a resumed one is an error; if they may be
+    resumed, the share of resumed ones is reported, because some servers do not resume all."""
+    errors = report["not_ok"] + report["failed"]
+    if workload.resume:
+        percent = 100 * report["resumed"] / max(1, report["requests"])
+        return {**report, "errors": errors, "resumed_percent": percent}
+    return {**report, "errors": errors + report["resumed"]}
 
 
 def _from_mixed(report):

@@ -22,8 +22,13 @@ VERSIONS = {
     "nginx": ["nginx", "-v"],
     "haproxy": ["haproxy", "-v"],
     "varnish": ["varnishd", "-V"],
+    "h2o": ["h2o", "--version"],
     "trafficserver": ["traffic_server", "-V"],
 }
+
+
+# The Debian packages of the clients.
+PACKAGES = {"wrk": "wrk", "h2load": "nghttp2-client", "curl": "curl"}
 
 
 @contextlib.contextmanager
@@ -63,8 +68,10 @@ def require_installed(specs, workloads):
             servers.forebay_program()
         elif name in VERSIONS and not shutil.which(VERSIONS[name][0]):
             raise Usage(f"{name} is not installed: apt-get install {name}")
-    if any(w.tool == "wrk" for w in workloads) and not shutil.which("wrk"):
-        raise Usage("wrk is not installed: apt-get install wrk")
+    tools = {w.tool for w in workloads} | {"curl" for w in workloads if w.protocol != "h1"}
+    for tool, package in PACKAGES.items():
+        if tool in tools and not shutil.which(tool):
+            raise Usage(f"{tool} is not installed: apt-get install {package}")
 
 
 def raise_file_limit():
@@ -80,11 +87,12 @@ def describe():
 
 
 def versions(specs):
-    """The version of every server, and of wrk."""
+    """The version of every server, of wrk and of h2load."""
     names = dict.fromkeys(spec.name for spec in specs if not spec.is_bare)
     commands = {**VERSIONS, "forebay": [servers.forebay_program(), "--version"]
-                if "forebay" in names else [], "wrk": ["wrk", "-v"]}
-    return {name: _version(commands[name]) for name in [*names, "wrk"]}
+                if "forebay" in names else [], "wrk": ["wrk", "-v"],
+                "h2load": ["h2load", "--version"]}
+    return {name: _version(commands[name]) for name in [*names, "wrk", "h2load"]}
 
 
 def _version(command):

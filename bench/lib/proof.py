@@ -18,6 +18,7 @@ def check(server, origin, workload):
     """Fills the cache and proves that it serves, or proves that the origin gets every request."""
     if workload.served_by == "both":
         return  # The client distinguishes hits from misses, and counts both.
+    server.protocol = workload.protocol
     if workload.unique:
         _check_misses(server, origin, workload)
     elif workload.served_by == "origin":

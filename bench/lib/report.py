@@ -8,7 +8,7 @@ from lib.errors import Usage
 HEADINGS = ("server", "CPU µs/request", "min", "max", "Forebay ÷ this server", "requests/s",
             "p50 µs", "p99 µs", "switches/1000", "server cores", "other cores", "notes")
 # A page has the latest results of a section between two lines, and nothing else there.
-SECTIONS = ("results", "sites")
+SECTIONS = ("results", "sites", "tls-h2")
 
 
 def page_marks(section):
@@ -43,6 +43,11 @@ def _notes(kept):
         notes.append("NOT QUOTABLE: a compiler ran")
     elif statistics.median(s["foreign_cores"] for s in kept) > FOREIGN_CORES_MAX:
         notes.append("noisy: other processes ran")
+    if any(s.get("mlkem") for s in kept):
+        notes.append("with X25519MLKEM768")
+    if "resumed_percent" in kept[0]:
+        percent = statistics.median(s["resumed_percent"] for s in kept)
+        notes.append(f"{percent:.0f} % resumed")
     if "coded_bytes" in kept[0]:
         notes.append(f"{kept[0]['coded_bytes']:,} bytes compressed")
     if "hit_percent" in kept[0]:
@@ -68,10 +73,15 @@ def summaries(results, keep_percent):
 def _row(name, row):
     ratio = "" if row["forebay_ratio"] is None else f"{row['forebay_ratio']:.2f}"
     cells = (name, f"**{row['us']:.2f}**", f"{row['us_min']:.2f}", f"{row['us_max']:.2f}", ratio,
-             f"{row['per_second']:,.0f}", f"{row['p50_us']:,.0f}", f"{row['p99_us']:,.0f}",
+             f"{row['per_second']:,.0f}", _latency(row["p50_us"]), _latency(row["p99_us"]),
              f"{row['switches']:,.0f}", f"{row['server_cores']:.2f}", f"{row['foreign_cores']:.2f}",
              "; ".join(row["notes"]))
     return f"| {' | '.join(cells)} |"
+
+
+def _latency(us):
+    """The text of a latency; 0 means that the load generator does not measure it."""
+    return f"{us:,.0f}" if us else "–"
 
 
 def table(rows):

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from lib import process
+from lib import files, process
 from lib.errors import Broken, Usage
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
@@ -19,6 +19,9 @@ START_SECONDS = 20
 REQUEST_SECONDS = 10
 REST_SECONDS = 0.02
 REST_TRIES = 50
+# How curl speaks the protocols that http.client does not; the values of PROTOCOL are among them.
+CURL_FLAGS = {"h2c": ["--http2-prior-knowledge"], "tls": ["--insecure"],
+              "tls-h1": ["--insecure", "--http1.1"], "tls-h2": ["--insecure", "--http2"]}
 # http.client refuses a head of more than 100 fields, and header rules may set that many.
 http.client._MAXHEADERS = 1000
 
@@ -90,6 +93,8 @@ class Running:
         self.port = free_port()
         self.cpus = cpus
         self.log = log
+        # The protocol of `fetch`: h1 or a key of CURL_FLAGS.
+        self.protocol = "h1"
         # The length of a compressed body, if the workload has such bodies; a proof sets it.
         self.coded_bytes = None
         command = [str(word).replace("@PORT@", str(self.port)) for word in command]
@@ -124,6 +129,8 @@ class Running:
 
     def fetch_whole(self, targets, fields=None):
         """Requests all targets with these fields; returns bodies, each with its fields as pairs."""
+        if self.protocol != "h1":
+            return self._fetch_by_curl(targets, fields or {})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_SECONDS)
         answers = []
         try:
@@ -136,6 +143,30 @@ class Running:
         finally:
             connection.close()
         return answers
+
+    def _fetch_by_curl(self, targets, fields):
+        scheme = "http" if self.protocol == "h2c" else "https"
+        command = ["curl", "-s", "-S", "-i", "--max-time", str(REQUEST_SECONDS),
+                   *CURL_FLAGS[self.protocol]]
+        for name, value in fields.items():
+            command += ["-H", f"{name}: {value}"]
+        urls = [f"{scheme}://127.0.0.1:{self.port}{target}" for target in targets]
+        # curl 7.88 (Debian 12) cannot use an HTTP/2 connection without TLS a second time.
+        runs = [[url] for url in urls] if self.protocol == "h2c" else [urls]
+        output = b""
+        for run in runs:
+            done = subprocess.run([*command, *run], capture_output=True, check=False,
+                                  stdin=subprocess.DEVNULL)
+            if done.returncode:
+                reason = done.stderr.decode(errors="replace").strip().splitlines()
+                raise Broken(f"{self.name}: {reason[0] if reason else done.returncode}")
+            output += done.stdout
+        answers = parse_curl(output)
+        version = "HTTP/2 " if self.protocol in ("h2c", "tls-h2") else "HTTP/"
+        for target, (line, _, _) in zip(targets, answers, strict=True):
+            if not line.startswith(version) or line.split()[1] != "200":
+                raise Broken(f"{self.name} answered {target} with {line!r}")
+        return [(body, pairs) for _, pairs, body in answers]
 
     def pin(self):
         process.pin(self.pid, self.cpus)
@@ -152,6 +183,21 @@ class Running:
     def _log_end(self):
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(f"  | {line}" for line in lines[-8:]) or "  (its log is empty)"
+
+
+def parse_curl(output):
+    """The answers in the output of `curl -i`: for each, its status line, fields and body."""
+    answers = []
+    while output:
+        head, _, output = output.partition(b"\r\n\r\n")
+        line, *lines = head.decode("latin-1").split("\r\n")
+        pairs = [tuple(part.strip() for part in text.split(":", 1)) for text in lines]
+        lengths = [int(value) for name, value in pairs if name.lower() == "content-length"]
+        if not lengths:
+            raise Broken(f"an answer has no content-length: {line!r}")
+        answers.append((line, pairs, output[:lengths[0]]))
+        output = output[lengths[0]:]
+    return answers
 
 
 class Origin(Running):
@@ -192,8 +238,11 @@ class Server(Running):
         }
         if spec.name == "forebay":
             environment.setdefault("FOREBAY", forebay_program())
+        if spec.name == "h2o":
+            environment["FILES"] = str(files.FOLDER)
         super().__init__(spec.text, [PEERS / spec.name / "start.sh"], settings["server_cpus"],
                          environment, logs / f"{self.run_folder.name}.log")
+        self.protocol = environment["PROTOCOL"]
 
     def stop(self):
         super().stop()

@@ -13,7 +13,7 @@ import rules
 from lib import (chart, clients, files, origins, process, proof, report, rulesets, slopes,
                  workloads)
 from lib.errors import Broken, Usage
-from lib.servers import Spec
+from lib.servers import Spec, parse_curl
 
 WRK = """Running 1s test @ http://127.0.0.1:1/1k/0
   1 threads and 64 connections
@@ -28,6 +28,12 @@ WRK = """Running 1s test @ http://127.0.0.1:1/1k/0
   Socket errors: connect 0, read 2, write 0, timeout 1
   Non-2xx or 3xx responses: 3
 Requests/sec:  78804.55
+"""
+
+H2LOAD = """finished in 2.00s, 176860.00 req/s, 193.52MB/s
+requests: 353720 total, 354360 started, 353720 done, 353717 succeeded, 1 failed, 2 errored, 0 timeout
+status codes: 353717 2xx, 0 3xx, 1 4xx, 2 5xx
+traffic: 387.05MB (405848842) total, 19.90MB (20866000) headers (space savings 81.5%), 345.43MB data
 """
 
 
@@ -46,6 +52,31 @@ class Tests(unittest.TestCase):
         self.assertEqual(result["errors"], 6)
         with self.assertRaises(Broken):
             clients.parse_wrk("unable to connect")
+
+    def test_the_output_of_h2load_is_read(self):
+        result = clients.parse_h2load(H2LOAD, 2)
+        self.assertEqual(result, {"requests": 353_720, "per_second": 176_860, "errors": 6})
+        with self.assertRaises(Broken):
+            clients.parse_h2load("could not connect", 2)
+
+    def test_resumed_handshakes_are_errors_or_a_share(self):
+        full, resume = (workloads.WORKLOADS[f"1k-tls-{name}"] for name in ("close", "resumed"))
+        for workload, resumed, errors, percent in [(full, 0, 3, None), (full, 5, 8, None),
+                                                   (resume, 900, 3, 90)]:
+            seen = {"requests": 1000, "resumed": resumed, "not_ok": 1, "failed": 2}
+            seen = clients.from_handshakes(seen, workload)
+            self.assertEqual((seen["errors"], seen.get("resumed_percent")), (errors, percent))
+        notes = report.summarise([sample(1, resumed_percent=90)], 100)["notes"]
+        self.assertEqual(notes, ["90 % resumed"])
+
+    def test_the_output_of_curl_is_read(self):
+        one = b"HTTP/2 200 \r\ncontent-length: 7\r\nx: a: b\r\n\r\nHTTP/1\n"
+        two = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        self.assertEqual(parse_curl(one + two), [
+            ("HTTP/2 200 ", [("content-length", "7"), ("x", "a: b")], b"HTTP/1\n"),
+            ("HTTP/1.1 404 Not Found", [("Content-Length", "0")], b"")])
+        with self.assertRaises(Broken):
+            parse_curl(b"HTTP/2 200 \r\n\r\nx")
 
     def test_the_quietest_runs_are_kept_and_compilers_go_first(self):
         runs = [sample(1, 0.5), sample(2, 0.0), sample(3, 0.0, ["rustc"]), sample(4, 0.1)]
@@ -137,7 +168,7 @@ class Tests(unittest.TestCase):
                 report.fill_page(page, f"{name} new\n", report.page_marks(name))
             seen = page.read_text(encoding="utf-8").splitlines()
             begin, end = report.page_marks("sites")
-            self.assertEqual(seen[3:], [begin, "sites new", end])
+            self.assertEqual(seen[3:6], [begin, "sites new", end])
             self.assertEqual(seen[1], "results new")
 
     def test_targets_reach_every_group_of_origins(self):

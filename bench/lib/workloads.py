@@ -12,6 +12,20 @@ RATE_CONNECTIONS = 200
 BYTES = {"0": 0, "1k": 1024, "64k": 65_536, "1m": 2**20, "text": 10_240}
 # The servers that answer from the files of no directory.
 WITHOUT_FILES = ("haproxy", "varnish", "trafficserver")
+BROWSER_FIELDS = (
+    ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+     "Chrome/142.0.0.0 Safari/537.36"),
+    ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,"
+     "image/apng,*/*;q=0.8"),
+    ("Accept-Language", "en-GB,en;q=0.9,de;q=0.8"),
+    ("Referer", "https://www.example.org/articles/2026/11/a-long-title-of-a-page?page=2"),
+    ("Sec-Ch-Ua", '"Chromium";v="142", "Not_A Brand";v="99"'),
+    ("Sec-Ch-Ua-Platform", '"Linux"'),
+    ("Sec-Fetch-Dest", "document"),
+    ("Sec-Fetch-Mode", "navigate"),
+    ("Sec-Fetch-Site", "same-origin"),
+    ("Cookie", "session=4f1c0d8a2b6e9735; consent=yes; theme=dark"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,14 +34,18 @@ class Workload:
 
     name: str
     about: str
-    tool: str  # wrk, rate or mixed
+    tool: str  # wrk, h2load, rate, handshakes or mixed
     folder: str = ""  # targets of the origin are FOLDER/0, FOLDER/1, ...
     urls: int = 1
     unique: bool = False  # a URL that was never requested before for each request
     connections: int = 64
     close: bool = False  # a connection for each request
     per_second: int = 0  # requests per second; only for the tool rate
-    fields: tuple = ()  # fields of the request, as pairs; only for the tool wrk
+    fields: tuple = ()  # fields of the request, as pairs; only for the tools wrk and h2load
+    protocol: str = "h1"  # h1, h2c, tls-h1 or tls-h2
+    exchange: str = "x25519"  # key exchange of the tool handshakes: x25519 or mlkem
+    resume: bool = False  # whether the tool handshakes resumes sessions
+    streams: int = 1  # requests at a time on each connection; only for the tool h2load
     served_by: str = "cache"  # cache (the origin must get no request), origin (all), or both
     access_log: bool = False
     cache_mib: int = 256
@@ -53,12 +71,23 @@ class Workload:
     def body_bytes(self):
         return BYTES[self.folder.rsplit("/", 1)[1]]
 
+    @property
+    def is_tls(self):
+        return self.protocol.startswith("tls")
+
     def unable(self, spec):
         """The reason why this server cannot serve the workload, or None."""
-        if spec.is_bare and (self.served_by != "cache" or self.files or self.coding):
+        if spec.is_bare and (self.served_by != "cache" or self.files or self.coding
+                             or self.protocol != "h1"):
             return "only ready-made answers"
         if self.files and spec.name in WITHOUT_FILES:
             return "cannot serve a directory of files"
+        if spec.name == "h2o" and (self.served_by != "cache" or self.coding):
+            return "serves only files"
+        if self.is_tls and spec.name == "varnish":
+            return "has no TLS"
+        if self.protocol == "h2c" and spec.name == "trafficserver":
+            return "has HTTP/2 over TLS only"
         return None
 
     @property
@@ -66,6 +95,7 @@ class Workload:
         """The settings of the servers. Workloads with different profiles need a restart."""
         return {"ACCESS_LOG": str(int(self.access_log)), "CACHE_MIB": str(self.cache_mib),
                 "ORIGINS": str(self.origins), "FILES": str(files.FOLDER) if self.files else "",
+                "PROTOCOL": "tls" if self.is_tls else self.protocol,
                 "COMPRESS": self.coding}
 
 
@@ -132,7 +162,36 @@ def _sites():
         "64 connections")
 
 
-WORKLOADS = {w.name: w for w in [*_hits(), *_others(), *_sites()]}
+def _tls_h2():
+    for protocol in ("h2c", "tls-h2"):
+        over, prefix = ("HTTP/2", "h2") if protocol == "h2c" else ("HTTP/2 over TLS", "tls-h2")
+        common = {"tool": "h2load", "protocol": protocol}
+        for size, streams in (("1k", 1), ("1k", 10), ("1k", 100), ("64k", 10)):
+            yield Workload(
+                name=f"{size}-{prefix}-m{streams}", folder=f"/{size}", streams=streams, **common,
+                about=f"hits of {size} bytes, 1 URL, {over}, 64 connections, "
+                f"{streams} stream(s) at a time on each")
+        yield Workload(
+            name=f"1k-{prefix}-browser", folder="/1k", urls=200, streams=10, fields=BROWSER_FIELDS,
+            about=f"hits of 1k bytes, 200 URLs, requests with the ten fields of a browser, {over}, "
+            "64 connections, 10 streams at a time on each", **common)
+    for size in ("1k", "64k"):
+        yield Workload(
+            name=f"{size}-tls", tool="wrk", folder=f"/{size}", protocol="tls-h1",
+            about=f"hits of {size} bytes, 1 URL, HTTP/1.1 over TLS, 64 connections, keep-alive")
+    for name, exchange, resume, kind in (
+            ("close", "x25519", False, "full handshakes with X25519"),
+            ("close-mlkem", "mlkem", False, "full handshakes with X25519MLKEM768, or X25519 if the "
+             "server does not have it"),
+            ("resumed", "x25519", True, "resumed handshakes with X25519")):
+        yield Workload(
+            name=f"1k-tls-{name}", tool="handshakes", folder="/1k", protocol="tls-h1",
+            exchange=exchange, resume=resume,
+            about="hits of 1k bytes, 1 URL, HTTP/1.1 over TLS 1.3, 64 connections at a time with "
+            f"one request each, {kind}")
+
+
+WORKLOADS = {w.name: w for w in [*_hits(), *_others(), *_sites(), *_tls_h2()]}
 
 GROUPS = {
     "core": ["1k-u1-c64", "1k-u1-c640", "1k-u64-c64", "64k-u1-c64", "1k-u1-c64-close", "rate-20k",
@@ -142,6 +201,7 @@ GROUPS = {
     "close": [w.name for w in _hits() if w.close],
     "rules": ["rules", "rules-close"],
     "sites": [w.name for w in _sites()],
+    "tls-h2": [w.name for w in _tls_h2()],
     "all": list(WORKLOADS),
 }
 

@@ -6,7 +6,16 @@ reuseport=
 if [ "$THREADS" -gt 1 ]; then reuseport=reuseport; fi
 source="proxy_pass http://origin"
 if [ -n "$FILES" ]; then source="root $FILES"; fi
-render nginx.conf "SENDFILE=${SENDFILE:-off}" "POSTPONE=${POSTPONE:-1460}" "REUSEPORT=$reuseport" \
+protocol=
+: > "$RUN/tls.conf"
+if [ "$PROTOCOL" = h2c ]; then protocol=http2; fi
+if [ "$PROTOCOL" = tls ]; then
+  protocol="ssl http2"
+  printf '%s\n' "ssl_certificate $RUN/cert.pem;" "ssl_certificate_key $RUN/key.pem;" \
+    "ssl_protocols TLSv1.2 TLSv1.3;" > "$RUN/tls.conf"
+fi
+render nginx.conf "PROTOCOL=$protocol" \
+  "SENDFILE=${SENDFILE:-off}" "POSTPONE=${POSTPONE:-1460}" "REUSEPORT=$reuseport" \
   "SOURCE=$source" \
   "LOG=$(pick "$ACCESS_LOG" "$RUN/access.log combined buffer=64k flush=1s" off)"
 origins upstreams > "$RUN/upstreams.conf"

@@ -7,12 +7,22 @@
 . "$(dirname "$0")/../common.sh"
 mkdir -p "$RUN"/{store,etc,run,log,cache,lib}
 cp -r /etc/trafficserver/. "$RUN/etc/"
+protocol=
+if [ "$PROTOCOL" = h2c ]; then
+  echo "Traffic Server 9 speaks HTTP/2 over TLS only" >&2
+  exit 1
+fi
+if [ "$PROTOCOL" = tls ]; then protocol=ssl:; fi
 for file in records.config remap.config storage.config logging.yaml runroot.yaml; do
-  render "$file" "LOGGING=$(pick "$ACCESS_LOG" 3 0)" "PARENTS=$(pick "$ORIGINS" 0 1)"
+  render "$file" "LOGGING=$(pick "$ACCESS_LOG" 3 0)" \
+    "PROTOCOL=$protocol" "PARENTS=$(pick "$ORIGINS" 0 1)"
 done
 origins remap | insert remap.config @REMAP@
 origins parents > "$RUN/etc/parent.config"
 mv "$RUN"/{records,remap,storage}.config "$RUN/logging.yaml" "$RUN/etc/"
+if [ "$PROTOCOL" = tls ]; then
+  echo "dest_ip=* ssl_cert_name=$RUN/both.pem" > "$RUN/etc/ssl_multicert.config"
+fi
 if [ -n "${KIND:-}" ] && [ "${N:-0}" != 0 ]; then
   rules > "$RUN/etc/bench.rules"
   echo "header_rewrite.so $RUN/etc/bench.rules" > "$RUN/etc/plugin.config"

@@ -17,6 +17,7 @@ if [ "$THREADS" = 1 ]; then pools=1; fi
 server=(varnishd -F -j none -n "$RUN/work" -a "127.0.0.1:$PORT,HTTP" -f "$RUN/default.vcl"
   -s "malloc,${CACHE_MIB}m" -p "thread_pools=$pools" -p thread_pool_min=200
   -p thread_pool_max=2000 -p timeout_idle=600 -p listen_depth=4096)
+if [ "$PROTOCOL" = h2c ]; then server+=(-p feature=+http2); fi
 if [ -n "${KIND:-}" ]; then server+=(-p http_max_hdr=600); fi
 if [ "$ACCESS_LOG" != 1 ]; then
   # No value of vsl_mask means "nothing", so each tag of vsl(7) is switched off by name.

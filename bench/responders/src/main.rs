@@ -1,4 +1,4 @@
-//! The benchmark's own programs: bare responders, the origin, and two load generators.
+//! The benchmark's own programs: bare responders, the origin, and load generators.
 //!
 //! A bare responder shows the limit of an I/O architecture: the cost of a cache hit if nothing is
 //! cached, checked or logged. None of these programs is meant for real use: they listen on
@@ -51,6 +51,8 @@ enum Command {
     /// Sends requests over keep-alive connections: most for popular URLs, by Zipf's law, and a
     /// share for URLs that were not requested before
     Mixed(load::mixed::Plan),
+    /// Opens TLS connections with one request each
+    Handshakes(load::handshakes::Plan),
 }
 
 /// The port on which a responder listens, and its threads.
@@ -103,6 +105,7 @@ fn run(command: Command) -> io::Result<()> {
         }),
         Command::Rate(plan) => load::rate::run(&plan),
         Command::Mixed(plan) => load::mixed::run(plan),
+        Command::Handshakes(plan) => load::handshakes::run(plan),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Load generators. Each prints one JSON object of numbers on standard output.
 
+pub(crate) mod handshakes;
 mod latency;
 pub(crate) mod mixed;
 pub(crate) mod rate;
