@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 import run
 from lib import machine, report, rulesets, servers, slopes
 from lib.errors import Broken, Usage
-from lib.workloads import WORKLOADS
+from lib.workloads import GROUPS, WORKLOADS
 
 DEFAULT_SERVERS = ("forebay,trafficserver,trafficserver@SANITY=off,nginx,nginx@POSTPONE=32k,"
                    "haproxy,varnish")
@@ -29,7 +29,7 @@ examples:
   rules.py                                 all servers and kinds: the form to quote
   rules.py --kinds rx --servers forebay,haproxy --counts 0,16,100
   rules.py --servers forebay,forebay@FOREBAY=/path/of/the/other --kinds set,eq,eqd,rx
-  rules.py --four                          no rules and four, keep-alive and close
+  rules.py --four                          no rules and four, in five patterns of connections
   rules.py --rounds 1 --seconds 1 --counts 0,4 --allow-busy                a quick trial
 """
 
@@ -43,7 +43,8 @@ def parse_arguments():
     add("--counts", default=DEFAULT_COUNTS, metavar="N,N",
         help=f"numbers of rules ({DEFAULT_COUNTS})")
     add("--four", action="store_true", help="measure only no rules and four rules (two add, "
-        "two set) of Forebay and Traffic Server, on keep-alive connections and on close")
+        "two set) of Forebay and Traffic Server: on a connection for each request, the same over "
+        "TLS, on keep-alive connections, over TLS, and over TLS with HTTP/2")
     add("--rounds", type=int, default=5, help="measured runs of each server (5)")
     add("--seconds", type=int, default=2, help="length of a measured run (2)")
     add("--keep", type=int, default=60, metavar="PERCENT",
@@ -76,7 +77,7 @@ def groups(arguments):
         raise Usage("--servers must not set KIND or N; use --kinds and --counts")
     if arguments.four:
         able = [spec for spec in specs if "four" in rulesets.kinds_of(spec.name)]
-        return [("four", [WORKLOADS["rules"], WORKLOADS["rules-close"]],
+        return [("four", [WORKLOADS[name] for name in GROUPS["rules"]],
                  cells_of(able, "four", lambda _: [0, rulesets.COUNT_OF_FOUR]))]
     kinds = arguments.kinds.split(",")
     if unknown := set(kinds) - set(rulesets.KINDS):
@@ -101,8 +102,8 @@ def resolve(arguments):
     """The arguments for run.py's Run, as from its command line, and the parts of the run."""
     others = os.sched_getaffinity(0) - {0}
     run_arguments = argparse.Namespace(
-        rounds=arguments.rounds, seconds=arguments.seconds, keep=arguments.keep, threads=1,
-        warm_seconds=1, fill_requests=0, server_cpu="0", client_cpu="0", server_cpus={0},
+        instances=1, rounds=arguments.rounds, seconds=arguments.seconds, keep=arguments.keep,
+        threads=1, warm_seconds=1, fill_requests=0, server_cpu="0", client_cpu="0", server_cpus={0},
         client_cpus={0}, origin_cpus={min(others or {0})})
     if min(arguments.rounds, arguments.seconds) < 1 or not 1 <= arguments.keep <= 100:
         raise Usage("--rounds and --seconds must be at least 1, --keep from 1 to 100")
@@ -110,7 +111,7 @@ def resolve(arguments):
     every = [servers.Spec(text) for _, _, cells in parts for text in cells]
     if not every:
         raise Usage("none of these servers supports rules of these kinds")
-    machine.require_installed(every, [WORKLOADS["rules"]])
+    machine.require_installed(every, [one for _, workloads, _ in parts for one in workloads])
     run_arguments.specs = every
     return run_arguments, parts
 

@@ -398,7 +398,7 @@ class Tests(unittest.TestCase):
         self.assertEqual(cells["nginx@POSTPONE=32k+KIND=set+N=100"], ("nginx@POSTPONE=32k", 100))
         self.assertEqual({base for base, _ in only.values()}, {"forebay"})
         (_, chosen, four), = rules.groups(arguments(four=True))
-        self.assertEqual([w.name for w in chosen], ["rules", "rules-close"])
+        self.assertEqual([w.name for w in chosen], workloads.GROUPS["rules"])
         self.assertEqual(list(four), ["forebay@KIND=four+N=0", "forebay@KIND=four+N=4"])
         for wrong in ({"kinds": "sett"}, {"counts": "1,x"}, {"servers": "forebay@KIND=set"}):
             with self.assertRaises(Usage, msg=wrong):

@@ -26,6 +26,8 @@ BROWSER_FIELDS = (
     ("Sec-Fetch-Site", "same-origin"),
     ("Cookie", "session=4f1c0d8a2b6e9735; consent=yes; theme=dark"),
 )
+RULE_FIELDS = tuple(rulesets.REQUEST_FIELDS.items())
+ABOUT_RULES = "1k hits with the two request fields that header rules look at, 64 connections"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,12 +125,16 @@ def _others():
             served_by="origin",
             about=f"responses of {size} bytes that must not be stored, 64 URLs, "
             "64 connections")
-    for close in (False, True):
-        yield Workload(
-            name="rules" + ("-close" if close else ""), tool="wrk", folder="/1k", close=close,
-            fields=tuple(rulesets.REQUEST_FIELDS.items()),
-            about="1k hits with the two request fields that header rules look at, 64 connections, "
-            + ("one request each" if close else "keep-alive"))
+    for protocol, over in (("h1", ""), ("tls-h1", ", TLS")):
+        for close in (True, False):
+            yield Workload(
+                name="rules" + ("-tls" if over else "") + ("-close" if close else ""), tool="wrk",
+                folder="/1k", close=close, fields=RULE_FIELDS, protocol=protocol,
+                about=f"{ABOUT_RULES}{over}, "
+                + ("one request each" if close else "keep-alive"))
+    yield Workload(
+        name="rules-tls-h2", tool="h2load", folder="/1k", streams=10, fields=RULE_FIELDS,
+        protocol="tls-h2", about=f"{ABOUT_RULES}, HTTP/2 over TLS, 10 streams at a time on each")
     mixture = "Zipf 1.0 over 100,000 URLs of 1-100 KiB, 10 % never-seen, cache of 512 MiB"
     for name, access_log in (("mixed", True), ("mixed-nolog", False)):
         yield Workload(
@@ -199,7 +205,8 @@ GROUPS = {
     "hits": [w.name for w in _hits()],
     "keepalive": [w.name for w in _hits() if not w.close],
     "close": [w.name for w in _hits() if w.close],
-    "rules": ["rules", "rules-close"],
+    # The five patterns of connections in which rules are compared.
+    "rules": ["rules-close", "rules-tls-close", "rules", "rules-tls", "rules-tls-h2"],
     "sites": [w.name for w in _sites()],
     "tls-h2": [w.name for w in _tls_h2()],
     "all": list(WORKLOADS),
