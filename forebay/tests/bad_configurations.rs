@@ -34,6 +34,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("serve-listen", &["serve", "--origin", "http://127.0.0.1:1", "--listen", ":8080"]),
     ("serve-origin", &["serve", "--origin", "127.0.0.1:3000"]),
     ("serve-connect-files", &["serve", "--files", "files", "--connect-ports", "443"]),
+    ("serve-acme", &["serve", "--origin", "http://127.0.0.1:1", "--acme", "true"]),
     ("serve-rules", &["serve", "--origin", "http://127.0.0.1:1", "--rules", "no-such.conf"]),
     ("serve-flag-and-bad-file", &["serve", "--config", "setting-misspelt.toml", "--workers", "x"]),
 ];

@@ -68,6 +68,11 @@ async fn handshake(client: &Client, tls: &TlsTransport) -> bool {
     drop(handshaking);
     client.ticket().disarm();
     match ended {
+        // RFC 8737 §3: the handshake proves that this server has the name; the connection ends.
+        Ok(info) if info.is_acme_challenge() => {
+            worker.count(Counter::AcmeTlsChallenges);
+            false
+        }
         Ok(info) => {
             worker.count(Counter::TlsHandshakes);
             if info.is_resumed {

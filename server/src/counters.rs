@@ -142,6 +142,21 @@ counters! {
         "Sets of certificates that were replaced because their files had changed.";
     TlsCertificatesRefused, Counter, "tls_certificates_refused_total",
         "Times that changed certificate files could not be used; the old ones stayed in use.";
+    AcmeOrders, Counter, "acme_orders_total",
+        "Orders of certificates by ACME that began.";
+    AcmeCertificates, Counter, "acme_certificates_total",
+        "Certificates that were issued by ACME.";
+    AcmeFailures, Counter, "acme_failures_total",
+        "Orders of certificates that failed, and times that the directory of certificates could \
+            not be used. The certificates in use stayed in use.";
+    AcmeHttpChallenges, Counter, "acme_http_challenges_total",
+        "Requests that were answered with the proof of an http-01 challenge.";
+    AcmeTlsChallenges, Counter, "acme_tls_challenges_total",
+        "TLS handshakes for tls-alpn-01 challenges.";
+    AcmeCertificatesMissing, Gauge, "acme_certificates_missing",
+        "Sites with `acme` that have no certificate yet, and so no TLS.";
+    AcmeExpiry, Gauge, "acme_expiry_unix_seconds",
+        "The Unix time at which the first certificate by ACME expires; 0 if there is none.";
     HttpsRedirects, Counter, "https_redirects_total",
         "Requests without TLS that were redirected to `https` (`https_redirect_port`).";
     Redirects, Counter, "redirects_total",

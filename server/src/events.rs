@@ -88,6 +88,11 @@ events! {
     TlsRefused, debug, "tls_refused", "a TLS handshake failed";
     TlsFiles, warn, "tls_files", "a file for TLS needs attention";
     UserFiles, warn, "user_files", "a file with users needs attention";
+    AcmeAccount, info, "acme_account", "the certificate authority has created an account";
+    AcmeCertificate, info, "acme_certificate", "the certificate authority has issued a certificate";
+    AcmeFailed, warn, "acme_failed", "cannot order a certificate; the old one stays in use";
+    AcmeUrgent, error, "acme_urgent",
+        "cannot order a certificate, and the site has none, or one that ends soon";
     CertificatesReplaced, info, "certificates_replaced", "changed certificate files are now in use";
     CertificatesRefused, error, "certificates_refused", "cannot use a changed certificate";
     TlsFailed, error, "tls_failed",

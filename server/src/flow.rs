@@ -16,6 +16,7 @@ use std::rc::Rc;
 use forebay_http::fields::{FieldId, FieldSet};
 use forebay_http::policy::cache_status::{CacheOutcome, CacheStatus};
 use forebay_http::policy::reason::Reason;
+use forebay_http::request::Method;
 use forebay_rules::apply::OwnAnswer;
 use forebay_rules::ast::{Hook, HttpControl};
 
@@ -205,6 +206,11 @@ fn respond<'t>(transaction: &mut Transaction<'t>) -> Result<Progress<'t>, Fault>
     if is_loop(&transaction.request, &transaction.worker().via) {
         return Err(Fault::Loop);
     }
+    if transaction.worker().has_challenges.get()
+        && let Some(proof) = challenge_proof(transaction)
+    {
+        return Ok(Progress::Response(SyntheticResponse::AcmeChallenge(proof).into()));
+    }
     if let Some(answer) = transaction.run_request_rules(Hook::ReadRequest)? {
         return Ok(ruled(transaction, answer));
     }
@@ -358,6 +364,22 @@ async fn respond_without_hit<'t>(
 
 fn trace_lookup(transaction: &Transaction<'_>) {
     transaction.trace().step(|| RequestStep::Lookup(transaction.cache_status));
+}
+
+/// Returns the proof for a certificate authority that checks a challenge of the order in progress;
+/// `None` for all other requests. This comes before rules, routes and redirects, which must not
+/// keep a certificate from being renewed.
+#[cold]
+fn challenge_proof(transaction: &Transaction<'_>) -> Option<Box<str>> {
+    let request = transaction.received();
+    if !matches!(request.head.method(), Method::Get | Method::Head) {
+        return None;
+    }
+    let challenges = transaction.worker().challenges();
+    let host = request.target.authority?.host;
+    let proof = challenges.http_content(host, request.target.path_query)?.into();
+    transaction.worker().count(Counter::AcmeHttpChallenges);
+    Some(proof)
 }
 
 /// Redirects a request without TLS to the same URL with `https`.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod acme;
 mod admin;
 mod admission;
 mod buffers;

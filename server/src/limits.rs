@@ -2,6 +2,7 @@
 //! `config/table.rs`.
 
 mod access;
+mod acme;
 mod dns;
 mod metrics;
 mod negotiation;
@@ -9,6 +10,7 @@ mod routes;
 mod tls;
 
 pub(crate) use access::*;
+pub(crate) use acme::*;
 pub(crate) use dns::*;
 pub(crate) use metrics::*;
 pub(crate) use negotiation::*;

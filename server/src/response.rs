@@ -106,6 +106,8 @@ pub(crate) enum SyntheticResponse {
     Moved(Box<[u8]>),
     /// The fixed answer of the route.
     Fixed,
+    /// The proof that answers a challenge of a certificate authority.
+    AcmeChallenge(Box<str>),
     /// The answer to OPTIONS: the methods that this server supports.
     Options,
     /// The answer to PURGE, with the number of removed responses.

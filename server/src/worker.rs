@@ -25,6 +25,7 @@ use pin_project_lite::pin_project;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::accept::{ClientNetwork, Registry};
+use crate::acme::Challenges;
 use crate::buffers::BufferPool;
 use crate::clock;
 use crate::config::Config;
@@ -90,6 +91,9 @@ pub(crate) struct Worker {
     events: EventBudget,
     access_logs: RefCell<LogSenders>,
     pub(crate) tracers: WorkerTracers,
+    /// Whether `challenges` has answers for requests. Every request reads only this flag.
+    pub(crate) has_challenges: Cell<bool>,
+    challenges: RefCell<Arc<Challenges>>,
     /// Buffers of the header rules.
     pub(crate) rule_scratch: RefCell<RuleScratch>,
     /// The UUID of the process.
@@ -169,6 +173,8 @@ impl Worker {
             events: EventBudget::default(),
             access_logs: RefCell::new(parts.access_logs),
             tracers: WorkerTracers::default(),
+            has_challenges: Cell::new(false),
+            challenges: RefCell::default(),
             rule_scratch: RefCell::default(),
             process_id: parts.process_id,
             randomness: Cell::new(RandomState::new().build_hasher().finish()),
@@ -208,6 +214,17 @@ impl Worker {
         if let Some(access_logs) = access_logs {
             *self.access_logs.borrow_mut() = access_logs;
         }
+    }
+
+    /// Replaces the answers to challenges of certificate authorities.
+    pub(crate) fn take_challenges(&self, challenges: Arc<Challenges>) {
+        self.has_challenges.set(challenges.has_http());
+        *self.challenges.borrow_mut() = challenges;
+    }
+
+    /// Returns the answers to challenges of certificate authorities.
+    pub(crate) fn challenges(&self) -> Arc<Challenges> {
+        Arc::clone(&self.challenges.borrow())
     }
 
     /// Returns the access logs of the current settings.

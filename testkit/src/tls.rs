@@ -160,7 +160,7 @@ impl TlsFront {
     }
 }
 
-/// Passes requests without a body on, one at a time.
+/// Passes requests on, one at a time. A request with a body needs a `Content-Length`.
 fn pass_on(
     mut stream: TcpStream,
     inner: SocketAddr,
@@ -176,13 +176,15 @@ fn pass_on(
     let mut client = rustls::StreamOwned::new(connection, stream);
     let mut inner = TcpStream::connect(inner).ok()?;
     inner.set_read_timeout(Some(PATIENCE)).ok()?;
-    let mut space = [0; 16 << 10];
+    let (mut space, mut request) = ([0; 16 << 10], Vec::new());
     loop {
         let count = client.read(&mut space).ok().filter(|count| *count > 0)?;
         inner.write_all(&space[..count]).ok()?;
-        if !space[..count].ends_with(b"\r\n\r\n") {
+        request.extend_from_slice(&space[..count]);
+        if whole_length(&request).is_none_or(|whole| request.len() < whole) {
             continue;
         }
+        request.clear();
         let answer = read_answer(&mut inner)?;
         client.write_all(&answer).ok()?;
         client.flush().ok()?;

@@ -5,8 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
+use forebay_http::date::write_date;
 use forebay_rules::filter::Filters;
-use forebay_server::config::{self, Config, ConfigErrors, ConfigSource, SourceSpan};
+use forebay_server::config::{
+    self, CertificateStatus, Config, ConfigErrors, ConfigSource, SourceSpan,
+};
 use serde_json::{Value, json};
 
 use super::is_set;
@@ -26,6 +29,7 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
                 .chain(config.private_file_warnings())
                 .chain(of_addresses.iter().map(String::as_str))
                 .collect();
+            let certificates = config.acme_status();
             let findings = is_set(args, "resolve").then(|| resolve::check(&config));
             let findings = findings.as_deref();
             let is_good = findings.unwrap_or_default().iter().all(|finding| finding.is_good);
@@ -34,12 +38,16 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
                 if !warnings.is_empty() {
                     value["warnings"] = json!(warnings);
                 }
+                if !certificates.is_empty() {
+                    value["acme"] = certificates.iter().map(certificate_json).collect();
+                }
                 if let Some(findings) = findings {
                     value["resolved"] = findings.iter().map(ResolveCheck::to_json).collect();
                 }
                 outln!("{value}");
             } else {
                 warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+                certificates.iter().for_each(tell_certificate);
                 tell_findings(findings.unwrap_or_default());
                 outln!("{file}: valid; sites: {sites}");
             }
@@ -53,6 +61,46 @@ pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, Stri
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Prints the state of a certificate by ACME: a line for the site, and a warning if an operator has
+/// to do something.
+fn tell_certificate(certificate: &CertificateStatus) {
+    let site = &certificate.site;
+    match certificate.valid_until {
+        Some(until) => {
+            outln!("{site}: the certificate by ACME is valid until {}", shown_time(until));
+        }
+        None => outln!("{site}: there is no certificate yet; a running server orders it"),
+    }
+    if certificate.is_near_end {
+        eprintln!("warning: {site}: the certificate by ACME has expired, or will soon");
+    }
+    if !certificate.missing_names.is_empty() {
+        let names = certificate.missing_names.join(", ");
+        eprintln!("warning: {site}: the certificate by ACME is not for {names} yet");
+    }
+    if let (Some(why), Some(retry_at)) = (&certificate.failure, certificate.retry_at) {
+        let next = shown_time(retry_at);
+        eprintln!("warning: {site}: the last order by ACME failed: {why}; the next is at {next}");
+    }
+}
+
+fn certificate_json(certificate: &CertificateStatus) -> Value {
+    json!({
+        "site": certificate.site,
+        "file": certificate.file.display().to_string(),
+        "valid_until": certificate.valid_until,
+        "near_end": certificate.is_near_end,
+        "missing_names": certificate.missing_names,
+        "failure": certificate.failure,
+        "retry_at": certificate.retry_at,
+    })
+}
+
+/// Returns a Unix time as HTTP writes dates.
+fn shown_time(unix_s: u64) -> String {
+    String::from_utf8_lossy(&write_date(unix_s)).into_owned()
 }
 
 fn tell_findings(findings: &[ResolveCheck]) {

@@ -15,8 +15,8 @@ use super::tls::{CertificateSet, Identity, check_pair, read_chain, read_key};
 pub(crate) struct IdentityFiles {
     pub(crate) cert: PathBuf,
     pub(crate) key: PathBuf,
-    /// The states of both files when they were read.
-    read: (FileStamp, FileStamp),
+    /// The states of both files when they were read; `None` for a file that was missing.
+    read: [Option<FileStamp>; 2],
 }
 
 /// The state of a file. It differs after each change of the file's content, and after the name
@@ -63,14 +63,21 @@ pub(super) fn read_identity(
         (chain, key_der) => return Err(chain.err().into_iter().chain(key_der.err()).collect()),
     };
     check_pair(&chain, &key_der, (&cert, &key)).map_err(|problem| vec![(problem, true)])?;
-    let files = IdentityFiles { cert, key, read: (cert_read, key_read) };
+    let files = IdentityFiles { cert, key, read: [Some(cert_read), Some(key_read)] };
     Ok((Identity { chain, key: key_der }, files))
+}
+
+impl IdentityFiles {
+    /// Returns a certificate and key that share a file, which could not be read.
+    pub(super) fn unread(path: PathBuf) -> IdentityFiles {
+        IdentityFiles { cert: path.clone(), key: path, read: [None; 2] }
+    }
 }
 
 impl CertificateSet {
     /// Returns the states of the set's files when they were read.
     pub(crate) fn stamps_read(&self) -> Vec<Option<FileStamp>> {
-        self.files.iter().flat_map(|files| [Some(files.read.0), Some(files.read.1)]).collect()
+        self.files.iter().flat_map(|files| files.read).collect()
     }
 
     /// Returns the present states of the set's files; `None` for a file that cannot be found.
@@ -90,7 +97,8 @@ impl CertificateSet {
     /// # Errors
     /// A file cannot be used; the text names it and says why.
     pub(crate) fn read_again(&self) -> Result<CertificateSet, String> {
-        let mut set = CertificateSet { id: self.id, ..CertificateSet::default() };
+        let acme = self.acme.clone();
+        let mut set = CertificateSet { id: self.id, acme, ..CertificateSet::default() };
         for files in &self.files {
             let paths = (files.cert.clone(), files.key.clone());
             let (identity, files) =

@@ -7,6 +7,8 @@
 //! of the file (or a flag, which stands for the top of the file), the default.
 
 mod access_logs;
+mod acme;
+mod certificate_der;
 mod certificate_files;
 mod contradictions;
 mod difference;
@@ -48,8 +50,11 @@ mod watched;
 mod written;
 mod zone;
 
+pub use crate::acme::CertificateStatus;
 pub(crate) use access_logs::LogNumber;
 pub use access_logs::{AccessLogs, LogDestination};
+pub(crate) use acme::{AcmeChallenge, AcmeSettings, AcmeTerms};
+pub(crate) use certificate_der::{is_for_name, issuer_key_and_serial, validity};
 pub(crate) use certificate_files::FileStamp;
 pub use difference::{ConfigChange, RESTART_HINT, change_text};
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
@@ -99,6 +104,8 @@ pub struct Config {
     pub access_logs: AccessLogs,
     /// The certificates for sites that have none of their own, and for names that no site has.
     pub certificates: Option<Arc<CertificateSet>>,
+    /// The terms on which certificates are ordered; `None` if no site has `acme`.
+    pub(crate) acme: Option<Arc<AcmeSettings>>,
     written: Arc<written::WrittenValues>,
     /// The files from which the configuration was read.
     pub(crate) watched: WatchedFiles,

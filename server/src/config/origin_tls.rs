@@ -108,7 +108,10 @@ impl Reader<'_> {
 impl AuthorityCache {
     /// Returns the authorities of these files, or of the system if there are no files, and their
     /// hash.
-    fn of(&mut self, files: Vec<PathBuf>) -> Result<(&Arc<RootCertStore>, u64), &ValueProblem> {
+    pub(super) fn of(
+        &mut self,
+        files: Vec<PathBuf>,
+    ) -> Result<(&Arc<RootCertStore>, u64), &ValueProblem> {
         let read = self.0.entry(files).or_insert_with_key(|files| read_authorities(files));
         read.as_ref().map(|(roots, id)| (roots, *id))
     }
@@ -126,8 +129,10 @@ fn read_authorities(files: &[PathBuf]) -> Result<Authorities, ValueProblem> {
         found.iter().for_each(|certificate| certificate.hash(&mut hasher));
         roots.add_parsable_certificates(found);
         if roots.is_empty() {
-            return Err(ValueProblem::new("the system has no certificate authorities")
-                .hint("install the package ca-certificates, or set `origin_ca`"));
+            return Err(ValueProblem::new("the system has no certificate authorities").hint(
+                "install the package ca-certificates, or set `origin_ca`; for `acme`, \
+                     set `acme_ca`",
+            ));
         }
     }
     for path in files {

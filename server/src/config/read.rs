@@ -107,8 +107,16 @@ fn read_documents(
     }
     reader.flags(&mut top, flags);
     let ca_at = top.places.get("origin_ca").cloned();
-    let defaults =
-        SiteDefaults { server: &top.server, site: &top.site, route: &top.route, ca_at: &ca_at };
+    let place = |name| top.places.get(name).cloned();
+    let (acme_at, acme_dir_at) = (place("acme"), place("acme_dir"));
+    let defaults = SiteDefaults {
+        server: &top.server,
+        site: &top.site,
+        route: &top.route,
+        ca_at: &ca_at,
+        acme_at: &acme_at,
+        acme_dir_at: &acme_dir_at,
+    };
     let sites: Vec<_> = tables.iter().filter_map(|table| table.get("site")).collect();
     let sites = reader.sites(&sites, defaults);
     reader.finish(top, sites)
@@ -149,7 +157,7 @@ fn read_origins(
 #[derive(Default)]
 pub(super) struct TopLevel {
     pub(super) server: ServerSettings,
-    site: SiteSettings,
+    pub(super) site: SiteSettings,
     pub(super) route: RouteSettings,
     pub(super) places: HashMap<&'static str, ProblemSpan>,
     written: WrittenValues,
@@ -187,6 +195,8 @@ pub(crate) struct Reader<'a> {
     pub(super) has_bad_listen: bool,
     /// Whether a certificate or a key cannot be used.
     pub(super) has_bad_certificate: bool,
+    /// The first place that asks for a certificate by ACME.
+    pub(super) acme_at: Option<ProblemSpan>,
     pub(super) authorities: AuthorityCache,
     /// The access logs that sites name.
     pub(super) named_logs: Vec<NamedLog>,
@@ -208,6 +218,7 @@ impl<'a> Reader<'a> {
             has_unknown_section: false,
             has_bad_listen: false,
             has_bad_certificate: false,
+            acme_at: None,
             authorities: AuthorityCache::default(),
             named_logs: Vec::new(),
             watched: Vec::new(),
@@ -218,6 +229,12 @@ impl<'a> Reader<'a> {
 impl Reader<'_> {
     /// Gives the only site of a server without a file its settings.
     fn with_settings(&mut self, site: Site, top: &TopLevel) -> Site {
+        if top.site.acme {
+            let problem = ValueProblem::new("`--acme` needs a configuration file");
+            let hint = "write a [[site]] with its `names`, for which the certificate is ordered";
+            self.problem(ProblemSpan::Flag("--acme".to_owned()), problem.hint(hint));
+            self.has_bad_certificate = true;
+        }
         if let Some(problem) = top.site.connect_ports.problem_with(site.route_of_all_paths()) {
             self.problem(ProblemSpan::Flag("--connect-ports".to_owned()), problem);
         }
@@ -283,6 +300,7 @@ impl Reader<'_> {
             let own = site.certificates.as_ref().or(certificates.as_ref());
             site.certificates_id = own.map_or(0, |set| set.id);
         }
+        let acme = self.acme_settings(&top, &sites);
         self.check_listen_tls(&top.server, &sites, &top.places);
         let log_at = top.places.get("access_log");
         let access_logs = self.number_logs((&top.site.access_log, log_at), &mut sites);
@@ -299,6 +317,7 @@ impl Reader<'_> {
             sites,
             access_logs,
             certificates,
+            acme,
             written,
             watched,
             rule_sets,

@@ -32,13 +32,15 @@ struct FirstUses {
     routes: RoutesSoFar,
 }
 
-/// The settings at the top of the file, and the position of `origin_ca` there.
+/// The settings at the top of the file, and the positions of some of them.
 #[derive(Clone, Copy)]
 pub(super) struct SiteDefaults<'a> {
     pub(super) server: &'a ServerSettings,
     pub(super) site: &'a SiteSettings,
     pub(super) route: &'a RouteSettings,
     pub(super) ca_at: &'a Option<ProblemSpan>,
+    pub(super) acme_at: &'a Option<ProblemSpan>,
+    pub(super) acme_dir_at: &'a Option<ProblemSpan>,
 }
 
 /// The values of a site that its routes inherit.
@@ -159,7 +161,10 @@ impl Reader<'_> {
             }),
         };
         let fallback = Route::new(RoutePaths::below("/"), settings, rules);
-        let certificates = self.certificates(&own, at("tls_cert"), at("tls_key"));
+        let certificates = match Self::uses_acme(table, &own) {
+            true => self.acme_certificates(table, (&name, &names), &own, defaults),
+            false => self.certificates(&own, at("tls_cert"), at("tls_key")),
+        };
         let mut site = Site::new(name?, names?, origins?, routes, fallback).with_settings(own);
         site.listen = listen?;
         site.certificates = certificates;

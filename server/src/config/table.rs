@@ -5,6 +5,7 @@ use forebay_http::policy::cache_status::CacheName;
 use forebay_http::policy::freshness::StatusFreshness;
 use forebay_http::policy::targeted::TargetList;
 
+use super::acme::{ACME_CHALLENGE_WORDS, AcmeChallenge, AcmeContacts, AcmeDir, AcmeDirectory};
 use super::error_pages::ErrorPages;
 use super::files::{FallbackFile, FileTypes, FilesDirectory, IndexNames};
 use super::health::HealthPath;
@@ -150,6 +151,57 @@ settings! {
         reloads: true,
         reason: "A certificate is renewed days before it expires. The check costs two system calls \
             for each certificate; times below a second are the same as a second.",
+    }
+    acme_terms_agreed: bool = "false" {
+        doc: "Whether you agree to the terms of service of the certificate authority at \
+            `acme_directory`. Required by `acme`; see [acme.md](acme.md).",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Only you can agree to a contract (RFC 8555 §7.3.3).",
+    }
+    acme_directory: AcmeDirectory = "https://acme-v02.api.letsencrypt.org/directory" {
+        doc: "URL of the directory of the certificate authority that issues certificates by ACME. \
+            The default is Let's Encrypt; \
+            `https://acme-staging-v02.api.letsencrypt.org/directory` is its test authority.",
+        kind: SettingKind::Text { hint: "URL", expected: "an https URL" },
+        reloads: true,
+        reason: "Let's Encrypt is free, needs no registration, and every browser trusts it.",
+    }
+    acme_ca: FileList = "" {
+        doc: "PEM files with the authorities that may issue the certificate of the server at \
+            `acme_directory`, in place of those of the system, for a private authority. The paths \
+            are relative to the configuration file.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 files, such as [\"internal-ca.pem\"]",
+        },
+        reloads: true,
+        reason: "There is no setting that switches verification off.",
+    }
+    acme_contact: AcmeContacts = "" {
+        doc: "Mail addresses that the certificate authority gets with a new account.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 mail addresses, such as [\"ops@example.org\"]",
+        },
+        reloads: true,
+        reason: "Let's Encrypt sends no mail; other authorities may require an address.",
+    }
+    acme_dir: AcmeDir = "auto" {
+        doc: "Directory for the ACME account, certificates and their keys. `auto` is `acme` in \
+            `$STATE_DIRECTORY`, in `$XDG_STATE_HOME/forebay`, or in `$HOME/.local/state/forebay`, \
+            the first of these variables that is set. Several servers may share the directory. A \
+            relative path is relative to the configuration file.",
+        kind: SettingKind::Text { hint: "DIR", expected: "auto or a directory" },
+        reloads: true,
+        reason: "The directory is created with mode 0700. An existing one must belong to the \
+            server's user and be closed to other users (`chmod 0700`).",
+    }
+    acme_retry_ms: u32 = "10m" {
+        doc: "Time after a failed order of a certificate until the next one. It doubles with each \
+            further failure, up to 6 hours; the certificate authority can ask for more, up to a \
+            day.",
+        kind: SettingKind::Milliseconds { min: 1000, max: 21_600_000 },
+        reloads: true,
+        reason: "Let's Encrypt permits 5 failed validations of a name in an hour.",
     }
     config_watch_ms: u32 = "0" {
         doc: "How often the files of the configuration are checked for changes: configuration \
@@ -1349,6 +1401,21 @@ settings! {
         },
         reloads: true,
         reason: "A key that other users can read causes a warning.",
+    }
+    acme: bool = "false" {
+        doc: "Whether Forebay orders the certificate of the site by ACME, and renews it; see \
+            [acme.md](acme.md). At the top of the file: for all sites without `tls_cert`.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "The order publishes the names of the site, and needs `acme_terms_agreed`.",
+    }
+    acme_challenge: AcmeChallenge = "http-01" {
+        doc: "How the certificate authority checks that this server has the names of the site: \
+            `http-01` by a request to port 80, `tls-alpn-01` by a TLS connection to port 443.",
+        kind: SettingKind::Choice(ACME_CHALLENGE_WORDS),
+        reloads: true,
+        reason: "Port 80 is open for redirects to `https` anyway. `tls-alpn-01` does not work \
+            behind a proxy that ends TLS.",
     }
     connect_ports: ConnectPorts = "" {
         doc: "Ports to which clients may open tunnels with CONNECT, such as `443`: see \

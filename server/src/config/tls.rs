@@ -10,19 +10,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_http::date::write_date;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 
-use super::Config;
+use super::acme::AcmeTerms;
+use super::certificate_der::validity;
 use super::certificate_files::{FileStamp, IdentityFiles, read_identity};
 use super::error::ProblemSpan;
 use super::read::Reader;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::Site;
 use super::table::{ServerSettings, SiteSettings};
+use super::{CertificateStatus, Config};
+use crate::acme::is_near_end;
 use crate::clock;
 use crate::limits::{CERTIFICATE_BYTES_MAX, CERTIFICATES_MAX};
 
@@ -47,12 +51,14 @@ pub struct FileList(pub Vec<PathBuf>);
 pub struct CertificateSet {
     /// A hash of the names of the files. It stays the same when a certificate is renewed.
     pub id: u64,
-    /// The certificates, at least one.
+    /// The certificates: at least one, or none yet if they come by ACME.
     pub identities: Vec<Identity>,
     /// Sentences about files that can be used but need attention.
     pub warnings: Vec<String>,
     /// The files of the certificates, in the order of `identities`.
     pub(crate) files: Vec<IdentityFiles>,
+    /// The terms on which the certificate is ordered; `None` for files of the operator.
+    pub(crate) acme: Option<AcmeTerms>,
 }
 
 /// A certificate and its key.
@@ -70,6 +76,14 @@ impl Config {
         let own = self.sites.iter().filter_map(|site| site.certificates.as_deref());
         let sets = self.certificates.as_deref().into_iter().chain(own);
         sets.flat_map(|set| set.warnings.iter().map(String::as_str))
+    }
+}
+
+impl Config {
+    /// Returns the state of each certificate by ACME, as far as its files tell.
+    pub fn acme_status(&self) -> Vec<CertificateStatus> {
+        let sets = self.certificate_sets();
+        sets.iter().filter_map(|set| CertificateStatus::of(set)).collect()
     }
 }
 
@@ -107,6 +121,10 @@ impl Reader<'_> {
         places: &HashMap<&'static str, ProblemSpan>,
     ) -> Option<Arc<CertificateSet>> {
         let at = |name| places.get(name).cloned();
+        if let (true, Some(at)) = (settings.acme, at("tls_cert")) {
+            self.refuse_two_sources(at);
+            return None;
+        }
         self.certificates(settings, at("tls_cert"), at("tls_key"))
     }
 
@@ -239,6 +257,10 @@ pub(super) fn read_chain(
         Some((_, until)) if until < now => {
             warnings.push(format!("{}: the certificate has expired", path.display()));
         }
+        Some(life) if is_near_end(life, now) => {
+            let until = String::from_utf8_lossy(&write_date(life.1)).into_owned();
+            warnings.push(format!("{}: the certificate expires at {until}", path.display()));
+        }
         Some((from, _)) if from > now => {
             warnings.push(format!("{}: the certificate is not valid yet", path.display()));
         }
@@ -335,96 +357,4 @@ fn read_pem(path: &Path) -> Result<(Vec<u8>, Metadata), ValueProblem> {
         return Err(unusable(path, why));
     }
     Ok((text, metadata))
-}
-
-/// Returns the Unix times in seconds from which and until which a certificate is valid (RFC 5280
-/// §4.1.2.5); `None` if they cannot be read.
-fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
-    const SEQUENCE: u8 = 0x30;
-    let (_, certificate, _) = element(certificate)?;
-    let (_, mut rest, _) = element(certificate)?;
-    let mut sequences = 0;
-    loop {
-        let (tag, content, after) = element(rest)?;
-        sequences += u8::from(tag == SEQUENCE);
-        // The two earlier sequences are the algorithm and the issuer.
-        if sequences == 3 {
-            let (_, from, content) = element(content)?;
-            let (_, until, _) = element(content)?;
-            return Some((unix_time(from)?, unix_time(until)?));
-        }
-        rest = after;
-    }
-}
-
-/// Splits the first element of DER from the bytes after it. Returns the element's tag, its content,
-/// and the bytes after the element.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = bytes.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81..=0x83 => {
-            let (length, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            (length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), rest)
-        }
-        _ => return None,
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((tag, content, rest))
-}
-
-/// Returns the Unix time in seconds of `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`.
-fn unix_time(text: &[u8]) -> Option<u64> {
-    let digits = text.strip_suffix(b"Z")?;
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let number = |range: std::ops::Range<usize>| {
-        let part = digits.get(range)?;
-        Some(part.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0')))
-    };
-    let (year, at) = match digits.len() {
-        12 => (number(0..2)?, 2),
-        14 => (number(0..4)?, 4),
-        _ => return None,
-    };
-    let year = if at == 2 { year + if year < 50 { 2000 } else { 1900 } } else { year };
-    let (month, day) = (number(at..at + 2)?, number(at + 2..at + 4)?);
-    let seconds =
-        number(at + 4..at + 6)? * 3600 + number(at + 6..at + 8)? * 60 + number(at + 8..at + 10)?;
-    // Days since 1970 in the Gregorian calendar, with years that begin in March.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
-    days.checked_sub(719_469).map(|days| days * 86_400 + seconds)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_times_of_certificates_are_unix_seconds() {
-        for (text, expected) in [
-            ("19700101000000Z", Some(0)),
-            ("700101000001Z", Some(1)),
-            ("000229120000Z", Some(951_825_600)),
-            ("491231235959Z", Some(2_524_607_999)),
-            ("20500101000000Z", Some(2_524_608_000)),
-            ("20261125000000Z", Some(1_795_564_800)),
-            ("2026112500000Z", None),
-            ("20261125000000", None),
-            ("", None),
-        ] {
-            assert_eq!(unix_time(text.as_bytes()), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn no_bytes_of_a_certificate_cause_a_panic() {
-        let bytes = [0x30, 0x82, 0x01, 0x00, 0x30, 0x03, 0x02, 0x01, 0x05, 0x30, 0x84, 0xff];
-        for end in 0..bytes.len() {
-            assert_eq!(validity(&bytes[..end]), None, "{end}");
-        }
-    }
 }

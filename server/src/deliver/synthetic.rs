@@ -28,6 +28,7 @@ pub(super) fn queue_synthetic(
         SyntheticResponse::Redirect(url) => write_redirect(context, text, url),
         SyntheticResponse::Moved(url) => write_moved(context, text, url),
         SyntheticResponse::Fixed => write_fixed(context, text),
+        SyntheticResponse::AcmeChallenge(proof) => write_challenge(context, text, proof),
         SyntheticResponse::Options => write_options(context, text),
         SyntheticResponse::Purged(purged) => write_purged(context, text, purged),
         SyntheticResponse::Ruled(answer) => write_ruled(context, text, answer),
@@ -126,6 +127,16 @@ fn write_fixed(context: &HeadContext<'_>, text: &mut Vec<u8>) -> Delivered {
         }
         write_date_field(text);
     })
+}
+
+/// Answers the challenge of a certificate authority (RFC 8555 §8.3).
+fn write_challenge(context: &HeadContext<'_>, text: &mut Vec<u8>, proof: &str) -> Delivered {
+    let message = SyntheticMessage {
+        status: 200,
+        block: b"content-type: application/octet-stream\r\ncache-control: no-store\r\n",
+        body: proof.as_bytes(),
+    };
+    message.write_with(context, text, write_date_field)
 }
 
 /// Answers OPTIONS with the methods that this server supports.

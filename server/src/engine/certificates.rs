@@ -96,6 +96,27 @@ impl Control {
         }
     }
 
+    /// Reads the file of one certificate set, if it differs from the one in use.
+    pub(super) fn read_certificate(&self, id: u64) {
+        let sets = self.with_config(|config| config.certificate_sets());
+        let Some(set) = sets.iter().find(|set| set.id == id) else { return };
+        if set.stamps_now() == set.stamps_read() {
+            return;
+        }
+        let read = set.read_again().map(Arc::new);
+        let replaced = read.and_then(|read| {
+            self.replace_certificates(std::slice::from_ref(&read))?;
+            Ok(read)
+        });
+        match replaced {
+            Ok(read) => {
+                self.count(Counter::TlsCertificatesReplaced, 1);
+                Event::CertificatesReplaced.log(&read.names());
+            }
+            Err(why) => self.refuse_certificates(id, &why),
+        }
+    }
+
     fn refuse_certificates(&self, id: u64, why: &str) {
         if self.certificate_watch.note_refused(id, why) {
             self.count(Counter::TlsCertificatesRefused, 1);

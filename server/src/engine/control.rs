@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
+use super::acme::AcmeState;
 use super::certificates::CertificateWatch;
 use super::file_watch::FileWatch;
 use super::resources::ControlSockets;
@@ -80,6 +81,7 @@ pub(crate) struct Control {
     /// The keys of session tickets, and the time at which they were created or taken over.
     pub(super) ticket_keys: Cell<(TicketKeys, u64)>,
     pub(super) certificate_watch: CertificateWatch,
+    pub(super) acme: AcmeState,
     pub(super) file_watch: FileWatch,
     pub(super) trials: Trials,
     pub(super) services: ServiceTable,
@@ -131,6 +133,7 @@ impl Control {
             guard: parts.guard,
             ticket_keys: Cell::new((parts.ticket_keys, clock::monotonic_ms())),
             certificate_watch: CertificateWatch::default(),
+            acme: AcmeState::default(),
             file_watch: FileWatch::default(),
             trials: Trials::default(),
             services: parts.services,
@@ -189,7 +192,12 @@ impl Control {
 
     /// Updates the gauge of open traces.
     pub(crate) fn show_open_traces(&self) {
-        self.slot.set(Counter::TracesOpen.index(), self.traces.open_count() as u64);
+        self.set_gauge(Counter::TracesOpen, self.traces.open_count() as u64);
+    }
+
+    /// Sets a gauge in the control thread's slot.
+    pub(super) fn set_gauge(&self, gauge: Counter, value: u64) {
+        self.slot.set(gauge.index(), value);
     }
 
     /// Adds `amount` to a counter in the control thread's slot.
@@ -302,9 +310,11 @@ impl Control {
         tokio::task::spawn_local(Rc::clone(&self).sweep_store());
         tokio::task::spawn_local(Rc::clone(&self).keep_house());
         let file_watch = tokio::task::spawn_local(Rc::clone(&self).watch_files());
+        self.update_acme();
         Event::Started.log(&format_args!("{} workers", self.worker_count()));
         let handed_over = self.wait(upgrades, sockets.handover, (signals, stop)).await;
         file_watch.abort();
+        self.stop_acme();
         sockets.upgrade.name.set_ours(handed_over.is_none());
         // The socket's name is removed immediately, because the next server may need it while this
         // one finishes its requests.

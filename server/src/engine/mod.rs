@@ -4,6 +4,7 @@
 //! counters. One more thread, the control thread, handles signals and serves the admin interface.
 //! It controls a worker only by commands, which the worker takes between two turns of its loop.
 
+mod acme;
 mod admin_address;
 mod attach_store;
 mod certificates;

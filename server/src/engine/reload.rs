@@ -81,7 +81,8 @@ impl Control {
     }
 
     /// Waits until the workers use the new configuration. Returns those that are stuck.
-    pub(super) async fn finish_reload(&self, replies: Replies<()>) -> StuckWorkers {
+    pub(super) async fn finish_reload(self: &Rc<Self>, replies: Replies<()>) -> StuckWorkers {
+        self.update_acme();
         let (_, late) = replies.wait_or_keep().await;
         self.late_workers.replace(late);
         let stuck = self.workers_behind();
@@ -156,6 +157,7 @@ impl Control {
                 keeps_rule_counts: false,
                 tls: tls.as_ref().map(|tls| Box::new(tls.for_worker())),
                 access_logs: Some(writers.senders()),
+                challenges: None,
             });
             WorkerCommand::TakeSettings { settings, done }
         });
@@ -167,7 +169,7 @@ impl Control {
 
     /// Creates TLS settings for the workers.
     pub(super) fn acceptor(&self, config: &Config) -> Result<Option<TlsAcceptor>, String> {
-        acceptor(config, &self.ticket_keys.get().0)
+        acceptor(config, &self.ticket_keys.get().0, &self.acme.challenges())
     }
 
     /// Replaces the ticket keys once they are older than [`TICKET_KEY_MS`]. If that fails, the
@@ -198,7 +200,13 @@ impl Control {
             let settings = Arc::clone(&worker.settings);
             let access_logs = None;
             let tls = tls.as_ref().map(|tls| Box::new(tls.for_worker()));
-            settings.put(NewSettings { config: None, keeps_rule_counts: true, tls, access_logs });
+            settings.put(NewSettings {
+                config: None,
+                keeps_rule_counts: true,
+                tls,
+                access_logs,
+                challenges: None,
+            });
             WorkerCommand::TakeSettings { settings, done }
         }));
     }
@@ -218,6 +226,7 @@ impl Control {
                         keeps_rule_counts: true,
                         tls: None,
                         access_logs,
+                        challenges: None,
                     });
                     WorkerCommand::TakeSettings { settings, done }
                 }));

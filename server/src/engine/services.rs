@@ -410,6 +410,7 @@ impl Control {
                 config: Some(Box::new(config.clone())),
                 keeps_rule_counts: true,
                 tls: None,
+                challenges: None,
                 access_logs: None,
             });
             WorkerCommand::TakeSettings { settings, done }

@@ -26,6 +26,7 @@ use super::start_error::StartError;
 use super::upgrade::{Predecessor, Readiness, UpgradeTotals};
 use super::worker_thread::{WorkerStart, WorkerThread};
 use super::{cpus, files, lock_profile, privileges};
+use crate::acme::Challenges;
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::event_queue;
@@ -293,7 +294,8 @@ fn start_workers(
     let cpus = cpus::allowed();
     let via: Arc<str> = via_name(address).into();
     let process_id: Arc<str> = process_id().into();
-    let tls = acceptor(&parts.config, &parts.ticket_keys).map_err(StartError::Tls)?;
+    let tls = acceptor(&parts.config, &parts.ticket_keys, &Challenges::default())
+        .map_err(StartError::Tls)?;
     let start = |(index, listeners): (usize, _)| {
         let started = WorkerThread::start(WorkerStart {
             index,

@@ -140,6 +140,7 @@ impl Control {
                 self.with_config(|config| {
                     self.file_watch.note_failed_trial(&config.watched, tried);
                 });
+                self.update_acme();
                 self.end_trial(TrialState::RolledBack, counts);
                 self.count(Counter::ReloadsRolledBack, 1);
                 Event::RolledBack.log(&format_args!("{share}; the file still has the new one"));

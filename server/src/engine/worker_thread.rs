@@ -19,6 +19,7 @@ use super::cpus;
 use super::start_error::StartError;
 use super::watchdog::TurnMark;
 use crate::accept::accept_connections;
+use crate::acme::Challenges;
 use crate::clock;
 use crate::config::Config;
 use crate::connection;
@@ -68,6 +69,8 @@ pub(crate) struct NewSettings {
     pub(crate) tls: Option<Box<TlsAcceptor>>,
     /// The access logs of the configuration; `None` leaves them as they are.
     pub(crate) access_logs: Option<LogSenders>,
+    /// The answers to the challenges of certificate authorities; `None` leaves them as they are.
+    pub(crate) challenges: Option<Arc<Challenges>>,
 }
 
 /// The newest settings that a worker has not taken yet. They replace older settings in the slot, so
@@ -97,6 +100,9 @@ impl SettingsSlot {
         }
         if new.access_logs.is_none() {
             new.access_logs = old.as_mut().and_then(|old| old.access_logs.take());
+        }
+        if new.challenges.is_none() {
+            new.challenges = old.as_mut().and_then(|old| old.challenges.take());
         }
         *slot = Some(new);
         drop(slot);
@@ -289,7 +295,9 @@ pub(crate) async fn work(
             WorkerCommand::TakeSettings { settings, done } => {
                 // The slot is empty if an earlier command has taken its settings.
                 if let Some(new) = settings.take() {
-                    let NewSettings { config, keeps_rule_counts, tls, access_logs } = new;
+                    let NewSettings { config, keeps_rule_counts, tls, access_logs, challenges } =
+                        new;
+                    challenges.into_iter().for_each(|new| worker.take_challenges(new));
                     worker.apply_settings(config, keeps_rule_counts, access_logs);
                     tls.into_iter().for_each(|tls| worker.tls.replace(*tls));
                 }
@@ -425,6 +433,7 @@ mod tests {
                 keeps_rule_counts: false,
                 tls: None,
                 access_logs: None,
+                challenges: None,
             });
         };
         put();
@@ -436,6 +445,7 @@ mod tests {
             keeps_rule_counts: true,
             tls: None,
             access_logs: None,
+            challenges: None,
         });
         assert!(slot.take().is_some_and(|kept| kept.config.is_some()));
     }

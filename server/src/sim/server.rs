@@ -205,6 +205,7 @@ impl SimServer {
                 keeps_rule_counts: false,
                 tls: None,
                 access_logs: None,
+                challenges: None,
             });
             let (done, _) = oneshot::channel();
             let _ = worker.commands.send(WorkerCommand::TakeSettings { settings, done });

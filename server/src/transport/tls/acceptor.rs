@@ -10,9 +10,12 @@ use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{SignatureAlgorithm, SupportedProtocolVersion};
 
-use super::session::ALPN_HTTP2;
+use super::session::{ALPN_ACME, ALPN_HTTP2};
 use super::tickets::{TicketKeys, Tickets};
-use crate::config::{CertificateSet, Config, HostPattern, ListenerNumber, Site, TlsProfile};
+use crate::acme::Challenges;
+use crate::config::{
+    CertificateSet, Config, HostPattern, Identity, ListenerNumber, Site, TlsProfile,
+};
 
 /// Everything that a worker needs to accept TLS connections. An acceptor is immutable: a reload or
 /// a rotation of the ticket keys creates a new one.
@@ -37,6 +40,8 @@ pub(super) struct CertificateTable {
     own: Vec<(ListenerNumber, NameIndex)>,
     /// The index of the set that serves all other names, and clients that send no name.
     other: Option<usize>,
+    /// The certificates that answer challenges of certificate authorities, by the name.
+    challenges: HashMap<Box<str>, Arc<CertifiedKey>>,
 }
 
 /// Indices of certificate sets, by the names of the sites.
@@ -55,7 +60,8 @@ struct ListenerResolver {
     listener: Option<ListenerNumber>,
 }
 
-/// The certificates of one set, which differ in their signature algorithms.
+/// The certificates of one set, which differ in their signature algorithms. There are none while
+/// the first certificate of a site is being ordered: connections for its names are refused.
 struct KeySet {
     id: u64,
     keys: Vec<Arc<CertifiedKey>>,
@@ -69,12 +75,13 @@ struct KeySet {
 pub(crate) fn acceptor(
     config: &Config,
     tickets: &TicketKeys,
+    challenges: &Challenges,
 ) -> Result<Option<TlsAcceptor>, String> {
     if config.server.listen_tls.is_empty() {
         return Ok(None);
     }
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let table = Arc::new(CertificateTable::new(config, &provider)?);
+    let table = Arc::new(CertificateTable::new(config, challenges, &provider)?);
     let versions: &[&SupportedProtocolVersion] = match config.server.tls_profile {
         TlsProfile::Intermediate => &[&TLS13, &TLS12],
         TlsProfile::Modern => &[&TLS13],
@@ -88,6 +95,9 @@ pub(crate) fn acceptor(
         true => vec![ALPN_HTTP2.to_vec(), b"http/1.1".to_vec()],
         false => vec![b"http/1.1".to_vec()],
     };
+    if !table.challenges.is_empty() {
+        settings.alpn_protocols.push(ALPN_ACME.to_vec());
+    }
     // The session store of the library needs a mutex; tickets need no store.
     settings.session_storage = Arc::new(NoServerSessionStorage {});
     let ticketer = |address| {
@@ -145,8 +155,15 @@ impl TlsAcceptor {
 }
 
 impl CertificateTable {
-    fn new(config: &Config, provider: &CryptoProvider) -> Result<CertificateTable, String> {
+    fn new(
+        config: &Config,
+        challenges: &Challenges,
+        provider: &CryptoProvider,
+    ) -> Result<CertificateTable, String> {
         let mut table = CertificateTable::default();
+        for (name, identity) in challenges.tls() {
+            table.challenges.insert(name.into(), challenge_key(identity, provider)?);
+        }
         table.other = table.add(config.certificates.as_deref(), provider)?;
         let mut sets = Vec::new();
         for site in &config.sites {
@@ -186,9 +203,7 @@ impl CertificateTable {
         }
         let mut keys = Vec::new();
         for identity in &set.identities {
-            let key =
-                CertifiedKey::from_der(identity.chain.clone(), identity.key.clone_key(), provider);
-            keys.push(Arc::new(key.map_err(|error| error.to_string())?));
+            keys.push(certified_key(identity, provider)?);
         }
         // Keys for RSA come last, because signing with RSA takes nine times as long as with ECDSA.
         keys.sort_by_key(|key| key.key.algorithm() == SignatureAlgorithm::RSA);
@@ -203,6 +218,25 @@ impl CertificateTable {
         let own = own.and_then(|(_, own)| own.lookup(name));
         self.sets.get(own.or_else(|| self.general.lookup(name)).or(self.other)?)
     }
+}
+
+fn certified_key(
+    identity: &Identity,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, String> {
+    let key = CertifiedKey::from_der(identity.chain.clone(), identity.key.clone_key(), provider);
+    key.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Returns the certificate of a challenge. The library does not know its critical extension, so it
+/// could not read the certificate to compare it with the key.
+fn challenge_key(
+    identity: &Identity,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, String> {
+    let key = provider.key_provider.load_private_key(identity.key.clone_key());
+    let key = key.map_err(|error| error.to_string())?;
+    Ok(Arc::new(CertifiedKey::new(identity.chain.clone(), key)))
 }
 
 impl NameIndex {
@@ -232,11 +266,19 @@ impl NameIndex {
 
 impl ResolvesServerCert for ListenerResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if !self.table.challenges.is_empty() && is_challenge(&hello) {
+            return self.table.challenges.get(hello.server_name()?).cloned();
+        }
         let set = self.table.lookup(self.listener, hello.server_name())?;
         let fits =
             |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
         set.keys.iter().find(fits).or(set.keys.first()).cloned()
     }
+}
+
+/// Whether a client offers only the protocol of challenges (RFC 8737 §3).
+fn is_challenge(hello: &ClientHello<'_>) -> bool {
+    hello.alpn().is_some_and(|offered| offered.eq([ALPN_ACME]))
 }
 
 impl fmt::Debug for CertificateTable {

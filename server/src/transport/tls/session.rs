@@ -20,6 +20,10 @@ use crate::transport::{ClientEnd, Transport};
 /// The name of HTTP/2 in ALPN (RFC 9113 §3.1).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
+/// The name in ALPN of the handshakes by which a certificate authority checks that this server has
+/// a name (RFC 8737 §3).
+pub(super) const ALPN_ACME: &[u8] = b"acme-tls/1";
+
 /// A client's TLS connection, on top of another transport.
 pub(crate) struct TlsTransport {
     pub(super) inner: Box<dyn Transport>,
@@ -53,6 +57,11 @@ impl TlsInfo {
     /// Whether client and server have agreed on HTTP/2.
     pub(crate) fn is_http2(&self) -> bool {
         self.alpn.as_deref() == Some(ALPN_HTTP2)
+    }
+
+    /// Whether the handshake answers a challenge of a certificate authority.
+    pub(crate) fn is_acme_challenge(&self) -> bool {
+        self.alpn.as_deref() == Some(ALPN_ACME)
     }
 
     /// Returns the version in the form that rules see.
