@@ -53,8 +53,14 @@ pub(crate) fn command() -> Command {
 fn try_command() -> Command {
     Command::new("try")
         .about("Serve a small built-in example site, to try out the cache")
+        .arg(Arg::new("tls").long("tls").action(ArgAction::SetTrue).help(
+            "Serve the site over TLS too, with a new certificate that no other program trusts yet",
+        ))
         .args(setting_flags().filter(|arg| arg.get_id() != "origin" && arg.get_id() != "files"))
-        .after_help("Examples:\n  forebay try\n  forebay try --listen 127.0.0.1:9000 --workers 1")
+        .after_help(
+            "Examples:\n  forebay try\n  forebay try --tls\n  \
+             forebay try --listen 127.0.0.1:9000 --workers 1",
+        )
 }
 
 fn serve() -> Command {

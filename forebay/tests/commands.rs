@@ -4,15 +4,65 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 use std::thread;
 
 use forebay_testkit::server::Folder;
+use forebay_testkit::tls::rustls::pki_types::CertificateDer;
+use forebay_testkit::tls::rustls::pki_types::pem::PemObject;
+use forebay_testkit::tls::rustls::{self, ClientConfig, RootCertStore};
 use forebay_testkit::{
-    Client, Origin, Response, Script, Server, ServerBuilder, Signal, eventually,
+    Client, Origin, Response, Script, Server, ServerBuilder, Signal, TlsClient, eventually,
 };
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+
+#[test]
+fn try_serves_over_tls_with_a_certificate_of_its_own() {
+    let builder = ServerBuilder::bare(PROGRAM, "try").flag("--listen", "127.0.0.1:0");
+    let run = builder.path("run").display().to_string();
+    let mut server = builder.switch("--tls").flag("--runtime-dir", &run).start();
+    eventually("the server has printed its hints", || {
+        server.output().contains("Stop with Ctrl-C.")
+    });
+    let text = server.output();
+    for (title, protocol) in [("HTTP/2 over TLS", "h2"), ("HTTP/1.1 over TLS", "http/1.1")] {
+        let line = printed(&text, title);
+        let words: Vec<_> = words(line).collect();
+        let file = words.iter().position(|word| word == "--cacert").map(|at| &words[at + 1]);
+        let pem = std::fs::read(file.expect("a file")).expect("it is readable");
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&pem).expect("PEM")).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider supports them")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![protocol.into()];
+        let port = server.tls_address().port();
+        assert!(line.contains(&format!("https://localhost:{port}/")), "{line}");
+        let client = TlsClient::connect(server.tls_address(), "localhost", &Arc::new(config));
+        let mut client = client.expect(protocol);
+        assert_eq!(client.connection().alpn_protocol(), Some(protocol.as_bytes()));
+        if protocol == "http/1.1" {
+            let page = client.get("localhost", "/").expect("an answer");
+            assert!(page.text().contains("<title>The forebay</title>"));
+        }
+    }
+    let files = || {
+        let names = std::fs::read_dir(&run).into_iter().flatten().map_while(Result::ok);
+        names.filter(|file| file.file_name().to_string_lossy().starts_with("try-")).count()
+    };
+    assert_eq!(files(), 2);
+    server.stop();
+    assert_eq!(files(), 0, "the key stays behind");
+    let both = ["try", "--tls", "--tls-cert", "a.pem", "--tls-key", "a.key"];
+    let refused = Command::new(PROGRAM).args(both).output().expect("it runs");
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("leave out --tls-cert"));
+}
 
 #[test]
 fn the_hints_of_try_show_their_effects() {

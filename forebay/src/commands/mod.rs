@@ -18,6 +18,7 @@ mod serve;
 mod sign;
 mod stats;
 mod trace;
+mod try_certificate;
 mod try_example;
 
 use std::process::ExitCode;

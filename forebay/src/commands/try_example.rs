@@ -6,23 +6,45 @@ use clap::ArgMatches;
 use forebay_rules::filter::Filters;
 use forebay_server::engine::{Running, restrict_privileges};
 
+use super::is_set;
 use super::serve::{ConfigInputs, SiteSource, addresses, finish, flags, start_with};
+use super::try_certificate::TryCertificate;
 use crate::{example, stdout};
 
 pub(super) fn run(args: &ArgMatches, filters: &Filters) -> Result<ExitCode, String> {
     restrict_privileges();
     let site =
         example::start().map_err(|error| format!("cannot start the example site: {error}"))?;
-    let flags = flags(args);
+    let mut flags = flags(args);
+    // The files exist until the end of this function.
+    let certificate = match is_set(args, "tls") {
+        true => Some(TryCertificate::add_to(&mut flags)?),
+        false => None,
+    };
     let any_port = flags.iter().all(|(name, _)| name != "listen");
     let source = SiteSource::Origins(vec![format!("http://{site}")]);
     let running = start_with(ConfigInputs { source, flags, any_port, filters: filters.clone() })?;
-    stdout::announce(addresses(&running) + &explanation(&running));
+    let more = certificate.as_ref().map(|certificate| tls_explanation(&running, certificate));
+    stdout::announce(addresses(&running) + &explanation(&running, &more.unwrap_or_default()));
     finish(running)
 }
 
-/// An address to open, and commands that show a miss, a hit, a collapse and a purge.
-fn explanation(running: &Running) -> String {
+/// Commands that show TLS. The certificate is valid for `localhost`.
+fn tls_explanation(running: &Running, certificate: &TryCertificate) -> String {
+    let url = running.urls.iter().find(|url| url.starts_with("https://"));
+    let port = url.and_then(|url| url.rsplit(':').next()).unwrap_or_default();
+    let (url, file) = (format!("https://localhost:{port}"), certificate.cert.display());
+    format!(
+        "\
+  HTTP/2 over TLS      curl --cacert {file} --http2 -si {url}/
+  HTTP/1.1 over TLS    curl --cacert {file} --http1.1 -si {url}/
+"
+    )
+}
+
+/// An address to open, and commands that show a miss, a hit, a collapse and a purge. `more` has
+/// further commands.
+fn explanation(running: &Running, more: &str) -> String {
     let url = format!("http://{}", running.address);
     let me = std::env::args().next().unwrap_or_else(|| "forebay".to_owned());
     let admin = &running.admin;
@@ -39,7 +61,7 @@ Open {url}/ in a browser, or try this in another terminal:
   a purge              {me} purge --admin {admin} {url}/
   256 MiB              curl -o /dev/null {url}/large
   what happened        {me} stats --admin {admin}
-
+{more}
 Stop with Ctrl-C.
 "
     )
