@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-from lib import differences, rulefiles
+from lib import differences, h2frames, rulefiles, smugglers
 from lib.wire import Answer, Origin, get, response
 
 RULES = """# What it shows.
@@ -48,6 +48,26 @@ def in_file(text, what):
 
 
 class Tests(unittest.TestCase):
+    def test_frames_of_http2_are_written_as_in_the_rfcs(self):
+        self.assertEqual(h2frames.integer(10, 5), b"\x0a")
+        self.assertEqual(h2frames.integer(1337, 5), b"\x1f\x9a\x0a")  # RFC 7541 C.1.2
+        self.assertEqual(h2frames.literal("custom-key", "custom-header", indexed=True),
+                         b"\x40\x0acustom-key\x0dcustom-header")  # RFC 7541 C.2.1
+        self.assertEqual(h2frames.settings((4, 1)), b"\0\0\6\4\0\0\0\0\0\0\4\0\0\0\1")
+        self.assertEqual(h2frames.reset(3), b"\0\0\4\3\0\0\0\0\3\0\0\0\x08")
+
+    def test_vectors_replace_pseudo_fields_or_add_lines(self):
+        for vector, expected in [
+            ([("x", "y")], [("x", "y")]),
+            ([(":path", None)], []),
+            ([(":path", "/"), (":path", "/again")], [(":path", "/again")]),
+            ([("x", "y"), (":path", "/again")], [("x", "y"), (":path", "/again")]),
+        ]:
+            lines = smugglers.lines_of(vector, "https")
+            base = sum(name in smugglers.BASE for name, _ in lines[:4])
+            self.assertEqual(lines[base:], expected)
+        self.assertGreaterEqual(len(smugglers.vectors("http")), 100)
+
     def test_a_rule_file_carries_requests(self):
         rules = in_file(RULES, rulefiles.RuleFile)
         self.assertEqual((rules.name, rules.about), ("name", "What it shows."))

@@ -7,9 +7,11 @@ import tempfile
 from lib.servers import Forebay, free_port
 
 HOST = "localhost"
+ECDSA = ("ec", "ec_paramgen_curve:P-256")
+RSA = ("rsa", "rsa_keygen_bits:2048")
 
 
-def certificate(folder, name="cert", host=HOST, kind=("ec", "ec_paramgen_curve:P-256")):
+def certificate(folder, name="cert", host=HOST, kind=ECDSA):
     """Makes a certificate for a host; returns the paths of the certificate and of its key."""
     cert, key = pathlib.Path(folder, f"{name}.pem"), pathlib.Path(folder, f"{name}.key")
     subprocess.run(["openssl", "req", "-x509", "-newkey", kind[0], "-pkeyopt", kind[1], "-nodes",
@@ -23,7 +25,7 @@ class Site:
     """Forebay in front of an origin, which is closed with it. `urls` and `ports` have the keys
     `TLS` and `clear`."""
 
-    def __init__(self, origin, *flags, kind=("ec", "ec_paramgen_curve:P-256")):
+    def __init__(self, origin, *flags, kind=ECDSA):
         self.origin = origin
         self.dir = tempfile.TemporaryDirectory(prefix="forebay-e2e-tls-")
         self.cert, self.key = certificate(self.dir.name, kind=kind)
