@@ -13,6 +13,7 @@ pub mod error;
 mod field_id;
 pub mod fields;
 pub mod framing;
+pub mod grpc;
 pub mod hop;
 mod lines;
 pub mod path;
