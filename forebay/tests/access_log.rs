@@ -94,7 +94,8 @@ fn a_line_of_json_has_every_field() {
         // that does not get what it asked for has the reason.
         let is_forwarded = cache.contains("fwd=");
         assert_eq!(line["origin_us"].is_u64(), is_forwarded, "{line}");
-        let count = 14 + usize::from(matches!(status, 499 | 504)) + 2 * usize::from(is_forwarded);
+        assert_eq!(line["origin_version"] == "HTTP/1.1", is_forwarded, "{line}");
+        let count = 14 + usize::from(matches!(status, 499 | 504)) + 3 * usize::from(is_forwarded);
         assert_eq!(line.as_object().map(serde_json::Map::len), Some(count), "{line}");
     }
     let refused = &lines[ANSWERS.len()];

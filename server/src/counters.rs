@@ -358,6 +358,15 @@ counters! {
         "Failed health checks of origins: no connection, no answer in time, or another status.";
     OriginConnectErrors, Counter, "origin_connect_errors_total",
         "Failures to open a connection to an origin: refused, unresolved or timed out.";
+    OriginHttp2Connections, Counter, "origin_http2_connections_total",
+        "Connections to origins that speak HTTP/2; they also count as `origin_connections_total`.";
+    OriginHttp2Requests, Counter, "origin_http2_requests_total",
+        "Requests to origins over HTTP/2, each on a stream of its own; they also count as \
+            `origin_requests_total`.";
+    OriginHttp2Refused, Counter, "origin_http2_refused_total",
+        "Requests over HTTP/2 that an origin refused without processing them.";
+    OriginHttp2Goaways, Counter, "origin_http2_goaways_total",
+        "Connections over HTTP/2 that an origin ended with GOAWAY.";
     OriginTlsHandshakes, Counter, "origin_tls_handshakes_total",
         "TLS handshakes with origins that were completed.";
     OriginTlsErrors, Counter, "origin_tls_errors_total",

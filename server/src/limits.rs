@@ -4,6 +4,7 @@
 mod access;
 mod acme;
 mod dns;
+mod http2;
 mod metrics;
 mod negotiation;
 mod routes;
@@ -12,6 +13,7 @@ mod tls;
 pub(crate) use access::*;
 pub(crate) use acme::*;
 pub(crate) use dns::*;
+pub(crate) use http2::*;
 pub(crate) use metrics::*;
 pub(crate) use negotiation::*;
 pub(crate) use routes::*;
@@ -25,6 +27,10 @@ pub(crate) const HOST_BYTES_MAX: usize = 255;
 
 /// Longest path of an origin's Unix socket: the kernel's limit, without the final NUL.
 pub(crate) const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// The interval at which a worker checks whether a client that waits for a response, or for more of
+/// one, has left.
+pub(crate) const CLIENT_CHECK_MS: u64 = 1_000;
 
 /// Largest error page. It is copied into the send queue of each request that gets it, so large
 /// content, such as images, belongs in files of its own.

@@ -15,9 +15,17 @@ impl LeastRate {
         LeastRate { grace_ms: if rate_min == 0 { u64::MAX / 2 } else { grace_ms }, rate_min }
     }
 
+    /// Creates a rate that permits pauses of this length. Any byte ends a pause.
+    pub(crate) fn of_pauses(pause_ms_max: u32) -> LeastRate {
+        LeastRate { grace_ms: pause_ms_max.into(), rate_min: 0 }
+    }
+
     /// Returns the time in microseconds that `bytes` bytes take at the lowest rate.
     fn time_us(self, bytes: u64) -> u64 {
-        bytes.saturating_mul(1_000_000) / self.rate_min.max(1)
+        match self.rate_min {
+            0 if bytes > 0 => u64::MAX,
+            rate_min => bytes.saturating_mul(1_000_000) / rate_min.max(1),
+        }
     }
 }
 
@@ -106,6 +114,15 @@ mod tests {
             }
             let (unlimited, mut pace) = (LeastRate::new(0, 1000), Pace::default());
             assert!(pace.wait(unlimited).is_some_and(|left_ms| left_ms > 1 << 60));
+            let (quiet, mut pace) = (LeastRate::of_pauses(1000), Pace::default());
+            for _ in 0..10 {
+                assert_eq!(pace.wait(quiet), Some(1000), "one byte ended the last pause");
+                advance(Duration::from_millis(900)).await;
+                pace.moved(1, quiet);
+            }
+            pace.wait(quiet);
+            advance(Duration::from_millis(1000)).await;
+            assert_eq!(pace.wait(quiet), None);
         });
     }
 }

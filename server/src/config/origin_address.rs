@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::origin_http2::OriginHttp2;
 use super::origin_tls::OriginTls;
 use super::proxy_protocol::ProxyProtocol;
 use super::service::OriginService;
@@ -27,6 +28,8 @@ pub struct OriginAddress {
     pub tls: Option<OriginTls>,
     /// The header with which each connection begins.
     pub proxy_protocol: ProxyProtocol,
+    /// Whether requests use HTTP/2.
+    pub http2: OriginHttp2,
     /// The service of which the origin is a target; `None` for an origin that the URL names itself.
     /// The address of the service as a whole, which stands for its targets, has the name of the
     /// service as its authority.
@@ -126,6 +129,7 @@ impl OriginAddress {
             socket: Some(path.into()),
             tls: None,
             proxy_protocol: ProxyProtocol::Off,
+            http2: OriginHttp2::Never,
             service: None,
         })
     }
@@ -169,9 +173,9 @@ impl OriginAddress {
         let host = in_url.trim_start_matches('[').trim_end_matches(']').to_owned();
         let authority = if port == 80 && !is_tls { in_url } else { format!("{in_url}:{port}") };
         let tls = is_tls.then(|| OriginTls::unverified(&host));
-        let proxy_protocol = ProxyProtocol::Off;
+        let (proxy_protocol, http2) = (ProxyProtocol::Off, OriginHttp2::Never);
         let (socket, service) = (None, None);
-        Ok(OriginAddress { host, port, authority, socket, tls, proxy_protocol, service })
+        Ok(OriginAddress { host, port, authority, socket, tls, proxy_protocol, http2, service })
     }
 }
 

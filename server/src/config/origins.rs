@@ -269,9 +269,9 @@ pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
 }
 
 impl Reader<'_> {
-    /// Adds the health check, the limits of outliers, the PROXY protocol, and the terms of TLS to
-    /// those origins whose URLs are `https`. Problems are reported at the position `at`, which is
-    /// that of `origin_ca` or of the origins.
+    /// Adds the health check, the limits of outliers, the versions of HTTP and the PROXY protocol,
+    /// and the terms of TLS to those origins whose URLs are `https`. Problems are reported
+    /// at the position `at`, which is that of `origin_ca` or of the origins.
     pub(super) fn equip_origins(
         &mut self,
         mut group: OriginGroup,
@@ -282,6 +282,7 @@ impl Reader<'_> {
         group.outliers = OutlierLimits::of(settings);
         for member in &mut group.members {
             member.address.proxy_protocol = settings.origin_proxy_protocol;
+            member.address.http2 = settings.origin_http2;
             member.address = self.origin_tls(member.address.clone(), settings, at.clone())?;
         }
         Some(group)

@@ -11,6 +11,7 @@ use toml::de::DeTable;
 
 use super::error::ProblemSpan;
 use super::origin_address::OriginAddress;
+use super::origin_http2::OriginHttp2;
 use super::origin_tls::OriginTls;
 use super::origins::{OriginGroup, OriginMember};
 use super::proxy_protocol::ProxyProtocol;
@@ -78,6 +79,7 @@ impl OriginAddress {
             socket: None,
             tls,
             proxy_protocol: ProxyProtocol::Off,
+            http2: OriginHttp2::Never,
             service: Some(Arc::new(service)),
         })
     }

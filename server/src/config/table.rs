@@ -16,6 +16,7 @@ use super::lists::{
     ForwardedFields, KeyCookies, KeyFields, LanguageList, MediaTypes, NamePatterns, ParameterNames,
     RateLimits, TagFields, UpgradeProtocols,
 };
+use super::origin_http2::{ORIGIN_HTTP2_WORDS, OriginHttp2};
 use super::origin_tls::TlsName;
 use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
 use super::outliers::OutlierFactor;
@@ -1490,6 +1491,16 @@ settings! {
         kind: SettingKind::Text { hint: "NAME", expected: "origin, a host name or an IP address" },
         reloads: true,
         reason: "An origin whose URL has an IP address usually has a certificate for a name.",
+    }
+    origin_http2: OriginHttp2 = "never" {
+        doc: "Whether requests to the origin use HTTP/2: `never`: they use HTTP/1.1; `auto`: if an \
+            `https` origin chooses it in the TLS handshake; `always`: also without TLS, and an \
+            origin that does not speak HTTP/2 gets no requests. gRPC needs HTTP/2. See \
+            [origins.md](origins.md#http2).",
+        kind: SettingKind::Choice(ORIGIN_HTTP2_WORDS),
+        reloads: true,
+        reason: "Pooled connections with HTTP/1.1 are as fast for most origins, and if one of them \
+            breaks, only one request suffers.",
     }
     origin_proxy_protocol: ProxyProtocol = "off" {
         doc: "Version of the PROXY protocol with whose header each connection to the origin \

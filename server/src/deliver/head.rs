@@ -1,6 +1,7 @@
 //! Heads of responses, written without an allocation.
 
 use forebay_http::framing::BodyFraming;
+use forebay_http::grpc::is_grpc;
 use forebay_http::policy::cache_status::{CacheStatus, write_key};
 use forebay_http::request::Version;
 use forebay_http::target::Scheme;
@@ -138,6 +139,14 @@ impl<'a> HeadContext<'a> {
     /// Returns the settings of the transaction's route.
     pub(super) fn settings(&self) -> Option<&'a RouteSettings> {
         Some(&self.transaction?.found_route()?.route.settings)
+    }
+
+    /// Whether the response is for a call of gRPC, whose client expects errors in its own terms.
+    pub(super) fn is_grpc(&self) -> bool {
+        self.transaction.is_some_and(|transaction| {
+            transaction.client.transport.is_http2_stream()
+                && is_grpc(transaction.request.head.fields())
+        })
     }
 
     /// Returns the page that the transaction's route has for errors of this server with this

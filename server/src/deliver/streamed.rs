@@ -16,15 +16,12 @@ use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::{OriginAnswer, OriginBody, OriginPart};
+use crate::limits::CLIENT_CHECK_MS;
 use crate::poll_once::poll_once;
 use crate::response::StreamedResponse;
 use crate::send_queue::{Lender, SendQueue};
 use crate::transaction::Transaction;
 use crate::transport::ClientEnd;
-
-/// The interval at which a worker checks whether a client that waits for more of a response has
-/// left.
-const CLIENT_CHECK_MS: u64 = 1_000;
 
 /// The time after which a client that sends nothing more counts as one that has left. A client that
 /// has only ended its sending side has this time to get more of its response.

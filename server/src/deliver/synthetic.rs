@@ -3,6 +3,7 @@
 use forebay_cache::PurgeResult;
 use forebay_http::date::write_date;
 use forebay_http::framing::BodyFraming;
+use forebay_http::grpc::{grpc_status, write_grpc_message};
 use forebay_http::write;
 use forebay_rules::apply::OwnAnswer;
 
@@ -41,6 +42,9 @@ pub(super) fn queue_synthetic(
 fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
     let mut context = *context;
     context.form.keep_alive &= !fault.closes();
+    if context.is_grpc() {
+        return write_grpc_fault(&context, text, fault);
+    }
     let more = |text: &mut Vec<u8>| {
         if fault.asks_for_credentials()
             && let Some(settings) = context.settings()
@@ -74,6 +78,20 @@ fn write_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> D
         body: &body,
     };
     message.write_with(&context, text, more)
+}
+
+/// Writes the error response to a call of gRPC: a head with the status of the call and no body. The
+/// status of HTTP is 200, because clients do not see any other.
+fn write_grpc_fault(context: &HeadContext<'_>, text: &mut Vec<u8>, fault: Fault) -> Delivered {
+    let block = b"content-type: application/grpc\r\ncache-control: no-store\r\n";
+    let message = SyntheticMessage { status: 200, block, body: b"" };
+    message.write_with(context, text, |text| {
+        write::number_field(text, b"grpc-status", grpc_status(fault.status()).into());
+        text.extend_from_slice(b"grpc-message: ");
+        write_grpc_message(text, fault.reason());
+        text.extend_from_slice(b"\r\n");
+        write_date_field(text);
+    })
 }
 
 /// Redirects to a URL. A client repeats the request with its method and body (RFC 9110 §15.4.9).

@@ -8,7 +8,7 @@ use forebay_http::policy::reason::Detail;
 use forebay_http::policy::reuse::ValidationCause;
 use forebay_http::policy::stale::{StaleCause, StaleRefusal};
 
-use crate::config::ProxyProtocol;
+use crate::config::{OriginHttp2, ProxyProtocol};
 use crate::key::KeyText;
 use crate::purger::PurgeKind;
 
@@ -67,6 +67,8 @@ pub(crate) struct SiteFacts {
     pub(crate) sent: Option<String>,
     /// The server's zone and its origins, which come first; `None` if zones have no effect.
     pub(crate) zone: Option<String>,
+    /// Whether requests to the origin use HTTP/2.
+    pub(crate) http2: OriginHttp2,
     /// The PROXY protocol in which the origin gets the client's address.
     pub(crate) proxy_protocol: ProxyProtocol,
     /// The paths of the route.

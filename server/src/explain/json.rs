@@ -21,6 +21,7 @@ impl Explanation {
                 "file": site.file,
                 "sent": site.sent,
                 "zone": site.zone,
+                "origin_http2": site.http2.to_string(),
                 "proxy_protocol": site.proxy_protocol.to_string(),
                 "origin_is_down": site.origin_is_down,
                 "origin_failure": site.origin_failure,

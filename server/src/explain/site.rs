@@ -39,6 +39,7 @@ pub(super) fn site_facts(
         file: directory.map(|directory| shown_file(directory, route, request)),
         sent: None,
         zone: shown_zone(&route.route.origins, zone),
+        http2: first.map(|origin| origin.http2).unwrap_or_default(),
         proxy_protocol: first.map(|origin| origin.proxy_protocol).unwrap_or_default(),
         path_prefix: route.route.shown_path(),
         route_reasons: reasons_for_route(route, request),

@@ -9,7 +9,7 @@ use forebay_http::policy::stale::StaleCause;
 use super::facts::{
     AnswerKind, Explanation, LifetimeFacts, ResponseFacts, StaleUse, StoredFacts, VaryFacts,
 };
-use crate::config::ProxyProtocol;
+use crate::config::{OriginHttp2, ProxyProtocol};
 use crate::purger::PurgeKind;
 use crate::terminal::escaped_line;
 
@@ -63,6 +63,13 @@ impl Explanation {
             }
             if let Some(zone) = &site.zone {
                 lines.add("", zone);
+            }
+            match site.http2 {
+                OriginHttp2::Never => {}
+                OriginHttp2::Auto => {
+                    lines.add("", "requests to the origin use HTTP/2 if it chooses that over TLS");
+                }
+                OriginHttp2::Always => lines.add("", "requests to the origin use HTTP/2"),
             }
             if site.proxy_protocol != ProxyProtocol::Off {
                 let protocol = site.proxy_protocol;

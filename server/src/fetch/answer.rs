@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::connect::Connection;
 use super::files::FileBody;
 use super::group::GroupMember;
+use super::http2::Http2Body;
 use super::origins::OriginPool;
 use super::permits::ExchangePermit;
 use super::preempt::{Preempted, SlowWatch};
@@ -100,7 +101,9 @@ pub(crate) struct OriginBody {
 
 /// Where the pieces of a body come from.
 pub(crate) enum BodySource {
-    Connection(Incoming),
+    /// A connection over HTTP/1.1.
+    Http1(Incoming),
+    Http2(Box<Http2Body>),
     File(FileBody),
     /// A body in memory.
     Memory(Bytes),
@@ -110,7 +113,8 @@ impl BodySource {
     /// Returns the next piece, which is never empty.
     async fn next(&mut self) -> Result<OriginPart, Fault> {
         let incoming = match self {
-            BodySource::Connection(incoming) => incoming,
+            BodySource::Http1(incoming) => incoming,
+            BodySource::Http2(body) => return body.next().await,
             BodySource::File(file) => {
                 let piece = file.next().await?;
                 return Ok(piece.map_or(OriginPart::End(None), OriginPart::Data));
@@ -139,7 +143,7 @@ impl BodySource {
 
 /// The connection on which a response arrives, and the permit for its exchange.
 pub(super) struct ConnectionPermit {
-    /// The connection; `None` if the response is a file.
+    /// The connection; `None` if the response is a file, or arrives on a shared connection.
     pub(super) connection: Option<Connection>,
     pub(super) pool: Rc<OriginPool>,
     pub(super) exchange: ExchangePermit,
@@ -305,7 +309,7 @@ impl OriginBody {
             OriginPart::Data(mut data) => {
                 data.truncate(usize::try_from(self.left_bytes).unwrap_or(usize::MAX));
                 self.left_bytes -= data.len() as u64;
-                if let BodySource::Connection(_) = self.source {
+                if let BodySource::Http1(_) | BodySource::Http2(_) = self.source {
                     self.worker.count_many(Counter::OriginBytesIn, data.len() as u64);
                 }
                 Ok(OriginPart::Data(data))
@@ -318,7 +322,8 @@ impl OriginBody {
     /// request. If the rest is long or late, the connection is closed instead.
     pub(crate) fn discard(mut self) {
         self.decoder = None;
-        if !matches!(self.source, BodySource::Connection(_)) {
+        // Over HTTP/2, dropping the body only resets its stream.
+        if !matches!(self.source, BodySource::Http1(_)) {
             return;
         }
         let worker = Rc::clone(&self.worker);
@@ -373,7 +378,7 @@ fn body_fault(error: &hyper::Error) -> Fault {
 }
 
 /// Converts trailers. Fields that must not be trailers are dropped (RFC 9110 §6.5.1).
-fn trailer_block(fields: &http::HeaderMap) -> FieldBlock {
+pub(super) fn trailer_block(fields: &http::HeaderMap) -> FieldBlock {
     let mut block = FieldBlock::new();
     for (name, value) in fields {
         let name = name.as_str().as_bytes();

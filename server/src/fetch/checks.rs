@@ -10,13 +10,15 @@ use http::header::{HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request};
 use tokio::time::timeout;
 
-use super::connect::{ConnectTerms, connect};
+use super::connect::{ConnectTerms, ReadyConnection, connect};
+use super::http2::{Http2Request, REFUSED, StreamFailure};
 use super::upload::OutboundBody;
 use crate::clock;
 use crate::config::{Config, HealthCheck, OriginAddress, OriginGroup};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
+use crate::interim::InterimQueue;
 use crate::limits::HEALTH_CHECKS_MAX;
 use crate::worker::Worker;
 
@@ -111,10 +113,11 @@ impl CheckRun {
             settings: &self.config.server,
             timeout_ms: self.connect_ms_max,
             is_switchable: false,
+            streams_max: 1,
             client: None,
         };
         let connected = connect(&self.worker, origin, terms).await;
-        let mut connection =
+        let connection =
             connected.map_err(|failure| CheckFailure::Fault(failure.fault, failure.cause))?;
         let internal = CheckFailure::Fault(Fault::Internal, None);
         let mut request = Request::new(OutboundBody::None);
@@ -124,9 +127,7 @@ impl CheckRun {
         *request.uri_mut() = target;
         request.headers_mut().insert(HOST, host);
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static("forebay-health-check"));
-        let answered = connection.sender.try_send_request(request).await;
-        let response = answered.map_err(|_| CheckFailure::Fault(Fault::OriginBroke, None))?;
-        match response.status().as_u16() {
+        match status_of(connection, request, origin.tls.is_some()).await? {
             found if found == check.status => Ok(()),
             found => Err(CheckFailure::Status { found, wanted: check.status }),
         }
@@ -169,6 +170,32 @@ impl CheckRun {
             let detail =
                 format_args!("{name}: {failure}; the origin gets no requests until a check passes");
             self.worker.event(Event::OriginDown, &detail);
+        }
+    }
+}
+
+/// Sends the request of a check, and returns the status of the response.
+async fn status_of(
+    connection: ReadyConnection,
+    message: Request<OutboundBody>,
+    is_tls: bool,
+) -> Result<u16, CheckFailure> {
+    let failed = |fault, cause| CheckFailure::Fault(fault, cause);
+    match connection {
+        ReadyConnection::Http1(mut connection) => {
+            let answered = connection.sender.try_send_request(message).await;
+            let response = answered.map_err(|_| failed(Fault::OriginBroke, None))?;
+            Ok(response.status().as_u16())
+        }
+        ReadyConnection::Http2(stream) => {
+            let interim = &InterimQueue::new();
+            let request = Http2Request { message, is_tls, accepts_trailers: false, interim };
+            match stream.send(request).await {
+                Ok(response) => Ok(response.status().as_u16()),
+                Err(StreamFailure::Refused(_)) => Err(failed(Fault::OriginAnswer(REFUSED), None)),
+                Err(StreamFailure::Dead { cause }) => Err(failed(Fault::OriginBroke, Some(cause))),
+                Err(StreamFailure::Fault(fault)) => Err(failed(fault, None)),
+            }
         }
     }
 }

@@ -18,15 +18,17 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::hosts;
+use super::http2::{SharedConnection, StreamPlace};
 use super::proxy_header::{ClientEnds, proxy_header};
 use super::tunnel::OriginTunnel;
 use super::upload::OutboundBody;
 use crate::clock;
-use crate::config::{OriginAddress, ServerSettings};
+use crate::config::{OriginAddress, OriginHttp2, ServerSettings};
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, ORIGIN_LIMITS};
+use crate::transport::tls::OfferedProtocols;
 use crate::transport::{OriginConnection, OriginEnds, OriginIo};
 use crate::worker::Worker;
 
@@ -43,7 +45,25 @@ impl Link {
     }
 }
 
-/// A connection to an origin, ready for a request.
+/// A place for one request on a connection to an origin.
+pub(super) enum ReadyConnection {
+    /// A connection that serves no other request at the same time.
+    Http1(Connection),
+    /// A stream of a connection that other requests share.
+    Http2(StreamPlace),
+}
+
+impl ReadyConnection {
+    /// Returns the addresses of both ends, if the system knows them.
+    pub(super) fn ends(&self) -> Option<OriginEnds> {
+        match self {
+            ReadyConnection::Http1(connection) => connection.ends,
+            ReadyConnection::Http2(stream) => stream.connection.ends,
+        }
+    }
+}
+
+/// A connection to an origin over HTTP/1.1, ready for a request.
 pub(super) struct Connection {
     pub(super) sender: http1::SendRequest<OutboundBody>,
     pub(super) link: Rc<Link>,
@@ -62,15 +82,18 @@ pub(super) struct ConnectTerms<'a> {
     pub(super) settings: &'a ServerSettings,
     /// The time for resolving the name, connecting and the TLS handshake.
     pub(super) timeout_ms: u32,
-    /// Whether the connection takes only one request, and may switch to another protocol.
+    /// Whether the connection takes only one request, and may switch to another protocol. Such a
+    /// connection uses HTTP/1.1.
     pub(super) is_switchable: bool,
+    /// The number of streams that an origin with HTTP/2 is expected to permit.
+    pub(super) streams_max: usize,
     /// The addresses of the client that the connection serves, for an origin that is told them;
     /// `None` if no client waits for the request.
     pub(super) client: Option<ClientEnds>,
 }
 
 /// The reason why no connection could be opened.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ConnectFailure {
     pub(super) fault: Fault,
     /// The last address that was tried, and the system's error with its error number.
@@ -91,8 +114,16 @@ pub(super) async fn connect(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     terms: ConnectTerms<'_>,
-) -> Result<Connection, ConnectFailure> {
-    let OriginConnection { io, ends } = connect_bare(worker, origin, terms).await?;
+) -> Result<ReadyConnection, ConnectFailure> {
+    let connection = connect_bare(worker, origin, terms).await?;
+    let is_known = origin.http2 == OriginHttp2::Always && !terms.is_switchable;
+    if is_known || connection.is_http2 {
+        let (client, streams_max) = (terms.client, terms.streams_max);
+        let begun = SharedConnection::begin(worker, connection, client, streams_max).await?;
+        worker.count(Counter::OriginConnections);
+        return Ok(ReadyConnection::Http2(begun.stream().ok_or(Fault::OriginConnect)?));
+    }
+    let OriginConnection { io, ends, .. } = connection;
     let (sender, connection) = http1::Builder::new()
         .max_headers(usize::from(ORIGIN_LIMITS.field_count_max))
         .max_buf_size(ORIGIN_BUFFER_BYTES_MAX)
@@ -108,7 +139,8 @@ pub(super) async fn connect(
             None
         }
     };
-    Ok(Connection { sender, link, ends, switched, client: terms.client })
+    let client = terms.client;
+    Ok(ReadyConnection::Http1(Connection { sender, link, ends, switched, client }))
 }
 
 /// Opens a connection to `origin` that is a tunnel from its first byte.
@@ -180,7 +212,7 @@ async fn open(
 ) -> Result<OriginConnection, ConnectFailure> {
     let deadline_ms = clock::monotonic_ms() + u64::from(terms.timeout_ms);
     let tried = hosts::addresses(worker, origin, terms.settings, deadline_ms).await?;
-    let mut opening = pin!(open_one(worker, origin, &tried, (deadline_ms, terms.client)));
+    let mut opening = pin!(open_one(worker, origin, &tried, (deadline_ms, terms)));
     // If the only address does not answer for half of the time, the other half is for new ones.
     let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
     let wait_ms = if tried.len() == 1 { left_ms / 2 } else { left_ms };
@@ -196,7 +228,7 @@ async fn open(
         None if new.is_empty() => return opening.await,
         _ => {}
     }
-    let opened = open_one(worker, origin, &new, (deadline_ms, terms.client)).await;
+    let opened = open_one(worker, origin, &new, (deadline_ms, terms)).await;
     if opened.is_err() {
         hosts::note_all_failed(worker, origin, &new);
     }
@@ -210,7 +242,7 @@ async fn open_one(
     worker: &Rc<Worker>,
     origin: &OriginAddress,
     addresses: &[SocketAddr],
-    (deadline_ms, client): (u64, Option<ClientEnds>),
+    (deadline_ms, terms): (u64, ConnectTerms<'_>),
 ) -> Result<OriginConnection, ConnectFailure> {
     let mut failure = ConnectFailure::from(Fault::OriginName);
     for (index, address) in addresses.iter().enumerate() {
@@ -223,9 +255,9 @@ async fn open_one(
                 cause: Some(format!("{address}: {why}")),
             };
             let connected = connected.map_err(|error| failed(Fault::OriginConnect, &error))?;
-            let sent = send_proxy_header(origin, connected, client).await;
+            let sent = send_proxy_header(origin, connected, terms.client).await;
             let connected = sent.map_err(|error| failed(Fault::OriginConnect, &error))?;
-            let secured = secure(worker, origin, connected).await;
+            let secured = secure(worker, origin, connected, terms.is_switchable).await;
             secured.map_err(|fault| failed(fault, &fault.reason()))
         };
         match timeout(Duration::from_millis(share_ms), secured).await {
@@ -264,11 +296,13 @@ async fn secure(
     worker: &Worker,
     origin: &OriginAddress,
     connection: OriginConnection,
+    is_switchable: bool,
 ) -> Result<OriginConnection, Fault> {
     let Some(tls) = &origin.tls else { return Ok(connection) };
-    let io = worker.origins.tls.connect(tls, connection.io).await?;
+    let protocols = OfferedProtocols::to(origin, is_switchable);
+    let secured = worker.origins.tls.connect(tls, protocols, connection).await?;
     worker.count(Counter::OriginTlsHandshakes);
-    Ok(OriginConnection { io, ..connection })
+    Ok(secured)
 }
 
 type HttpConnection = http1::Connection<TokioIo<Box<dyn OriginIo>>, OutboundBody>;

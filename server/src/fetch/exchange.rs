@@ -10,14 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_cache::Leader;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Response};
 use hyper::client::conn::TrySendError;
 use tokio::time::timeout;
 
-use super::answer::OriginAnswer;
-use super::connect::{ConnectFailure, ConnectTerms, Connection, connect};
+use super::answer::{BodySource, OriginAnswer};
+use super::connect::{ConnectFailure, ConnectTerms, Connection, ReadyConnection, connect};
 use super::failover::{Attempts, ExchangeError};
 use super::group::OriginChoice;
+use super::http2::{Http2Request, REFUSED, StreamFailure, StreamPlace};
 use super::origins::OriginPool;
 use super::outbound::{Outbound, OutboundMessage, Purpose};
 use super::permits::ExchangePermit;
@@ -32,11 +33,16 @@ use crate::events::Event;
 use crate::fault::Fault;
 use crate::interim::InterimQueue;
 use crate::key::RouteMatch;
+use crate::limits::HTTP2_REFUSALS_MAX;
 use crate::poll_once::poll_once;
 use crate::rules::{HookContext, RuleProgress};
 use crate::trace::{RequestStep, Trace};
 use crate::transaction::Transaction;
 use crate::worker::Worker;
+
+/// The fault for a call of gRPC to an origin that speaks HTTP/1.1, which cannot carry it.
+const GRPC_REFUSED: Fault =
+    Fault::OriginAnswer("gRPC needs HTTP/2 to the origin: see the setting origin_http2");
 
 /// One exchange with an origin: its request, and the queue for interim responses.
 pub(super) struct Exchange<'a> {
@@ -179,15 +185,39 @@ impl Exchange<'_> {
         if let Some(progress) = progress {
             progress.begin(pool);
         }
+        if self.outbound.message.is_grpc() && !choice.address.may_use_http2() {
+            return Err(ExchangeError::Fault(GRPC_REFUSED));
+        }
         choice.in_group.state.counts.note_request();
         if choice.leaves_zone {
             self.worker().count(Counter::OriginOutOfZone);
         }
-        // A tunnel gets a connection of its own. So does a repeated request: on a pooled connection
-        // that turns out dead, it would have to be repeated once more.
-        let needs_new = self.outbound.upgrade.is_some() || self.is_repeated.get();
-        let pooled = if needs_new { None } else { pool.take(self.client.ends) };
-        let answered = match pooled {
+        let answered = self.send_to(choice, upload, progress).await?;
+        let status = answered.response.status().as_u16();
+        choice.in_group.state.counts.note_answer(status, answered.took_us);
+        self.trace.note_answer(&pool.authority, answered.response.version(), answered.took_us);
+        if !self.is_error(status) {
+            self.note_answered(choice);
+        }
+        if self.leaves(attempts, choice, status) {
+            return Err(ExchangeError::ErrorStatus);
+        }
+        // An error is often fast, and a client may send a body slowly.
+        if status < 500 && progress.is_none() {
+            self.note_latency(choice, answered.took_us);
+        }
+        self.check(answered, choice, permit, progress).map_err(ExchangeError::Fault)
+    }
+
+    /// Sends the request on a pooled connection or a new one. Sends it again if the pooled
+    /// connection turns out to be closed, or if the origin refuses the request unprocessed.
+    async fn send_to(
+        &self,
+        choice: &OriginChoice<'_>,
+        upload: OutboundBody,
+        progress: Option<&UploadProgress>,
+    ) -> Result<HeadReceived, ExchangeError> {
+        let mut answered = match self.pooled(choice) {
             None => self.send_anew(choice, upload, progress).await,
             Some(pooled) => {
                 self.worker().count(Counter::OriginReused);
@@ -201,7 +231,7 @@ impl Exchange<'_> {
                             && (!is_reset || self.takes_retry()) =>
                     {
                         if !is_reset {
-                            pool.note_closed_reuse();
+                            choice.pool.note_closed_reuse();
                         }
                         self.send_again(choice, OutboundBody::None, None).await
                     }
@@ -209,21 +239,38 @@ impl Exchange<'_> {
                 }
             }
         };
-        let answered = answered?;
-        let status = answered.response.status().as_u16();
-        choice.in_group.state.counts.note_answer(status, answered.took_us);
-        self.trace.note_answer(&pool.authority, answered.took_us);
-        if !self.is_error(status) {
-            self.note_answered(choice);
+        for _ in 0..HTTP2_REFUSALS_MAX {
+            match answered {
+                Err(ExchangeError::Unsent(upload, failure))
+                    if failure.fault == Fault::OriginAnswer(REFUSED) =>
+                {
+                    answered = self.send_again(choice, upload, progress).await;
+                }
+                answered => return answered,
+            }
         }
-        if self.leaves(attempts, choice, status) {
-            return Err(ExchangeError::ErrorStatus);
+        answered
+    }
+
+    /// Takes a pooled connection that can serve the request. A tunnel gets a connection of its own.
+    /// So does a repeated request, unless it shares a connection: on a pooled connection that turns
+    /// out dead, it would have to be repeated once more.
+    fn pooled(&self, choice: &OriginChoice<'_>) -> Option<ReadyConnection> {
+        if self.outbound.upgrade.is_some() {
+            return None;
         }
-        // An error is often fast, and a client may send a body slowly.
-        if status < 500 && progress.is_none() {
-            self.note_latency(choice, answered.took_us);
+        if self.is_shared(choice)
+            && let Some(stream) = choice.pool.shared.take(self.client.ends)
+        {
+            return Some(ReadyConnection::Http2(stream));
         }
-        self.check(answered, choice, permit, progress).map_err(ExchangeError::Fault)
+        let pooled = (!self.is_repeated.get()).then(|| choice.pool.take(self.client.ends));
+        pooled.flatten().map(ReadyConnection::Http1)
+    }
+
+    /// Whether the request may share its connection with other requests.
+    fn is_shared(&self, choice: &OriginChoice<'_>) -> bool {
+        choice.address.may_use_http2() && self.outbound.upgrade.is_none()
     }
 
     /// Records that the origin has answered.
@@ -298,11 +345,19 @@ impl Exchange<'_> {
     }
 
     /// Opens a connection, and records whether that was possible.
-    async fn connect(&self, choice: &OriginChoice<'_>) -> Result<Connection, ConnectFailure> {
+    async fn connect(&self, choice: &OriginChoice<'_>) -> Result<ReadyConnection, ConnectFailure> {
         // The large future is boxed: most requests reuse a connection, and need no room for a
         // handshake.
-        let connected = connect(self.worker(), choice.address, self.connect_terms());
-        let connected = Box::pin(connected).await;
+        let terms =
+            ConnectTerms { streams_max: choice.pool.shared.streams_max(), ..self.connect_terms() };
+        let connecting = Box::pin(connect(self.worker(), choice.address, terms));
+        let connected = match self.is_shared(choice) {
+            true => {
+                let limits = (terms.timeout_ms, choice.pool.idle_limits());
+                choice.pool.shared.join(self.client.ends, limits, connecting).await
+            }
+            false => connecting.await,
+        };
         self.note_connected(choice, &connected, false);
         connected
     }
@@ -312,6 +367,7 @@ impl Exchange<'_> {
             settings: self.settings(),
             timeout_ms: self.route_settings().origin_connect_ms_max,
             is_switchable: self.outbound.upgrade.is_some(),
+            streams_max: 0,
             client: self.client.ends,
         }
     }
@@ -339,37 +395,80 @@ impl Exchange<'_> {
     async fn send(
         &self,
         choice: &OriginChoice<'_>,
-        mut connection: Connection,
+        connection: ReadyConnection,
         upload: OutboundBody,
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
         let rule_state = self.outbound.hook.rule_state;
         rule_state.resume(self.rules_before);
-        rule_state.set_outbound(connection.ends);
+        rule_state.set_outbound(connection.ends());
         let request = self.outbound.request(choice.address, upload);
-        let mut request = request.map_err(ExchangeError::Fault)?;
+        let request = request.map_err(ExchangeError::Fault)?;
         let rule_progress = rule_state.progress();
-        forward_interim(&mut request, self.interim.clone());
         self.worker().count(Counter::OriginRequests);
         let request_time = clock::unix_seconds();
         let began_us = clock::monotonic_us();
-        let sent = connection.sender.try_send_request(request);
+        let sent = async {
+            match connection {
+                ReadyConnection::Http1(connection) => self.send_http1(connection, request).await,
+                ReadyConnection::Http2(stream) => {
+                    let is_tls = choice.address.tls.is_some();
+                    self.send_http2(stream, request, is_tls).await
+                }
+            }
+        };
         let limit_ms = u64::from(self.route_settings().origin_first_byte_ms_max);
         let late = Fault::OriginFirstByteTimeout;
-        let response = wait_for_origin(sent, limit_ms, progress, late).await;
-        let response = response.map_err(ExchangeError::Fault)?;
-        match response {
-            Ok(response) => {
-                let took_us = clock::monotonic_us().saturating_sub(began_us);
-                self.worker().observe(Histogram::OriginFirstByte, took_us);
-                let status = response.status().as_u16();
-                self.trace.step(|| RequestStep::Origin { status, took_us });
-                Ok(HeadReceived { response, connection, request_time, took_us, rule_progress })
+        let sent = wait_for_origin(sent, limit_ms, progress, late).await;
+        let (response, connection) = sent.map_err(ExchangeError::Fault)??;
+        let took_us = clock::monotonic_us().saturating_sub(began_us);
+        self.worker().observe(Histogram::OriginFirstByte, took_us);
+        let status = response.status().as_u16();
+        self.trace.step(|| RequestStep::Origin { status, took_us });
+        Ok(HeadReceived { response, connection, request_time, took_us, rule_progress })
+    }
+
+    async fn send_http1(
+        &self,
+        mut connection: Connection,
+        mut request: Request<OutboundBody>,
+    ) -> ExchangeResult {
+        if self.outbound.message.is_grpc() {
+            return Err(ExchangeError::Fault(GRPC_REFUSED));
+        }
+        forward_interim(&mut request, self.interim.clone());
+        let sent = connection.sender.try_send_request(request).await;
+        let response = sent.map_err(failed)?.map(BodySource::Http1);
+        Ok((response, Some(connection)))
+    }
+
+    async fn send_http2(
+        &self,
+        stream: StreamPlace,
+        message: Request<OutboundBody>,
+        is_tls: bool,
+    ) -> ExchangeResult {
+        let accepts_trailers = self.outbound.accepts_trailers();
+        let interim = self.interim;
+        let request = Http2Request { message, is_tls, accepts_trailers, interim };
+        match stream.send(request).await {
+            Ok(response) => Ok((response, None)),
+            Err(StreamFailure::Refused(upload)) => {
+                let failure = Fault::OriginAnswer(REFUSED).into();
+                Err(ExchangeError::Unsent(upload, failure))
             }
-            Err(error) => Err(failed(error)),
+            // Other requests were in progress, so the end is no sign of an idle connection that the
+            // origin has closed.
+            Err(StreamFailure::Dead { cause }) => {
+                Err(ExchangeError::Dead { cause: Some(cause), is_reset: true })
+            }
+            Err(StreamFailure::Fault(fault)) => Err(ExchangeError::Fault(fault)),
         }
     }
 }
+
+/// A response and its connection, unless other requests share the connection.
+type ExchangeResult = Result<(Response<BodySource>, Option<Connection>), ExchangeError>;
 
 fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
     if let Some(request) = error.take_message() {

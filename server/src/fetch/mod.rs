@@ -2,8 +2,9 @@
 //!
 //! Only this step talks to origins. [`resolve`] decides whether a request leads a fetch, follows
 //! another one, or is passed through. `exchange.rs` runs each single exchange. Each worker pools
-//! its connections over hyper's HTTP/1.1 client. Origins may be hostile too, so everything that an
-//! origin sends is checked again by our own rules before any of it is stored or passed on.
+//! its connections over hyper's HTTP/1.1 client, and shares those over HTTP/2 (`http2/`). Origins
+//! may be hostile too, so everything that an origin sends is checked again by our own rules before
+//! any of it is stored or passed on.
 
 mod abandoned;
 mod answer;
@@ -24,6 +25,7 @@ mod group;
 mod health;
 mod hedge;
 mod hosts;
+mod http2;
 mod join;
 mod latency;
 mod lead;

@@ -13,13 +13,16 @@ use super::connect::Connection;
 use super::files::FileReaders;
 use super::group::GroupState;
 use super::health::OriginHealth;
+use super::http2::{IdleLimits, SharedConnections};
 use super::permits::{ExchangePermit, Permits};
 use super::preempt::{Preempted, SlowWatch, StalledExchanges};
 use super::proxy_header::ClientEnds;
 use super::retry_budget::RetryBudget;
 use crate::accept::ClientNetwork;
 use crate::clock;
-use crate::config::{Config, OriginAddress, OriginGroup, ProxyProtocol, ServerSettings, Site};
+use crate::config::{
+    Config, OriginAddress, OriginGroup, OriginHttp2, ProxyProtocol, ServerSettings, Site,
+};
 use crate::counters::Counter;
 use crate::limits::TRIES_ALONE_MAX;
 use crate::transport::tls::OriginTlsConnector;
@@ -52,6 +55,8 @@ pub(crate) struct Origins {
 pub(crate) struct OriginPool {
     pub(super) authority: Rc<str>,
     idle: RefCell<VecDeque<IdleConnection>>,
+    /// The connections over HTTP/2.
+    pub(super) shared: SharedConnections,
     /// Whether the origin is no longer configured.
     is_closed: Cell<bool>,
     /// The permits of this origin: each exchange in progress holds one.
@@ -194,6 +199,7 @@ impl Origins {
     pub(crate) fn close_idle(&self) {
         for pool in self.pools.borrow().values() {
             pool.idle.borrow_mut().clear();
+            pool.shared.close_idle();
         }
     }
 
@@ -220,13 +226,16 @@ impl Origins {
 
 /// Returns the key of an origin's pool. A connection is never used for an origin with different TLS
 /// settings, because its certificate was verified by other rules or not at all; nor for one with
-/// another PROXY protocol, because the connection begins with another header.
+/// another PROXY protocol, because the connection begins with another header; nor for one with
+/// another setting of HTTP/2, because connections of both versions may be open.
 pub(crate) fn pool_key(origin: &OriginAddress) -> Cow<'_, str> {
-    let OriginAddress { authority, proxy_protocol, .. } = origin;
-    match (&origin.tls, proxy_protocol) {
-        (None, ProxyProtocol::Off) => Cow::Borrowed(authority),
-        (None, _) => Cow::Owned(format!("http://{authority} {proxy_protocol}")),
-        (Some(tls), _) => Cow::Owned(format!("https://{authority} {:x} {proxy_protocol}", tls.id)),
+    let OriginAddress { authority, proxy_protocol, http2, .. } = origin;
+    match (&origin.tls, proxy_protocol, http2) {
+        (None, ProxyProtocol::Off, OriginHttp2::Never) => Cow::Borrowed(authority),
+        (None, ..) => Cow::Owned(format!("http://{authority} {proxy_protocol} {http2}")),
+        (Some(tls), ..) => {
+            Cow::Owned(format!("https://{authority} {:x} {proxy_protocol} {http2}", tls.id))
+        }
     }
 }
 
@@ -258,6 +267,7 @@ impl OriginPool {
         OriginPool {
             authority: authority.into(),
             idle: RefCell::default(),
+            shared: SharedConnections::default(),
             is_closed: Cell::new(false),
             permits: Permits::new(limits.exchanges_max),
             stalled: StalledExchanges::default(),
@@ -357,6 +367,7 @@ impl OriginPool {
     fn close(&self) {
         self.is_closed.set(true);
         self.idle.borrow_mut().clear();
+        self.shared.close();
     }
 
     /// Keeps a connection. If there is no room, the connection that has been idle for the longest
@@ -372,7 +383,13 @@ impl OriginPool {
         idle.push_back(IdleConnection { connection, since_ms: clock::monotonic_ms() });
     }
 
+    /// Returns the limits of idle connections.
+    pub(super) fn idle_limits(&self) -> IdleLimits {
+        IdleLimits { count_max: self.limits.idle_count_max, ms_max: self.limits.idle_ms_max }
+    }
+
     fn sweep(&self) {
+        self.shared.sweep(self.idle_limits());
         let oldest_ms = clock::monotonic_ms().saturating_sub(self.limits.idle_ms_max);
         self.idle.borrow_mut().retain(|idle| {
             let sender = &idle.connection.sender;

@@ -4,6 +4,7 @@ use forebay_http::authority::Authority;
 use forebay_http::error::RequestError;
 use forebay_http::fields::{Field, FieldBlock, FieldId, FieldSet, Fields};
 use forebay_http::framing::BodyFraming;
+use forebay_http::grpc::is_grpc;
 use forebay_http::hop::HopFields;
 use forebay_http::policy::accept_encoding::write_accept_encoding;
 use forebay_rules::ast::Hook;
@@ -18,7 +19,7 @@ use crate::config::OriginAddress;
 use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::forwarding::{CONDITIONS, REWRITTEN};
-use crate::parse::Request as Received;
+use crate::parse::{Request as Received, accepts_trailers};
 use crate::rules::HookContext;
 
 /// Method, target and host of a request, in the types of the HTTP client.
@@ -129,6 +130,11 @@ impl OutboundMessage<'_> {
         !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
     }
 
+    /// Whether the request is a call of gRPC.
+    pub(super) fn is_grpc(&self) -> bool {
+        is_grpc(self.fields)
+    }
+
     /// Whether another request may follow on the same connection. No request may follow the content
     /// of a method that gives content no meaning (RFC 9110 §9.3): an origin that does not read such
     /// content would parse it as the next request, and another client would get the response.
@@ -184,6 +190,12 @@ impl Outbound<'_> {
             OutboundBody::None => {}
         }
         Ok(request)
+    }
+
+    /// Whether the response may have trailers. They belong to one client, like other fields that
+    /// concern its connection.
+    pub(super) fn accepts_trailers(&self) -> bool {
+        !self.is_shared() && accepts_trailers(self.message.fields.first(FieldId::Te))
     }
 
     /// Whether the request says that its content is empty. A response that other requests may share

@@ -1,10 +1,14 @@
 //! Passing a request through: an exchange whose response no other request shares. The request's
 //! body may still be sent to the origin while the response arrives.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use forebay_http::fields::{Field, FieldBlock, FieldId, Fields};
 use forebay_http::framing::BodyFraming;
 use forebay_http::policy::update::is_outdated_by_head;
 use http::Method;
+use tokio::time::timeout;
 
 use super::answer::OriginAnswer;
 use super::exchange::{Exchange, ServedClient, exchange};
@@ -14,12 +18,14 @@ use super::upload::{BodyUpload, FirstPart};
 use crate::accept::Client;
 use crate::counters::Counter;
 use crate::fault::Fault;
+use crate::limits::CLIENT_CHECK_MS;
 use crate::lookup::selected;
 use crate::parse::RequestBody;
 use crate::response::{Response, StreamedResponse};
 use crate::store::{StoreContext, UnsafeTarget, note_storable};
 use crate::trace::{FetchStep, RequestStep};
 use crate::transaction::Transaction;
+use crate::transport::ClientEnd;
 
 /// Forwards the request to the origin. `is_shareable` says whether the request could have been
 /// collapsed with others. If so, and if the response turns out to be storable, later requests for
@@ -55,7 +61,7 @@ pub(super) async fn pass_through<'t>(
     let (mut upload, mut early) = (None, Vec::new());
     let mut answer = match body.is_whole() {
         true => {
-            let answer = exchange(&request, None).await?;
+            let answer = while_client_stays(client, message, exchange(&request, None)).await?;
             if answer.switched.is_some() {
                 early = body.into_unread();
             }
@@ -95,12 +101,47 @@ async fn with_content<'t>(
     upload: &mut Option<BodyUpload<'t>>,
 ) -> Result<OriginAnswer, Fault> {
     let length = body.length();
-    let bytes_max = request.route_settings().upload_buffer_bytes;
+    let settings = request.route_settings();
+    let bytes_max = match request.outbound.message.is_grpc() {
+        // The client may wait for an answer to its first message, and both sides may be quiet.
+        true => {
+            body.permit_pauses(settings.origin_idle_ms_max);
+            0
+        }
+        false => settings.upload_buffer_bytes,
+    };
     let first = FirstPart::read(client, &mut body, length, bytes_max).await?;
     let (body, outbound) = BodyUpload::begin(client, first, body, length);
     let body = upload.insert(body);
     let outbound = Some((outbound, body.progress()));
-    body.until_answer(exchange(request, outbound)).await
+    let answer = body.until_answer(exchange(request, outbound));
+    while_client_stays(client, request.outbound.message, answer).await
+}
+
+/// Runs `work` until it ends. If the client of a call of gRPC leaves, ends the call, because its
+/// server may work for long on an answer that no client wants.
+///
+/// # Errors
+/// The errors of `work`, or [`Fault::ClientGone`].
+async fn while_client_stays<T>(
+    client: &Client,
+    message: OutboundMessage<'_>,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    if !message.is_grpc() {
+        return work.await;
+    }
+    let mut work = pin!(work);
+    loop {
+        let turn = timeout(Duration::from_millis(CLIENT_CHECK_MS), work.as_mut());
+        if let Ok(done) = turn.await {
+            return done;
+        }
+        if client.transport.client_end() == ClientEnd::Both {
+            client.worker.count(Counter::ClientsLeft);
+            return Err(Fault::ClientGone);
+        }
+    }
 }
 
 /// Returns the context that decides about the response to `message`.

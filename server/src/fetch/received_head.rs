@@ -9,7 +9,6 @@ use forebay_http::request::{Method as RequestMethod, Version};
 use forebay_http::response::{ResponseHead, origin_head, switch_head};
 use forebay_rules::ast::Hook;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
 
 use super::answer::{BodySource, ConnectionPermit, OriginAnswer, OriginBody};
 use super::connect::Connection;
@@ -28,10 +27,11 @@ use crate::interim::InterimQueue;
 use crate::limits::ORIGIN_LIMITS;
 use crate::rules::RuleProgress;
 
-/// A response whose head hyper has parsed.
+/// A response whose head a library has parsed.
 pub(super) struct HeadReceived {
-    pub(super) response: Response<Incoming>,
-    pub(super) connection: Connection,
+    pub(super) response: Response<BodySource>,
+    /// The connection, unless other requests share it.
+    pub(super) connection: Option<Connection>,
     pub(super) request_time: u64,
     /// The time in microseconds from sending the request until the head arrived.
     pub(super) took_us: u64,
@@ -85,6 +85,7 @@ impl Exchange<'_> {
             ));
         }
         self.reverse_location(&mut head, choice.address);
+        let source = body_of(response, &mut head);
         let received_status = head.status;
         let received = self.run_response_rules(&mut head)?;
         Ok(OriginAnswer {
@@ -95,9 +96,9 @@ impl Exchange<'_> {
                 worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
                 in_group: Some(choice.in_group.clone()),
-                source: BodySource::Connection(response.into_body()),
+                source,
                 permit: Some(ConnectionPermit {
-                    connection: Some(connection),
+                    connection,
                     pool,
                     exchange: permit,
                     is_reusable: is_http_11
@@ -141,7 +142,7 @@ impl Exchange<'_> {
         let lines = lines(response.headers());
         let switch = switch_head(wanted.as_bytes(), &ORIGIN_LIMITS, lines.iter().copied())
             .map_err(|error| Fault::OriginAnswer(error.reason()))?;
-        let io = connection.switched.ok_or(Fault::Internal)?;
+        let io = connection.and_then(|connection| connection.switched).ok_or(Fault::Internal)?;
         let framing = BodyFraming::None;
         let head = ResponseHead { status: 101, framing, content_length: None, block: switch.block };
         Ok(OriginAnswer {
@@ -152,7 +153,7 @@ impl Exchange<'_> {
                 worker: Rc::clone(self.worker()),
                 origin: Rc::clone(&pool.authority),
                 in_group: None,
-                source: BodySource::Connection(response.into_body()),
+                source: response.into_body(),
                 permit: None,
                 idle_ms_max: 0,
                 refuses_excess: false,
@@ -169,13 +170,29 @@ impl Exchange<'_> {
     }
 }
 
-fn checked_head(response: &Response<Incoming>, method: &Method) -> Result<ResponseHead, Fault> {
+/// Returns the body of a response. A body over HTTP/2 has a certain end even if its length is not
+/// declared, and a head may end its stream.
+fn body_of(response: Response<BodySource>, head: &mut ResponseHead) -> BodySource {
+    let mut source = response.into_body();
+    if let BodySource::Http2(body) = &mut source {
+        match head.framing {
+            BodyFraming::None => body.forbid_content(),
+            BodyFraming::UntilClose if body.is_empty() => head.framing = BodyFraming::Length(0),
+            BodyFraming::UntilClose => head.framing = BodyFraming::Chunked,
+            BodyFraming::Length(_) | BodyFraming::Chunked => {}
+        }
+    }
+    source
+}
+
+fn checked_head(response: &Response<BodySource>, method: &Method) -> Result<ResponseHead, Fault> {
     let version = match response.version() {
         http::Version::HTTP_10 => Version::Http10,
-        http::Version::HTTP_11 => Version::Http11,
+        // The fields have the same meaning in HTTP/2, whose framing the library has removed.
+        http::Version::HTTP_11 | http::Version::HTTP_2 => Version::Http11,
         _ => {
             return Err(Fault::OriginAnswer(
-                "the origin answers in a version of HTTP other than 1.0 and 1.1",
+                "the origin answers in a version of HTTP other than 1.0, 1.1 and 2",
             ));
         }
     };
@@ -195,12 +212,14 @@ fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
 // RFC: 9110-15.2-2, 9110-15.2-3
 pub(super) fn forward_interim(request: &mut Request<OutboundBody>, queue: InterimQueue) {
     hyper::ext::on_informational(request, move |response| {
-        let lines = lines(response.headers());
-        let status = response.status().as_u16();
-        let lines = lines.iter().copied();
-        let head = origin_head(status, Version::Http11, RequestMethod::Get, &ORIGIN_LIMITS, lines);
-        if let Ok(head) = head {
-            queue.push(head);
-        }
+        let head = interim_head(response.status(), response.headers());
+        head.into_iter().for_each(|head| queue.push(head));
     });
+}
+
+/// Returns the checked head of an interim response; `None` if it is malformed.
+pub(super) fn interim_head(status: StatusCode, fields: &HeaderMap) -> Option<ResponseHead> {
+    let (status, lines) = (status.as_u16(), lines(fields));
+    let lines = lines.iter().copied();
+    origin_head(status, Version::Http11, RequestMethod::Get, &ORIGIN_LIMITS, lines).ok()
 }

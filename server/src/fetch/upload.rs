@@ -3,6 +3,7 @@
 //! the origin reads.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -33,6 +34,8 @@ pub(super) enum OutboundBody {
     None,
     /// Pieces that [`UploadSource`] sends.
     Stream {
+        /// Pieces that were taken from the channel before, and are sent once more.
+        again: VecDeque<UploadPiece>,
         pieces: mpsc::Receiver<UploadPiece>,
         length: Option<u64>,
         ended: bool,
@@ -92,7 +95,17 @@ impl OutboundBody {
             failure: Cell::default(),
         }));
         let source = UploadSource { pieces: sender, begun, progress: progress.clone() };
-        (source, OutboundBody::Stream { pieces: receiver, length, ended: false, progress })
+        let (again, ended) = (VecDeque::new(), false);
+        (source, OutboundBody::Stream { again, pieces: receiver, length, ended, progress })
+    }
+
+    /// Returns the body with `again` in front of the pieces that have not been taken from it.
+    pub(super) fn preceded_by(mut self, pieces: VecDeque<UploadPiece>) -> OutboundBody {
+        if let OutboundBody::Stream { again, ended, .. } = &mut self {
+            *again = pieces;
+            *ended = false;
+        }
+        self
     }
 }
 
@@ -175,13 +188,17 @@ impl Body for OutboundBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UploadBroken>>> {
-        let OutboundBody::Stream { pieces, ended, progress, .. } = &mut *self else {
+        let OutboundBody::Stream { again, pieces, ended, progress, .. } = &mut *self else {
             return Poll::Ready(None);
         };
         if *ended {
             return Poll::Ready(None);
         }
-        pieces.poll_recv(cx).map(|piece| match piece {
+        let piece = match again.pop_front() {
+            Some(piece) => Poll::Ready(Some(piece)),
+            None => pieces.poll_recv(cx),
+        };
+        piece.map(|piece| match piece {
             Some(UploadPiece::Data(bytes)) => Some(Ok(Frame::data(bytes))),
             Some(UploadPiece::End(trailers)) => {
                 *ended = true;

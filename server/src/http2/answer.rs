@@ -1,6 +1,6 @@
 //! The response on a stream's pipe, which is read as HTTP/1.1 and offered as HTTP/2.
 
-use forebay_http::chunked::{ChunkedDecoder, ChunkedEvent};
+use forebay_http::chunked::{ChunkedDecoder, ChunkedEvent, ChunkedLimits};
 use forebay_http::fields::Fields;
 use forebay_http::framing::BodyFraming;
 use forebay_http::request::Method;
@@ -11,11 +11,17 @@ use forebay_http2::connection::ServerConnection;
 use forebay_http2::hpack::{encode_field, encode_status};
 
 use super::pipe::{ByteQueue, StreamPipe};
-use crate::limits::CHUNKED_LIMITS;
 
 /// The limits of our own response heads. Rules and origins have other, smaller limits.
 const OWN_LIMITS: OriginLimits =
     OriginLimits { head_bytes_max: u32::MAX, field_count_max: u16::MAX };
+
+/// The limits of the trailers of our own responses; those of an origin are limited like its head.
+const OWN_CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
+    extension_bytes_max: 0,
+    trailer_bytes_max: u32::MAX,
+    trailer_count_max: u16::MAX,
+};
 
 /// The progress of the response to one stream.
 pub(super) struct StreamAnswer {
@@ -168,7 +174,7 @@ impl StreamAnswer {
             BodyFraming::None | BodyFraming::Length(0) => AnswerStage::Read,
             BodyFraming::Length(length) => AnswerStage::Length(length),
             BodyFraming::Chunked => {
-                AnswerStage::Chunked(Box::new(ChunkedDecoder::new(CHUNKED_LIMITS)))
+                AnswerStage::Chunked(Box::new(ChunkedDecoder::new(OWN_CHUNKED_LIMITS)))
             }
             BodyFraming::UntilClose => AnswerStage::UntilClose,
         };

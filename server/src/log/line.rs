@@ -171,8 +171,9 @@ impl AccessEntry {
         if let Some(site) = &self.site {
             entry["site"] = site.as_str().into();
         }
-        if let Some(AnsweredBy { origin, took_us }) = &self.answered {
+        if let Some(AnsweredBy { origin, version, took_us }) = &self.answered {
             entry["origin"] = (**origin).into();
+            entry["origin_version"] = format!("{version:?}").into();
             entry["origin_us"] = (*took_us).into();
         }
         if let Some(user) = &self.user {

@@ -13,7 +13,7 @@ use crate::accept::Client;
 use crate::buffers::BodyInput;
 use crate::fault::Fault;
 use crate::limits::CHUNKED_LIMITS;
-use crate::pace::Pace;
+use crate::pace::{LeastRate, Pace};
 
 /// A request body that is being read.
 pub(crate) struct RequestBody<'i> {
@@ -22,6 +22,8 @@ pub(crate) struct RequestBody<'i> {
     taken_bytes: u64,
     bytes_max: u64,
     pace: Pace,
+    /// The longest pause, in place of the lowest permitted rate, if pauses are usual.
+    pause_ms_max: Option<u32>,
     /// Whether the client may be waiting for a 100.
     awaits_continue: bool,
 }
@@ -68,8 +70,14 @@ impl<'i> RequestBody<'i> {
             taken_bytes: 0,
             bytes_max,
             pace: Pace::default(),
+            pause_ms_max: None,
             awaits_continue: request.expects_continue,
         })
+    }
+
+    /// Permits pauses of this length, whatever the rate of the body is then.
+    pub(crate) fn permit_pauses(&mut self, pause_ms_max: u32) {
+        self.pause_ms_max = Some(pause_ms_max);
     }
 
     /// Returns the length of the body that has not been read, if it is known.
@@ -132,7 +140,8 @@ impl<'i> RequestBody<'i> {
             if let Some(part) = self.decode()? {
                 return Ok(part);
             }
-            let (pace, rate, input) = (&mut self.pace, client.least_rate(), &mut self.input);
+            let rate = self.pause_ms_max.map_or_else(|| client.least_rate(), LeastRate::of_pauses);
+            let (pace, input) = (&mut self.pace, &mut self.input);
             let read = poll_fn(|cx| match client.poll_read(cx, input.space()) {
                 Poll::Ready(read) => Poll::Ready(read),
                 Poll::Pending => client.poll_wait(pace, rate),

@@ -6,4 +6,4 @@ mod request;
 
 pub(crate) use body::{BodyPart, RequestBody};
 pub(crate) use next::{head_limits, next_head};
-pub(crate) use request::{Request, ResponseForm, explicit_port};
+pub(crate) use request::{Request, ResponseForm, accepts_trailers, explicit_port};

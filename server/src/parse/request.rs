@@ -103,7 +103,8 @@ pub(crate) fn explicit_port(authority: Authority<'_>, scheme: Scheme) -> Option<
     authority.port.filter(|port| *port != scheme.default_port())
 }
 
-fn accepts_trailers(te: Option<&[u8]>) -> bool {
+/// Whether a field TE says that its sender accepts trailers.
+pub(crate) fn accepts_trailers(te: Option<&[u8]>) -> bool {
     te.unwrap_or_default()
         .split(|byte| *byte == b',')
         .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))

@@ -460,7 +460,11 @@ impl Connector for SimConnector {
             let local = SocketAddr::from(([10, 0, 0, 2], port));
             let end = origin.connect(local, wire);
             let ends = OriginEnds { server: server.ip(), local: local.ip() };
-            Ok(OriginConnection { io: Box::new(OriginStream(end)), ends: Some(ends) })
+            Ok(OriginConnection {
+                io: Box::new(OriginStream(end)),
+                ends: Some(ends),
+                is_http2: false,
+            })
         })
     }
 }

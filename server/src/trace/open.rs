@@ -26,6 +26,8 @@ pub(crate) struct Trace {
 #[derive(Clone, Debug)]
 pub(crate) struct AnsweredBy {
     pub(crate) origin: Box<str>,
+    /// The version of HTTP that the origin spoke.
+    pub(crate) version: http::Version,
     /// The time from sending the request until the head of the answer arrived.
     pub(crate) took_us: u64,
 }
@@ -61,9 +63,9 @@ impl Trace {
     }
 
     /// Records which origin has answered, and how long that took, if the request is logged.
-    pub(crate) fn note_answer(&self, origin: &str, took_us: u64) {
+    pub(crate) fn note_answer(&self, origin: &str, version: http::Version, took_us: u64) {
         if let Some(answered) = &self.answered {
-            *answered.borrow_mut() = Some(AnsweredBy { origin: origin.into(), took_us });
+            *answered.borrow_mut() = Some(AnsweredBy { origin: origin.into(), version, took_us });
         }
     }
 

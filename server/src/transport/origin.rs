@@ -24,6 +24,8 @@ pub(crate) type Connecting = Pin<Box<dyn Future<Output = io::Result<OriginConnec
 pub(crate) struct OriginConnection {
     pub(crate) io: Box<dyn OriginIo>,
     pub(crate) ends: Option<OriginEnds>,
+    /// Whether the origin has chosen HTTP/2 in the TLS handshake.
+    pub(crate) is_http2: bool,
 }
 
 /// The addresses at both ends of a connection to an origin.

@@ -146,7 +146,7 @@ impl Connector for TcpConnector {
             // previous request.
             let _ = stream.set_nodelay(true);
             let ends = ends_of(&stream);
-            Ok(OriginConnection { io: Box::new(stream), ends })
+            Ok(OriginConnection { io: Box::new(stream), ends, is_http2: false })
         })
     }
 
@@ -156,7 +156,11 @@ impl Connector for TcpConnector {
             loop {
                 match UnixStream::connect(&path).await {
                     Ok(stream) => {
-                        return Ok(OriginConnection { io: Box::new(stream), ends: None });
+                        return Ok(OriginConnection {
+                            io: Box::new(stream),
+                            ends: None,
+                            is_http2: false,
+                        });
                     }
                     // The caller limits the time of the loop.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

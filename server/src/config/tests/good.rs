@@ -258,6 +258,7 @@ fn the_innermost_value_of_a_route_setting_wins() {
         socket: None,
         tls: None,
         proxy_protocol: ProxyProtocol::Off,
+        http2: OriginHttp2::Never,
     };
     assert_eq!(*a.origins.first().unwrap(), origin("::1", 80, "[::1]"));
     assert_eq!(*b.origins.first().unwrap(), origin("origin.example", 80, "origin.example"));

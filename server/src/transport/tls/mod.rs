@@ -25,6 +25,6 @@ mod tickets;
 
 pub(crate) use acceptor::{TlsAcceptor, acceptor};
 pub(crate) use listener::{TlsListener, WorkerTls};
-pub(crate) use origin::OriginTlsConnector;
+pub(crate) use origin::{OfferedProtocols, OriginTlsConnector};
 pub(crate) use session::{TlsInfo, TlsTransport};
 pub(crate) use tickets::{TICKET_KEYS_BYTES, TicketKeys};

@@ -7,41 +7,84 @@ use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConfig, Error as TlsError};
+use rustls::{AlertDescription, CertificateError, ClientConfig, Error as TlsError};
 use tokio_rustls::TlsConnector;
 
-use crate::config::OriginTls;
+use crate::config::{OriginAddress, OriginHttp2, OriginTls};
 use crate::fault::Fault;
 use crate::limits::ORIGIN_TLS_MAX;
-use crate::transport::OriginIo;
+use crate::transport::{OriginConnection, OriginIo};
 
 /// One worker's TLS configurations for origins, which also contain the sessions that can be
 /// resumed.
 #[derive(Default)]
 pub(crate) struct OriginTlsConnector {
-    settings: RefCell<HashMap<u64, Arc<ClientConfig>>>,
+    settings: RefCell<HashMap<(u64, OfferedProtocols), Arc<ClientConfig>>>,
 }
 
+/// The protocols that a handshake offers to the origin (RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum OfferedProtocols {
+    Http1,
+    /// HTTP/2 or HTTP/1.1.
+    Either,
+    Http2,
+}
+
+impl OfferedProtocols {
+    /// Returns the protocols for a connection to `origin`. A connection that may switch to another
+    /// protocol needs HTTP/1.1.
+    pub(crate) fn to(origin: &OriginAddress, is_switchable: bool) -> OfferedProtocols {
+        match origin.http2 {
+            _ if is_switchable => OfferedProtocols::Http1,
+            OriginHttp2::Never => OfferedProtocols::Http1,
+            OriginHttp2::Auto => OfferedProtocols::Either,
+            OriginHttp2::Always => OfferedProtocols::Http2,
+        }
+    }
+
+    fn names(self) -> Vec<Vec<u8>> {
+        let names: &[&[u8]] = match self {
+            OfferedProtocols::Http1 => &[b"http/1.1"],
+            OfferedProtocols::Either => &[H2, b"http/1.1"],
+            OfferedProtocols::Http2 => &[H2],
+        };
+        names.iter().map(|name| name.to_vec()).collect()
+    }
+}
+
+const H2: &[u8] = b"h2";
+
 impl OriginTlsConnector {
-    /// Runs the handshake over a connection.
+    /// Runs the handshake over a connection, and offers `protocols`.
     ///
     /// # Errors
     /// [`Fault::OriginTls`] with the reason.
     pub(crate) async fn connect(
         &self,
         tls: &OriginTls,
-        io: Box<dyn OriginIo>,
-    ) -> Result<Box<dyn OriginIo>, Fault> {
+        protocols: OfferedProtocols,
+        connection: OriginConnection,
+    ) -> Result<OriginConnection, Fault> {
         let name = ServerName::try_from(tls.name.clone());
         let name = name.map_err(|_| Fault::OriginTls("the origin's name cannot be verified"))?;
-        let connector = TlsConnector::from(self.settings_for(tls)?);
-        let secured = connector.connect(name, io).await;
-        secured.map(|io| Box::new(io) as Box<dyn OriginIo>).map_err(|error| fault_of(&error))
+        let connector = TlsConnector::from(self.settings_for(tls, protocols)?);
+        let io = connector.connect(name, connection.io).await.map_err(|error| fault_of(&error))?;
+        let is_http2 = io.get_ref().1.alpn_protocol() == Some(H2);
+        if protocols == OfferedProtocols::Http2 && !is_http2 {
+            return Err(Fault::OriginTls("the origin did not choose HTTP/2 in the TLS handshake"));
+        }
+        let io = Box::new(io) as Box<dyn OriginIo>;
+        Ok(OriginConnection { io, is_http2, ..connection })
     }
 
-    fn settings_for(&self, tls: &OriginTls) -> Result<Arc<ClientConfig>, Fault> {
+    fn settings_for(
+        &self,
+        tls: &OriginTls,
+        protocols: OfferedProtocols,
+    ) -> Result<Arc<ClientConfig>, Fault> {
         let mut all = self.settings.borrow_mut();
-        if let Some(settings) = all.get(&tls.id) {
+        if let Some(settings) = all.get(&(tls.id, protocols)) {
             return Ok(Arc::clone(settings));
         }
         // Without this limit, each reload that changes the TLS settings of an origin would add a
@@ -55,9 +98,9 @@ impl OriginTlsConnector {
             .map_err(|_| Fault::OriginTls("the TLS library refuses this server's settings"))?;
         let mut settings =
             settings.with_root_certificates(Arc::clone(&tls.roots)).with_no_client_auth();
-        settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+        settings.alpn_protocols = protocols.names();
         let settings = Arc::new(settings);
-        all.insert(tls.id, Arc::clone(&settings));
+        all.insert((tls.id, protocols), Arc::clone(&settings));
         Ok(settings)
     }
 }
@@ -85,6 +128,9 @@ fn fault_of(error: &io::Error) -> Fault {
             CertificateError::Revoked => "the origin's certificate is revoked",
             _ => "the origin's certificate is not valid",
         },
+        Some(TlsError::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
+            "the origin speaks none of the offered versions of HTTP over TLS"
+        }
         Some(TlsError::AlertReceived(_)) => "the origin refused the TLS handshake with an alert",
         Some(TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol) => {
             "the origin has no TLS version, cipher suite or protocol in common with this server"

@@ -1,0 +1,60 @@
+//! The body of a response over HTTP/2.
+
+use h2::RecvStream;
+use tokio::sync::oneshot;
+
+use super::connection::StreamPlace;
+use super::failure::body_fault;
+use crate::fault::Fault;
+use crate::fetch::answer::{OriginPart, trailer_block};
+
+/// The body of a response. Dropping it before its end resets the stream.
+pub(crate) struct Http2Body {
+    pub(super) stream: RecvStream,
+    /// The bytes that were returned last. The origin may send more once the next piece is asked
+    /// for.
+    pub(super) unreleased_bytes: usize,
+    /// The place of the stream; `None` after the end of the body.
+    pub(super) place: Option<StreamPlace>,
+    /// Whether the response may have content; if not, any byte is a fault.
+    pub(super) may_have_content: bool,
+    /// Dropping it ends the upload of the request.
+    pub(super) _upload: oneshot::Sender<()>,
+}
+
+impl Http2Body {
+    /// Whether the body has ended, and has no trailers.
+    pub(in crate::fetch) fn is_empty(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    /// Makes content a fault, because the response must not have any (RFC 9110 §6.4.1).
+    pub(in crate::fetch) fn forbid_content(&mut self) {
+        self.may_have_content = false;
+    }
+
+    /// Returns the next piece, which is never empty. If the future is dropped, no byte is lost.
+    ///
+    /// # Errors
+    /// The stream was reset, the connection ended, or the content has another length than
+    /// announced.
+    pub(in crate::fetch) async fn next(&mut self) -> Result<OriginPart, Fault> {
+        let released = std::mem::take(&mut self.unreleased_bytes);
+        // An error means that the stream has ended, which the next piece reports.
+        let _ = self.stream.flow_control().release_capacity(released);
+        while let Some(piece) = self.stream.data().await {
+            let piece = piece.map_err(|error| body_fault(&error))?;
+            if piece.is_empty() {
+                continue;
+            }
+            if !self.may_have_content {
+                return Err(Fault::OriginAnswer("the origin sent content that must not be there"));
+            }
+            self.unreleased_bytes = piece.len();
+            return Ok(OriginPart::Data(piece));
+        }
+        let trailers = self.stream.trailers().await.map_err(|error| body_fault(&error))?;
+        self.place.take().inspect(StreamPlace::note_complete);
+        Ok(OriginPart::End(trailers.map(|fields| trailer_block(&fields))))
+    }
+}
