@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::origin_http2::OriginHttp2;
+pub use super::origin_http2::OriginHttp2;
 use super::origin_tls::OriginTls;
 use super::proxy_protocol::ProxyProtocol;
 use super::service::OriginService;
