@@ -75,6 +75,18 @@ class Pebble:
             path.write_bytes(answer.read())
         return path
 
+    def want_renewal(self, pem):
+        """Suggests that the certificate, the first one of this PEM, is renewed at once."""
+        first = pem[pem.index("-----BEGIN CERTIFICATE"):]
+        first = first[:first.index("-----END CERTIFICATE-----") + 26]
+        window = {"suggestedWindow": {"start": "2024-01-01T00:00:00Z",
+                                      "end": "2024-01-02T00:00:00Z"}}
+        content = json.dumps({"certificate": first, "ariResponse": json.dumps(window)})
+        trusted = ssl.create_default_context(cafile=self.ca)
+        url = f"https://localhost:{self.management}/set-renewal-info/"
+        with urllib.request.urlopen(url, content.encode(), context=trusted, timeout=10) as answer:
+            answer.read()
+
     def orders(self):
         """The number of orders that it got."""
         text = pathlib.Path(f"{self.dir.name}/log").read_text(encoding="utf-8")

@@ -180,12 +180,15 @@ fn the_challenges_of_an_order_are_answered_before_rules_and_redirects() {
         assert!(host != "other.org" || text == "page", "{host}: {text}");
     }
     assert!(server.stat("acme_http_challenges_total") >= 5.0);
+    let failures = file(&server, port, "failures");
+    assert!(failures.exists(), "a killed process would order again at once");
     // Without the site, its order ends, and so do the answers.
     let text = std::fs::read_to_string(server.path("forebay.toml")).expect("it was written");
     let without = text.replace("acme = true", "tls_cert = 'other.pem'\ntls_key = 'other.key'");
     server.write_config(&without);
     assert!(server.command(&["reload"]).status.success());
     eventually("the order has ended", || status(&server, "GET", "a.org", path).0 == 308);
+    eventually("it does not count as failed", || !failures.exists());
 }
 
 /// A client of a certificate authority, which does not trust anyone (RFC 8737 §3).

@@ -18,7 +18,7 @@ use super::status::Failures;
 use super::storage::{AcmeStorage, OrderLock, write_durably};
 use super::thread::{AcmePlan, AcmeReport, Reporter};
 use crate::clock;
-use crate::config::{CertificateSet, FileStamp, is_for_name, validity};
+use crate::config::{AcmeTerms, CertificateSet, FileStamp, is_for_name, validity};
 use crate::limits::{ACME_CHECK_S, ACME_LOCKED_S, ACME_ORDER_MS_MAX};
 
 /// The state that the thread keeps between two looks at the certificates.
@@ -144,11 +144,14 @@ impl<'a> Keeper<'a> {
         failures.retry_at = retry_time(clock::unix_seconds(), failures.count, retry_ms, None);
         "the server stopped before the order ended".clone_into(&mut failures.reason);
         // This counts if the process is killed during the order.
+        let before = Failures::read(terms);
         failures.write(terms).map_err(|error| self.unwritable(&error))?;
+        let mut started = StartedOrder { terms, before: Some(before) };
         self.client.take_retry_at();
         let limit = Duration::from_millis(ACME_ORDER_MS_MAX);
         let ordered = timeout(limit, self.order(set, due.certificate.as_ref())).await;
         let ordered = ordered.unwrap_or_else(|_| Err(OrderFailure::new("order", "no end in time")));
+        started.before = None;
         match ordered {
             Ok(()) => {
                 Failures::remove(terms);
@@ -240,6 +243,25 @@ impl<'a> Keeper<'a> {
         self.reporter.send(AcmeReport::NewAccount { url: account.id().to_owned() });
         self.account = Some(account.clone());
         Ok(account)
+    }
+}
+
+/// An order in progress. If it is cut off because the server stops, or because its terms change, it
+/// does not count as failed.
+struct StartedOrder<'a> {
+    terms: &'a AcmeTerms,
+    /// The failures before the order; `None` once it has ended.
+    before: Option<Failures>,
+}
+
+impl Drop for StartedOrder<'_> {
+    fn drop(&mut self) {
+        match self.before.take() {
+            None => {}
+            Some(before) if before.count == 0 => Failures::remove(self.terms),
+            // Without room on the disk, the order counts as failed.
+            Some(before) => drop(before.write(self.terms)),
+        }
     }
 }
 

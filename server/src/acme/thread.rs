@@ -46,6 +46,9 @@ pub(crate) struct AcmeThread {
     plan: watch::Sender<AcmePlan>,
 }
 
+/// The niceness of the thread, above that of the workers.
+const NICE: i32 = 10;
+
 /// Sends reports to the control thread.
 pub(super) struct Reporter(mpsc::UnboundedSender<AcmeReport>);
 
@@ -78,7 +81,11 @@ impl AcmeThread {
         let (plan, plans) = watch::channel(plan);
         let (reports, received) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let run = move || runtime.block_on(keep(plans, Reporter(reports)));
+        let run = move || {
+            // A certificate has days, requests have not. This is not possible everywhere.
+            let _ = rustix::process::nice(NICE);
+            runtime.block_on(keep(plans, Reporter(reports)));
+        };
         std::thread::Builder::new().name("acme".to_owned()).spawn(run)?;
         Ok((AcmeThread { plan }, received))
     }

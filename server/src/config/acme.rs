@@ -326,9 +326,9 @@ impl CertificateSet {
         acme.file.hash(&mut hasher);
         let mut set = CertificateSet { id: hasher.finish().max(1), ..CertificateSet::default() };
         let path = acme.file.clone();
-        let read = match path.exists() {
-            true => read_identity((path.clone(), path.clone()), &mut set.warnings),
-            false => Err(Vec::new()),
+        let read = match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Vec::new()),
+            _ => read_identity((path.clone(), path.clone()), &mut set.warnings),
         };
         match read {
             Ok((identity, files)) => {
