@@ -1,5 +1,7 @@
 //! Requests that share connections to an origin.
 
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
@@ -151,4 +153,47 @@ fn an_idle_connection_closes_and_a_stored_response_needs_none() {
     eventually("it closes", || server.stat("origin_connections_open") == 0.0);
     assert_eq!(ask(&server, "GET", "/b", &[]).text(), "stored");
     assert_eq!(origin.connection_count(), 2);
+}
+
+/// Starts a front that reads the line of the PROXY protocol, and passes the bytes behind it on to
+/// `inner`.
+fn proxy_protocol_front(inner: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut from = stream.expect("a connection");
+            let mut to = TcpStream::connect(inner).expect("the origin listens");
+            thread::spawn(move || {
+                let (mut line, mut byte) = (Vec::new(), [0]);
+                while !line.ends_with(b"\r\n") && from.read_exact(&mut byte).is_ok() {
+                    line.extend(byte);
+                }
+                assert!(line.starts_with(b"PROXY TCP4 127.0.0.1 "), "{line:?}");
+                let mut answers = to.try_clone().expect("a second handle");
+                let mut back = from.try_clone().expect("a second handle");
+                thread::spawn(move || io::copy(&mut answers, &mut back));
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn with_the_proxy_protocol_clients_share_no_connection() {
+    let origin = Http2Origin::start(100, |exchange: Exchange| async move {
+        exchange.answer(&[NO_STORE], b"ok").await;
+    });
+    let front = proxy_protocol_front(origin.address);
+    let server = builder(front).flag("--origin-proxy-protocol", "v1").start();
+    let mut clients = [(), (), ()].map(|()| Client::connect(server.address()));
+    for _ in 0..3 {
+        for client in &mut clients {
+            assert_eq!(client.ask("GET", "/a", &[]).expect("an answer").text(), "ok");
+        }
+    }
+    assert_eq!(server.stat("origin_http2_requests_total"), 9.0);
+    assert_eq!(origin.connection_count(), 3, "one for each client connection");
 }
