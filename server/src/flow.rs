@@ -375,10 +375,9 @@ fn challenge_proof(transaction: &Transaction<'_>) -> Option<Box<str>> {
     if !matches!(request.head.method(), Method::Get | Method::Head) {
         return None;
     }
-    let challenges = transaction.worker().challenges();
-    let host = request.target.authority?.host;
-    let proof = challenges.http_content(host, request.target.path_query)?.into();
-    transaction.worker().count(Counter::AcmeHttpChallenges);
+    let (host, worker) = (request.target.authority?.host, transaction.worker());
+    let proof = worker.challenge_content(host, request.target.path_query)?;
+    worker.count(Counter::AcmeHttpChallenges);
     Some(proof)
 }
 

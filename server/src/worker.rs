@@ -222,9 +222,10 @@ impl Worker {
         *self.challenges.borrow_mut() = challenges;
     }
 
-    /// Returns the answers to challenges of certificate authorities.
-    pub(crate) fn challenges(&self) -> Arc<Challenges> {
-        Arc::clone(&self.challenges.borrow())
+    /// Returns the content that answers a challenge of a certificate authority at this host and
+    /// path; `None` if it is no challenge of the order in progress.
+    pub(crate) fn challenge_content(&self, host: &[u8], path_query: &[u8]) -> Option<Box<str>> {
+        self.challenges.borrow().http_content(host, path_query).map(Into::into)
     }
 
     /// Returns the access logs of the current settings.
