@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -71,7 +72,9 @@ def attackers(port, act, count, pause_s, ready):
 def peer(name, origin_port, settings):
     """Another proxy with two worker threads or processes; yields its port and process id."""
     port = free_port()
-    env = {**os.environ, "PORT": str(port), "ORIGIN": str(origin_port), "THREADS": "2", **settings}
+    folder = f"/dev/shm/forebay-bench/attacked-{name}-{port}"
+    env = {**os.environ, "PORT": str(port), "ORIGIN": str(origin_port), "THREADS": "2",
+           "RUN": folder, **settings}
     process = subprocess.Popen([str(ROOT / "bench/peers" / name / "start.sh")], env=env,
                                start_new_session=True, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
@@ -82,6 +85,7 @@ def peer(name, origin_port, settings):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
