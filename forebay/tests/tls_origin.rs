@@ -2,7 +2,9 @@
 
 use forebay_testkit::tls::rustls::HandshakeKind;
 use forebay_testkit::tls::{TlsFront, rcgen};
-use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, TestAuthority, eventually};
+use forebay_testkit::{
+    Client, Origin, Script, Server, ServerBuilder, Signal, TestAuthority, eventually,
+};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -89,4 +91,83 @@ fn an_origin_without_tls_gets_no_request() {
     let server = server.start();
     assert_eq!(get(&server, "/d").0, 502);
     assert_eq!(origin.request_count(), 0, "a request was sent in the clear");
+}
+
+#[test]
+fn an_origin_that_asks_for_a_certificate_gets_it() {
+    let (origin, authority, clients) = (origin(), TestAuthority::new(), TestAuthority::new());
+    let issued = authority.issue(&["127.0.0.1"]);
+    let front = TlsFront::start_with(&issued, Some(&clients), origin.address());
+    let reason = "the origin asks for a certificate of this server, or refused the one";
+    for (shown, is_accepted) in [
+        (Some(clients.issue_client("forebay", 5)), true),
+        (Some(TestAuthority::new().issue_client("forebay", 5)), false),
+        (None, false),
+    ] {
+        let mut builder = builder(&front, &authority);
+        if let Some(shown) = &shown {
+            let (cert, key) = shown.write(&builder.path(""), "shown");
+            builder = builder.flag("--origin-tls-cert", &cert.display().to_string());
+            builder = builder.flag("--origin-tls-key", &key.display().to_string());
+        }
+        let server = builder.start();
+        let (status, text) = get(&server, "/e");
+        assert_eq!(status, if is_accepted { 200 } else { 502 }, "{shown:?}: {text}");
+        if !is_accepted {
+            assert!(text.contains(reason), "{text}");
+            eventually("it is logged", || server.errors().contains("origin_tls_failed"));
+            assert_eq!(server.stat("origin_tls_errors_total"), 1.0);
+        }
+    }
+    assert_eq!(origin.request_count(), 1);
+}
+
+#[test]
+fn a_pinned_key_is_needed_in_addition_to_a_valid_certificate() {
+    let (origin, authority) = (origin(), TestAuthority::new());
+    let (issued, next) = (authority.issue(&["127.0.0.1"]), authority.issue(&["127.0.0.1"]));
+    let stranger = TestAuthority::new();
+    let front = TlsFront::start(&issued, origin.address());
+    let both = format!("{},{}", next.pin(), issued.pin());
+    for (trusted, pins, reason) in [
+        (&authority, issued.pin(), None),
+        (&authority, both, None),
+        (&authority, next.pin(), Some("is not one of origin_tls_pin")),
+        (&stranger, issued.pin(), Some("issuer of the origin's certificate is not trusted")),
+    ] {
+        let server = builder(&front, trusted).flag("--origin-tls-pin", &pins).start();
+        let (status, text) = get(&server, "/f");
+        assert_eq!(status, if reason.is_none() { 200 } else { 502 }, "{reason:?}: {text}");
+        assert!(reason.is_none_or(|reason| text.contains(reason)), "{reason:?}: {text}");
+    }
+    assert_eq!(origin.request_count(), 2);
+}
+
+#[test]
+fn routes_with_other_terms_share_no_connection_and_a_reload_reads_the_files() {
+    let (origin, authority, clients) = (origin(), TestAuthority::new(), TestAuthority::new());
+    let issued = authority.issue(&["127.0.0.1"]);
+    let front = TlsFront::start_with(&issued, Some(&clients), origin.address());
+    let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+    let folder = builder.path("");
+    std::fs::write(folder.join("ca.pem"), authority.pem()).expect("the folder is ours");
+    clients.issue_client("forebay", 5).write(&folder, "shown");
+    let url = format!("https://127.0.0.1:{}", front.address().port());
+    let shown = "origin_tls_cert = 'shown.pem'\norigin_tls_key = 'shown.key'";
+    let server = builder
+        .config(&format!(
+            "origin_ca = 'ca.pem'\n[[site]]\nname = 'a'\nnames = ['*']\norigin = '{url}'\n{shown}\n\
+             [[site.route]]\npath_prefix = '/none'\norigin = '{url}'\norigin_tls_cert = 'off'\n\
+             origin_tls_key = 'off'\n"
+        ))
+        .start();
+    assert_eq!(get(&server, "/a").0, 200);
+    assert_eq!(get(&server, "/none").0, 502, "it has used a connection of the other route");
+    assert_eq!(get(&server, "/a").0, 200);
+    assert_eq!(front.handshakes().len(), 1, "a connection is reused with the same terms");
+    // Certificate and key are replaced by those of another authority.
+    TestAuthority::new().issue_client("forebay", 5).write(&folder, "shown");
+    server.signal(Signal::HUP);
+    eventually("it is applied", || server.stat("reloads_total") == 1.0);
+    assert_eq!(get(&server, "/a").0, 502, "the files were not read again");
 }

@@ -3,6 +3,10 @@
 //! A file is a list of [`Rule`]s. A rule has a hook and [`Branch`]es (`if`, `elif`, `else`); the
 //! first branch whose condition holds runs its [`BranchStep`]s.
 
+mod connection;
+
+pub use connection::{CertificatePart, ConnectionPart};
+
 use std::net::IpAddr;
 
 use forebay_http::edit::FieldName;
@@ -218,6 +222,8 @@ pub enum Variable {
     },
     /// `INBOUND:…` about the protocols of the connection: text.
     Connection(ConnectionPart),
+    /// `INBOUND:CLIENT-CERT:…`: text from the client's verified certificate; empty without one.
+    ClientCertificate(CertificatePart),
     /// `LAST-CAPTURE:n`, 0 to 9: group n of the last regex that matched.
     LastCapture(u8),
     /// `NEXT-HOP:HOST`: the host name of the origin.
@@ -331,23 +337,6 @@ pub enum PortKind {
     Local,
     /// The client's port.
     Remote,
-}
-
-/// A property of the client's connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConnectionPart {
-    /// `IP-FAMILY`: `ipv4` or `ipv6`, the family of the client's address.
-    IpFamily,
-    /// `IPV4`: `ipv4` if the client's address is IPv4, otherwise empty.
-    Ipv4,
-    /// `IPV6`: `ipv6` if the client's address is IPv6, otherwise empty.
-    Ipv6,
-    /// `TLS`: the TLS version; empty without TLS.
-    Tls,
-    /// `H2`: `h2` if the connection uses HTTP/2, otherwise empty.
-    H2,
-    /// `STACK`: all protocols of the connection, separated by commas.
-    Stack,
 }
 
 /// The lifetime of a variable that rules set.

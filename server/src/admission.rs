@@ -1,5 +1,6 @@
 //! Decides whether a route serves a client: by its address, then by its rate of requests and the
-//! requests in progress, then by the signature of its URL, then by its user name and password.
+//! requests in progress, then by the signature of its URL, then by its certificate, then by its
+//! user name and password.
 
 use forebay_http::target::Scheme;
 
@@ -17,7 +18,8 @@ pub(crate) enum RouteAdmission {
     Served,
     /// The client's password has to be checked first.
     Login(Box<Login>),
-    /// The route asks for a password, which must not be sent without TLS.
+    /// The route asks for a password, which must not be sent without TLS, or for a certificate,
+    /// which cannot be shown without TLS.
     HttpsRedirect,
 }
 
@@ -41,13 +43,23 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<RouteAdmission,
     {
         signature::check(&transaction.request, keys, clock::unix_seconds())?;
     }
-    let Some(file) = settings.basic_auth.users() else { return Ok(RouteAdmission::Served) };
     if redirects_login(transaction.route(), &transaction.request)? {
         return Ok(RouteAdmission::HttpsRedirect);
     }
+    let certificate = transaction.client.certificate();
+    if route.requires_certificate() && certificate.is_none() {
+        return Err(match transaction.client.has_shown_certificate() {
+            true => Fault::CertificateRefused,
+            false => Fault::NoCertificate,
+        });
+    }
+    let Some(file) = settings.basic_auth.users() else {
+        transaction.replace_credentials(certificate)?;
+        return Ok(RouteAdmission::Served);
+    };
     let (worker, network) = (transaction.worker(), transaction.client.network());
     let login = log_in(worker, file, network, transaction.request.head.fields())?;
-    transaction.drop_credentials()?;
+    transaction.replace_credentials(certificate)?;
     if login.check.is_some() {
         return Ok(RouteAdmission::Login(Box::new(login)));
     }
@@ -55,19 +67,20 @@ pub(crate) fn admit(transaction: &mut Transaction<'_>) -> Result<RouteAdmission,
     Ok(RouteAdmission::Served)
 }
 
-/// Whether a request is redirected to `https` in place of a check of its password. No rule of
+/// Whether a request is redirected to `https` in place of a check of its password or of its
+/// client's certificate. No rule of
 /// [`Hook::Remap`](forebay_rules::ast::Hook::Remap) may answer it before.
 ///
 /// # Errors
 /// The request is a CONNECT, which cannot be redirected.
 pub(crate) fn redirects_login(route: RouteMatch<'_>, request: &Request<'_>) -> Result<bool, Fault> {
     let settings = &route.route.settings;
-    let has_users = settings.basic_auth.users().is_some();
+    let has_check = settings.basic_auth.users().is_some() || route.route.requires_certificate();
     let is_plain = settings.https_redirect_port != 0 && request.scheme == Scheme::Http;
-    if has_users && is_plain && local_request(route, request) == Some(LocalRequest::Connect) {
+    if has_check && is_plain && local_request(route, request) == Some(LocalRequest::Connect) {
         check_connect(route, request, false)?;
     }
-    Ok(has_users && is_plain)
+    Ok(has_check && is_plain)
 }
 
 /// Counts a request against the limits of its route. A purge by a client of `purge_from` does

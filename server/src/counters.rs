@@ -125,6 +125,9 @@ counters! {
         "Connections to a TLS listener whose first bytes were not TLS.";
     TlsNoCertificate, Counter, "tls_no_certificate_total",
         "TLS handshakes for a name without a certificate.";
+    TlsClientCertificatesRefused, Counter, "tls_client_certificates_refused_total",
+        "TLS handshakes of clients without a certificate that they need, or with one that is not \
+         valid.";
     TlsIncompatible, Counter, "tls_incompatible_total",
         "TLS handshakes without a common version, cipher suite, key exchange or protocol.";
     TlsAlerts, Counter, "tls_alerts_total",
@@ -274,6 +277,9 @@ counters! {
         "Requests refused because their URLs had no valid signature (403; `signed_urls`).";
     AddressesRefused, Counter, "addresses_refused_total",
         "Requests refused because of `allow_from` or `deny_from` (403).";
+    ClientCertificatesMissing, Counter, "client_certificates_missing_total",
+        "Requests refused because their clients have shown no certificate, or one that is no \
+         longer valid (403).";
     RateLimited, Counter, "rate_limited_total",
         "Requests refused because of `rate_limit` (429).";
     ConcurrencyLimited, Counter, "concurrency_limited_total",

@@ -55,6 +55,10 @@ pub(crate) enum Fault {
     Loop,
     /// The route does not serve the client's address.
     AddressRefused,
+    /// The route asks for a certificate of the client, who has shown none.
+    NoCertificate,
+    /// The certificate of the client is no longer valid.
+    CertificateRefused,
     /// The route asks for a user name and a password, and the request has none that can be read.
     NoCredentials,
     /// The user does not exist, or has another password.
@@ -136,6 +140,15 @@ pub(crate) enum Fault {
     FetchesFailed(u16),
 }
 
+/// The reason of [`Fault::AmbiguousPath`].
+const AMBIGUOUS_PATH: &str = "the path can be read as a path of another route; write it without \
+                              /./, /../, //, \\, ; and needless percent-encoding";
+
+/// The reason of [`Fault::PathOutsidePrefix`].
+const PATH_OUTSIDE_PREFIX: &str = "the path is not below the prefix of its route, or can be read \
+                                   as one that is not; write it without /./, /../, //, \\, ; and \
+                                   needless percent-encoding";
+
 impl Fault {
     /// Returns the side that caused the fault.
     pub(crate) fn side(self) -> Side {
@@ -155,6 +168,8 @@ impl Fault {
             | Fault::ConnectRefused
             | Fault::Loop
             | Fault::AddressRefused
+            | Fault::NoCertificate
+            | Fault::CertificateRefused
             | Fault::NoCredentials
             | Fault::WrongPassword
             | Fault::NotSigned
@@ -208,6 +223,8 @@ impl Fault {
             | Fault::PurgePattern => 400,
             Fault::NoCredentials | Fault::WrongPassword => 401,
             Fault::AddressRefused
+            | Fault::NoCertificate
+            | Fault::CertificateRefused
             | Fault::ConnectRefused
             | Fault::NotSigned
             | Fault::WrongSignature
@@ -246,14 +263,8 @@ impl Fault {
         match self {
             Fault::Request(error) => error.reason(),
             Fault::TargetNotForwardable => "the request target has bytes that a URI cannot have",
-            Fault::AmbiguousPath => {
-                "the path can be read as a path of another route; write it without /./, /../, //, \
-                 \\, ; and needless percent-encoding"
-            }
-            Fault::PathOutsidePrefix => {
-                "the path is not below the prefix of its route, or can be read as one that is not; \
-                 write it without /./, /../, //, \\, ; and needless percent-encoding"
-            }
+            Fault::AmbiguousPath => AMBIGUOUS_PATH,
+            Fault::PathOutsidePrefix => PATH_OUTSIDE_PREFIX,
             Fault::RequestBody => "the request body is malformed",
             Fault::GetContent => "a GET or HEAD request must not have content here",
             Fault::RequestBodyTooLarge => "the request body is longer than this server accepts",
@@ -267,6 +278,8 @@ impl Fault {
             Fault::ConnectRefused => "this site has no tunnels to this port, or only over TLS",
             Fault::Loop => "request loop: the origin forwards back to this server",
             Fault::AddressRefused => "the client's address is not allowed here",
+            Fault::NoCertificate => "a certificate of the client is needed here",
+            Fault::CertificateRefused => "the certificate of the client is no longer valid",
             Fault::NoCredentials => "a user name and a password are needed here",
             Fault::WrongPassword => "the user name or the password is wrong",
             Fault::NotSigned => "only a GET or HEAD request with a signed URL is served here",
@@ -326,6 +339,7 @@ impl Fault {
             | Fault::OtherCertificates
             | Fault::Loop
             | Fault::AddressRefused
+            | Fault::NoCertificate
             | Fault::NoCredentials
             | Fault::WrongPassword
             | Fault::NotSigned
@@ -367,6 +381,9 @@ impl Fault {
             | Fault::PurgeNoTags
             | Fault::PurgePattern => Some(Counter::RequestsRefused),
             Fault::AddressRefused => Some(Counter::AddressesRefused),
+            Fault::NoCertificate | Fault::CertificateRefused => {
+                Some(Counter::ClientCertificatesMissing)
+            }
             Fault::NoCredentials => Some(Counter::CredentialsMissing),
             Fault::WrongPassword => Some(Counter::PasswordsWrong),
             Fault::NotSigned | Fault::WrongSignature | Fault::SignatureExpired => {

@@ -51,6 +51,7 @@ mod trace;
 mod transaction;
 mod transport;
 mod worker;
+mod x509;
 
 pub use key::{KeyText, shown_url, site_url_key, url_key};
 pub use lookup::write_stored_head;

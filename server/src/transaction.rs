@@ -27,12 +27,13 @@ use crate::key::{
     KeyText, NormalText, RouteMatch, has_other_source, match_route, write_key, write_normal_key,
 };
 use crate::log::{Access, LogOwner, shortened};
-use crate::login::without_credentials;
+use crate::login::with_other_credentials;
 use crate::lookup::{Hit, LookupMode, LookupQuery, LookupResult, bypass, lookup, lookup_stale};
 use crate::parse::{Request, RequestBody, ResponseForm};
 use crate::rules::{HookContext, RuleState, view_of, view_without_rules};
 use crate::signature::without_signature;
 use crate::trace::{RequestStep, Trace};
+use crate::transport::tls::ClientCertificate;
 use crate::worker::Worker;
 
 /// One request of a client.
@@ -205,15 +206,21 @@ impl<'t> Transaction<'t> {
         self.log.begin_entry(request, owner);
     }
 
-    /// Removes the Authorization field from the request, if the route uses the field itself.
+    /// Removes the Authorization field from the request, if the route uses the field itself, and
+    /// puts the client's certificate in place of its Client-Cert field, if the route forwards it.
     ///
     /// # Errors
     /// [`Fault::Rules`]: rules have made a request that is not valid without the field.
-    pub(crate) fn drop_credentials(&mut self) -> Result<(), Fault> {
+    pub(crate) fn replace_credentials(
+        &mut self,
+        certificate: Option<&ClientCertificate>,
+    ) -> Result<(), Fault> {
         let text = self.unused.plain.take().expect("the credentials of a request are used once");
         let limits = self.config.server.rule_limits().head;
+        let route = self.route().route;
+        let certificate = certificate.filter(|_| route.settings.forward_client_certificate);
         if let Some(request) =
-            without_credentials(&self.request, self.route().route, &limits, text)?
+            with_other_credentials(&self.request, (route, certificate), limits, text)?
         {
             self.request = request;
         }

@@ -43,4 +43,4 @@ pub use rng::Rng;
 pub use script::{Gate, Script};
 pub use server::{Server, ServerBuilder, Signal, assert_adds_up};
 pub use stop::{StopFlag, StopGuard};
-pub use tls::{TestAuthority, TlsClient};
+pub use tls::{IssuedCertificate, TestAuthority, TlsClient};

@@ -40,6 +40,8 @@ pub struct IssuedCertificate {
     pub cert: String,
     /// The private key.
     pub key: String,
+    /// The public key: the subjectPublicKeyInfo, in DER.
+    pub public_key: Vec<u8>,
 }
 
 impl TestAuthority {
@@ -72,7 +74,8 @@ impl TestAuthority {
         change(&mut params);
         let key = KeyPair::generate_for(algorithm).expect("randomness");
         let cert = params.signed_by(&key, &self.0).expect("valid parameters");
-        IssuedCertificate { cert: cert.pem(), key: key.serialize_pem() }
+        let public_key = rcgen::PublicKeyData::subject_public_key_info(&key);
+        IssuedCertificate { cert: cert.pem(), key: key.serialize_pem(), public_key }
     }
 
     /// The certificate of the authority, as PEM.
@@ -97,6 +100,66 @@ impl TestAuthority {
     }
 }
 
+impl TestAuthority {
+    /// Returns settings of a client that trusts this authority, and shows a certificate.
+    pub fn client_with(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+        shown: &IssuedCertificate,
+    ) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate()).expect("a certificate");
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .expect("the provider supports these TLS versions")
+            .with_root_certificates(roots);
+        let (chain, key) = shown.parsed();
+        Arc::new(config.with_client_auth_cert(chain, key).expect("the key fits"))
+    }
+
+    /// Returns a verifier of clients whose certificates this authority has issued.
+    fn verifier(&self) -> Arc<dyn rustls::server::danger::ClientCertVerifier> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate()).expect("a certificate");
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder =
+            rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        builder.build().expect("there is an authority")
+    }
+
+    /// Issues a certificate of a client for these names, and returns it with its serial number.
+    pub fn issue_client(&self, name: &str, serial: u8) -> IssuedCertificate {
+        self.issue_with(&[], &rcgen::PKCS_ECDSA_P256_SHA256, |params| {
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.distinguished_name.push(DnType::OrganizationName, "Shop");
+            params.distinguished_name.push(DnType::CommonName, name);
+            params.serial_number = Some(rcgen::SerialNumber::from(vec![serial]));
+            params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        })
+    }
+
+    /// Returns a list, as PEM, that revokes the certificates with these serial numbers until a
+    /// year.
+    pub fn revocation_list(&self, serials: &[u8], until_year: i32) -> String {
+        let revoked = |serial: &u8| rcgen::RevokedCertParams {
+            serial_number: rcgen::SerialNumber::from(vec![*serial]),
+            revocation_time: rcgen::date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = rcgen::CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2024, 1, 1),
+            next_update: rcgen::date_time_ymd(until_year, 1, 1),
+            crl_number: rcgen::SerialNumber::from(vec![1]),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: rcgen::KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.0).expect("valid parameters").pem().expect("it can be written")
+    }
+}
+
 impl std::fmt::Debug for TestAuthority {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TestAuthority")
@@ -104,6 +167,20 @@ impl std::fmt::Debug for TestAuthority {
 }
 
 impl IssuedCertificate {
+    /// Returns the certificate and its key in the types of the TLS library.
+    pub fn parsed(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        let chain = CertificateDer::pem_slice_iter(self.cert.as_bytes()).collect::<Result<_, _>>();
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes());
+        (chain.expect("PEM"), key.expect("PEM"))
+    }
+
+    /// Returns the pin of the public key (RFC 7469 §2.4).
+    pub fn pin(&self) -> String {
+        let suite = aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
+        let hash = suite.expect("it is of TLS 1.3").common.hash_provider.hash(&self.public_key);
+        format!("sha256/{}", base64(hash.as_ref()))
+    }
+
     /// Writes certificate and key into a folder; only this user may read the key. Returns both
     /// paths.
     pub fn write(&self, folder: &Path, name: &str) -> (PathBuf, PathBuf) {
@@ -117,6 +194,20 @@ impl IssuedCertificate {
     }
 }
 
+/// Returns bytes in base64 (RFC 4648 §4).
+pub fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for part in bytes.chunks(3) {
+        let value = (0..3).fold(0, |sum, at| sum << 8 | u32::from(*part.get(at).unwrap_or(&0)));
+        for at in 0..4 {
+            let digit = DIGITS[(value >> (18 - 6 * at) & 63) as usize];
+            text.push(if at > part.len() { '=' } else { char::from(digit) });
+        }
+    }
+    text
+}
+
 /// An origin over TLS, which passes each connection on to another origin without TLS.
 #[derive(Debug)]
 pub struct TlsFront {
@@ -127,14 +218,26 @@ pub struct TlsFront {
 impl TlsFront {
     /// Starts an origin with this certificate, in front of the origin at `inner`.
     pub fn start(certificate: &IssuedCertificate, inner: SocketAddr) -> TlsFront {
+        TlsFront::start_with(certificate, None, inner)
+    }
+
+    /// Starts an origin with this certificate, whose clients need a certificate of an authority if
+    /// one is given.
+    pub fn start_with(
+        certificate: &IssuedCertificate,
+        clients: Option<&TestAuthority>,
+        inner: SocketAddr,
+    ) -> TlsFront {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let chain = CertificateDer::from_pem_slice(certificate.cert.as_bytes());
-        let key = PrivateKeyDer::from_pem_slice(certificate.key.as_bytes());
+        let (chain, key) = certificate.parsed();
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .expect("the provider supports the default TLS versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![chain.expect("PEM")], key.expect("PEM"));
+            .expect("the provider supports the default TLS versions");
+        let config = match clients {
+            None => config.with_no_client_auth(),
+            Some(authority) => config.with_client_cert_verifier(authority.verifier()),
+        };
+        let config = config.with_single_cert(chain, key);
         let config = Arc::new(config.expect("the key belongs to the certificate"));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");

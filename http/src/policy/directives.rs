@@ -20,7 +20,8 @@ pub struct RequestDirectives {
     pub no_store: bool,
     /// Do not contact the origin.
     pub only_if_cached: bool,
-    /// Whether the request has Authorization, which restricts caching (RFC 9111 §3.5).
+    /// Whether the request has Authorization, which restricts caching (RFC 9111 §3.5), or the
+    /// certificate of its client, whose response may be for this client as well (RFC 9440 §2.4).
     pub is_authorized: bool,
     /// Largest accepted age, in seconds.
     pub max_age: Option<u32>,
@@ -66,13 +67,15 @@ impl RequestDirectives {
 
     /// RFC 9111 §5.2.1 and §5.4: parses Cache-Control and Pragma of a request.
     pub fn parse(fields: Fields<'_>) -> RequestDirectives {
-        use FieldId::{Authorization, CacheControl, Pragma};
-        const BEARING: FieldSet = FieldSet::of(&[CacheControl, Pragma, Authorization]);
+        use FieldId::{Authorization, CacheControl, ClientCert, Pragma};
+        const BEARING: FieldSet = FieldSet::of(&[CacheControl, ClientCert, Pragma, Authorization]);
         let mut directives = RequestDirectives::EMPTY;
         if !fields.seen().intersects(BEARING) {
             return directives;
         }
-        directives.is_authorized = fields.contains(Authorization);
+        directives.is_authorized = fields.contains(Authorization)
+            // A Client-Cert field that a peer has written says nothing about the client.
+            || fields.iter().any(|field| field.id == ClientCert && field.is_ruled);
         for member in fields.all(CacheControl).flat_map(lists::members) {
             directives.add(Directive::parse(member));
         }

@@ -18,8 +18,8 @@ pub enum NotStorable {
     RequestBody,
     /// The request said `no-store`.
     RequestNoStore,
-    /// The status is not final, belongs to a partial response, or answers a precondition or a range
-    /// of one request.
+    /// The status is not final, belongs to a partial response, or concerns a precondition, a range
+    /// or the moment of one request.
     Status,
     /// The response said `must-understand`, and Forebay does not understand the status.
     MustUnderstand,
@@ -89,9 +89,10 @@ fn check_request(request: &ClientRequest<'_>) -> Result<(), NotStorable> {
 
 // RFC: 9111-3-2, 9111-3-3, 9111-3.3-1
 fn check_status(response: &OriginResponse<'_>) -> Result<(), NotStorable> {
-    // 206, 304, 412 and 416 concern a range or a precondition of one request, not the resource;
-    // codes from 600 on are invalid (RFC 9110 §15).
-    if !matches!(response.status, 200..=599) || matches!(response.status, 206 | 304 | 412 | 416) {
+    // 206, 304, 412 and 416 concern a range or a precondition of one request, and 425 its moment
+    // (RFC 8470 §5.2), not the resource; codes from 600 on are invalid (RFC 9110 §15).
+    let is_of_request = matches!(response.status, 206 | 304 | 412 | 416 | 425);
+    if !matches!(response.status, 200..=599) || is_of_request {
         return Err(NotStorable::Status);
     }
     if response.directives.must_understand && !is_understood(response.status) {

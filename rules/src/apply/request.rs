@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use forebay_http::{
     authority::Authority,
     edit::{EditLimits, EditTable, FieldEdit, FieldName, FieldValue},
-    fields::FieldId,
+    fields::{Field, FieldId},
     request::{HeadLimits, RequestHead, RequestParts, Version, parse_request},
     write,
 };
@@ -58,14 +58,17 @@ impl RequestText {
         &self.text
     }
 
-    /// Makes this the copy of a head without the lines of one field; returns the new head.
+    /// Makes this the copy of a head without the lines for which `is_replaced` is true, and with
+    /// the name and value of a line in their place, which counts as written by rules. Returns the
+    /// new head.
     ///
     /// # Errors
-    /// Returns [`ApplyError`] if the head is not valid without these lines.
-    pub fn copy_without(
+    /// Returns [`ApplyError`] if the new head is not valid.
+    pub fn copy_replacing(
         &mut self,
         head: RequestHead<'_>,
-        removed: FieldId,
+        is_replaced: impl Fn(&Field<'_>) -> bool,
+        added: Option<(&[u8], &[u8])>,
         limits: &HeadLimits,
     ) -> Result<RequestHead<'_>, ApplyError> {
         let (text, mut ruled) = (&mut self.text, Vec::new());
@@ -77,11 +80,15 @@ impl RequestText {
             Version::Http10 => b"HTTP/1.0\r\n",
             Version::Http11 => b"HTTP/1.1\r\n",
         });
-        for field in head.fields().iter().filter(|field| field.id != removed) {
+        for field in head.fields().iter().filter(|field| !is_replaced(field)) {
             if field.is_ruled {
                 ruled.push(text.len());
             }
             write::field(text, field.name, field.value);
+        }
+        if let Some((name, value)) = added {
+            ruled.push(text.len());
+            write::field(text, name, value);
         }
         text.extend_from_slice(b"\r\n");
         self.check(limits)?;

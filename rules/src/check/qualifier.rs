@@ -2,8 +2,8 @@
 
 use crate::{
     ast::{
-        AddressKind, ConnectionPart, Hook, HttpControl, IdKind, PortKind, TimePart, UrlKind,
-        UrlPart, Variable,
+        AddressKind, CertificatePart, ConnectionPart, Hook, HttpControl, IdKind, PortKind,
+        TimePart, UrlKind, UrlPart, Variable,
     },
     check::{hook, number::number_in, suggest::did_you_mean, unsupported},
     diagnostic::{CheckResult, Diagnostic},
@@ -51,6 +51,14 @@ pub(super) const INBOUND: &[(&str, Variable)] = &[
     ("IPV6", Variable::Connection(ConnectionPart::Ipv6)),
     ("IP-FAMILY", Variable::Connection(ConnectionPart::IpFamily)),
     ("STACK", Variable::Connection(ConnectionPart::Stack)),
+    ("CLIENT-CERT:SUBJECT", Variable::ClientCertificate(CertificatePart::Subject)),
+    ("CLIENT-CERT:ISSUER", Variable::ClientCertificate(CertificatePart::Issuer)),
+    ("CLIENT-CERT:SERIAL", Variable::ClientCertificate(CertificatePart::Serial)),
+    ("CLIENT-CERT:FINGERPRINT", Variable::ClientCertificate(CertificatePart::Fingerprint)),
+    ("CLIENT-CERT:SAN:DNS", Variable::ClientCertificate(CertificatePart::DnsNames)),
+    ("CLIENT-CERT:SAN:EMAIL", Variable::ClientCertificate(CertificatePart::Emails)),
+    ("CLIENT-CERT:SAN:URI", Variable::ClientCertificate(CertificatePart::Uris)),
+    ("CLIENT-CERT:SAN:IP", Variable::ClientCertificate(CertificatePart::Addresses)),
 ];
 
 /// Reads the name of a control that rules may set.

@@ -28,11 +28,18 @@ pub(crate) fn condition(name: &str, qualifier: Option<&str>) -> Option<Unsupport
             "use TXN-COUNT, which counts requests on the client's connection",
         )),
         "INBOUND" => {
-            let of_certificate = |name: &str| qualifier.is_some_and(|q| q.starts_with(name));
-            let refused = of_certificate("CLIENT-CERT") || of_certificate("SERVER-CERT");
-            refused.then_some((
-                "certificates of TLS connections are not available",
-                "leave the condition out",
+            const PARTS: [&str; 5] = ["PEM", "SIG", "VERSION", "NOT_BEFORE", "NOT_AFTER"];
+            let part = qualifier.and_then(|qualifier| qualifier.strip_prefix("CLIENT-CERT:"));
+            if part.is_some_and(|part| PARTS.contains(&part)) {
+                return Some((
+                    "this part of the client's certificate is not available",
+                    "use CLIENT-CERT:FINGERPRINT, or forward_client_certificate for the origin",
+                ));
+            }
+            let of_server = qualifier.is_some_and(|text| text.starts_with("SERVER-CERT"));
+            of_server.then_some((
+                "the server's certificate is not available",
+                "use the host of the request",
             ))
         }
         "NEXT-HOP" => (qualifier == Some("STRATEGY")).then_some((

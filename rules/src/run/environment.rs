@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use forebay_http::target::Scheme;
 
-use crate::ast::{AddressKind, PortKind};
+use crate::ast::{AddressKind, CertificatePart, PortKind};
 
 /// The environment of rules: the server that runs them. Every method returns without waiting.
 pub trait RuleEnvironment {
@@ -30,6 +30,10 @@ pub trait RuleEnvironment {
     }
     /// Returns the version of TLS of the client's connection, such as `tls/1.3`; empty without TLS.
     fn tls_version(&self) -> &'static str {
+        ""
+    }
+    /// Returns a part of the client's verified certificate; empty if it has shown none.
+    fn client_certificate(&self, _: CertificatePart) -> &str {
         ""
     }
     /// Whether the client's connection uses HTTP/2.

@@ -70,6 +70,9 @@ pub(super) fn evaluate<'v, S: RuleEnvironment>(
             SubjectValue::Address(address.map(|address| cidr(address, *v4_bits, *v6_bits)))
         }
         Variable::Connection(part) => SubjectValue::Text(connection(*part, environment)),
+        Variable::ClientCertificate(part) => {
+            SubjectValue::Text(environment.client_certificate(*part).as_bytes())
+        }
         Variable::LastCapture(number) => SubjectValue::Text(captured.group(*number)),
         Variable::NextHopHost => SubjectValue::Text(environment.next_hop_host().as_bytes()),
         Variable::NextHopPort => SubjectValue::Number(i64::from(environment.next_hop_port())),

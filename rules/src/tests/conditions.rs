@@ -1,14 +1,18 @@
 use forebay_http::edit::FieldName;
 
 use crate::ast::{
-    AddressKind, ConnectionPart, HttpControl, IdKind, Lifetime, MessageKind, PortKind, TimePart,
-    UrlKind, UrlPart, Variable,
+    AddressKind, CertificatePart, ConnectionPart, HttpControl, IdKind, Lifetime, MessageKind,
+    PortKind, TimePart, UrlKind, UrlPart, Variable,
 };
 
 use super::test_at;
 
 fn field(name: &str) -> FieldName {
     FieldName::parse(name.as_bytes()).expect("a name")
+}
+
+fn certificate(part: CertificatePart) -> Variable {
+    Variable::ClientCertificate(part)
 }
 
 /// Checks the variable of each condition at SEND_RESPONSE_HDR_HOOK. Each condition has an operand
@@ -83,6 +87,14 @@ fn conditions_on_time_and_connection_are_read() {
         ("INBOUND:IPV6} =ipv6", Variable::Connection(ConnectionPart::Ipv6)),
         ("INBOUND:IP-FAMILY} =ipv4", Variable::Connection(ConnectionPart::IpFamily)),
         ("INBOUND:STACK} /tcp/", Variable::Connection(ConnectionPart::Stack)),
+        ("INBOUND:CLIENT-CERT:SUBJECT} =\"CN=a\"", certificate(CertificatePart::Subject)),
+        ("INBOUND:CLIENT-CERT:ISSUER} =\"CN=a\"", certificate(CertificatePart::Issuer)),
+        ("INBOUND:CLIENT-CERT:SERIAL} =0A", certificate(CertificatePart::Serial)),
+        ("INBOUND:CLIENT-CERT:FINGERPRINT} =0a", certificate(CertificatePart::Fingerprint)),
+        ("INBOUND:CLIENT-CERT:SAN:DNS} =a", certificate(CertificatePart::DnsNames)),
+        ("INBOUND:CLIENT-CERT:SAN:EMAIL} =a@b", certificate(CertificatePart::Emails)),
+        ("INBOUND:CLIENT-CERT:SAN:URI} =a:b", certificate(CertificatePart::Uris)),
+        ("INBOUND:CLIENT-CERT:SAN:IP} =::1", certificate(CertificatePart::Addresses)),
         ("CIDR} =10.0.0.0", Variable::Cidr { v4_bits: 24, v6_bits: 48 }),
         ("CIDR:16} =10.0.0.0", Variable::Cidr { v4_bits: 16, v6_bits: 48 }),
         ("CIDR:18,42} =10.0.0.0", Variable::Cidr { v4_bits: 18, v6_bits: 42 }),

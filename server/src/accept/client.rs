@@ -30,7 +30,7 @@ use crate::pace::{LeastRate, Pace};
 use crate::send_queue::SendQueue;
 use crate::trace::ArrivalTimes;
 use crate::transport::Transport;
-use crate::transport::tls::TlsInfo;
+use crate::transport::tls::{ClientCertificate, TlsInfo};
 use crate::worker::Worker;
 
 /// A client's connection.
@@ -202,6 +202,17 @@ impl Client {
     /// Returns the result of the TLS handshake; `None` for a connection without TLS.
     pub(crate) fn tls_info(&self) -> Option<&TlsInfo> {
         self.transport.tls_info().map(|info| &**info)
+    }
+
+    /// Returns the certificate that the client has shown in the handshake; `None` if it has shown
+    /// none, or if the certificate is no longer valid.
+    pub(crate) fn certificate(&self) -> Option<&ClientCertificate> {
+        self.worker.tls.valid_client(self.tls_info()?)
+    }
+
+    /// Whether the client has shown a certificate in the handshake.
+    pub(crate) fn has_shown_certificate(&self) -> bool {
+        self.tls_info().is_some_and(|info| info.client.is_some())
     }
 
     /// Returns the address and port that the client connected to, if the system knows them.

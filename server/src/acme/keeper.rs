@@ -18,8 +18,9 @@ use super::status::Failures;
 use super::storage::{AcmeStorage, OrderLock, write_durably};
 use super::thread::{AcmePlan, AcmeReport, Reporter};
 use crate::clock;
-use crate::config::{AcmeTerms, CertificateSet, FileStamp, is_for_name, validity};
+use crate::config::{AcmeTerms, CertificateSet, FileStamp, is_for_name};
 use crate::limits::{ACME_CHECK_S, ACME_LOCKED_S, ACME_ORDER_MS_MAX};
+use crate::x509::validity;
 
 /// The state that the thread keeps between two looks at the certificates.
 pub(super) struct Keeper<'a> {

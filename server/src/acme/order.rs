@@ -14,8 +14,9 @@ use super::challenges::{Challenges, HttpAnswer, TlsAnswer};
 use super::failure::{OrderFailure, problem_text};
 use super::renewal::identifier;
 use crate::clock;
-use crate::config::{AcmeChallenge, AcmeTerms, Identity, is_for_name, validity};
+use crate::config::{AcmeChallenge, AcmeTerms, Identity, is_for_name};
 use crate::limits::{ACME_POLL_MS_MAX, ACME_TOKEN_BYTES_MAX, CERTIFICATE_BYTES_MAX};
+use crate::x509::validity;
 
 /// Orders a certificate, which replaces `previous`. `publish` gives the answers to the challenges
 /// to the workers. Returns the certificate and its key as PEM.
@@ -177,7 +178,7 @@ fn challenge_identity(name: &str, proof: &KeyAuthorization) -> Result<Identity, 
     params.custom_extensions = vec![extension];
     let certificate = params.self_signed(&key)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    Ok(Identity { chain: vec![certificate.der().clone()], key })
+    Ok(Identity { chain: vec![certificate.der().clone()], key, staple: None })
 }
 
 /// Checks that a certificate can be used for the site. Its key is checked when it is read.

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::schedule::is_near_end;
 use super::storage::{read_limited, write_durably};
 use crate::clock;
-use crate::config::{AcmeTerms, CertificateSet, is_for_name, validity};
+use crate::config::{AcmeTerms, CertificateSet, is_for_name};
+use crate::x509::validity;
 
 /// The orders of a certificate that failed since the last one that did not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,14 +9,14 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rustls::RootCertStore;
 use toml::de::DeTable;
 
-use super::certificate_files::{IdentityFiles, read_identity};
+use super::certificate_files::{IdentityFiles, IdentityNames, read_identity};
 use super::error::ProblemSpan;
 use super::read::{Reader, TopLevel, Value};
 use super::read_sites::SiteDefaults;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::site::{HostPattern, Site};
 use super::table::{ServerSettings, SiteSettings};
-use super::tls::CertificateSet;
+use super::tls::{CertificateSet, PlaceOf};
 use crate::limits::{ACME_CONTACTS_MAX, ACME_FILE_NAME_BYTES_MAX, ACME_NAMES_MAX};
 
 /// How a certificate authority checks that this server has a name.
@@ -195,7 +195,7 @@ impl Reader<'_> {
         &mut self,
         table: &DeTable<'_>,
         (name, names): (&Option<String>, &Option<Vec<HostPattern>>),
-        settings: &SiteSettings,
+        (settings, at): (&SiteSettings, PlaceOf<'_>),
         defaults: SiteDefaults<'_>,
     ) -> Option<Arc<CertificateSet>> {
         if let Some(files) = given_files(table) {
@@ -204,13 +204,15 @@ impl Reader<'_> {
         }
         let names = self.certificate_names(table, names.as_deref()?)?;
         let place = table.get("acme").map(|value| ProblemSpan::Span(value.span()));
-        let place = place.or(defaults.acme_at.clone()).unwrap_or(ProblemSpan::File);
+        let place = place.or_else(|| defaults.places.get("acme").cloned());
+        let place = place.unwrap_or(ProblemSpan::File);
         self.acme_at.get_or_insert(place.clone());
-        let dir = self.acme_dir(defaults.server, defaults.acme_dir_at, place)?;
+        let dir = self.acme_dir(defaults.server, defaults.places.get("acme_dir"), place)?;
         let site = name.clone()?;
         let file = dir.join(file_name(&site) + ".pem");
         let acme = AcmeTerms { site, names, challenge: settings.acme_challenge, file };
-        Some(Arc::new(CertificateSet::of_acme(acme)))
+        let set = CertificateSet::of_acme(acme);
+        Some(Arc::new(self.with_client_auth(set, settings, at)))
     }
 
     /// Returns the names for a certificate. Reports names that no challenge can prove.
@@ -260,7 +262,7 @@ impl Reader<'_> {
     fn acme_dir(
         &mut self,
         server: &ServerSettings,
-        dir_at: &Option<ProblemSpan>,
+        dir_at: Option<&ProblemSpan>,
         place: ProblemSpan,
     ) -> Option<PathBuf> {
         let variables = ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"];
@@ -271,7 +273,7 @@ impl Reader<'_> {
             self.has_bad_certificate = true;
             return None;
         };
-        let dir = self.resolved(&dir, dir_at.as_ref().unwrap_or(&ProblemSpan::File));
+        let dir = self.resolved(&dir, dir_at.unwrap_or(&ProblemSpan::File));
         Some(dir.join(authority_name(&server.acme_directory.0)))
     }
 
@@ -326,9 +328,10 @@ impl CertificateSet {
         acme.file.hash(&mut hasher);
         let mut set = CertificateSet { id: hasher.finish().max(1), ..CertificateSet::default() };
         let path = acme.file.clone();
+        let names = IdentityNames { cert: path.clone(), key: path.clone(), ocsp: None };
         let read = match std::fs::metadata(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Vec::new()),
-            _ => read_identity((path.clone(), path.clone()), &mut set.warnings),
+            _ => read_identity(names, &mut set.warnings),
         };
         match read {
             Ok((identity, files)) => {

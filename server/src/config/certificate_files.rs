@@ -8,15 +8,40 @@ use std::sync::Arc;
 
 use super::Config;
 use super::setting::ValueProblem;
-use super::tls::{CertificateSet, Identity, check_pair, read_chain, read_key};
+use super::tls::client_auth::ClientAuth;
+use super::tls::{CertificateSet, Identity, check_pair, read_chain, read_key, read_staple};
 
-/// The files of a certificate and its key.
+/// The files of a certificate, its key and its OCSP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityFiles {
+    pub(crate) names: IdentityNames,
+    /// The states of the files when they were read, in the order of [`IdentityNames::paths`].
+    /// `None` for a file that was missing.
+    read: Vec<Option<FileStamp>>,
+}
+
+/// The names of the files of a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct IdentityNames {
     pub(crate) cert: PathBuf,
     pub(crate) key: PathBuf,
-    /// The states of both files when they were read; `None` for a file that was missing.
-    read: [Option<FileStamp>; 2],
+    /// The file with the response of the authority about the certificate.
+    pub(crate) ocsp: Option<PathBuf>,
+}
+
+/// The file of an identity that a problem concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IdentityFile {
+    Certificate,
+    Key,
+    Ocsp,
+}
+
+impl IdentityNames {
+    /// Returns the names of all files.
+    fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.cert, &self.key].into_iter().chain(&self.ocsp)
+    }
 }
 
 /// The state of a file. It differs after each change of the file's content, and after the name
@@ -47,48 +72,69 @@ impl FileStamp {
     }
 }
 
-/// Reads a certificate and its key, and checks that they can be used together. Adds warnings to
-/// `warnings`.
+/// Reads a certificate, its key and its OCSP response, and checks that they can be used together.
+/// Adds warnings to `warnings`.
 ///
 /// # Errors
-/// The problems. The flag of each says whether it concerns the key and not the certificate.
+/// The problems, each with the file that it concerns.
 pub(super) fn read_identity(
-    (cert, key): (PathBuf, PathBuf),
+    names: IdentityNames,
     warnings: &mut Vec<String>,
-) -> Result<(Identity, IdentityFiles), Vec<(ValueProblem, bool)>> {
-    let chain = read_chain(&cert, "the certificate", warnings).map_err(|problem| (problem, false));
-    let key_der = read_key(&key, warnings).map_err(|problem| (problem, true));
+) -> Result<(Identity, IdentityFiles), Vec<(ValueProblem, IdentityFile)>> {
+    use IdentityFile::{Certificate, Key, Ocsp};
+    let IdentityNames { cert, key, ocsp } = &names;
+    let chain = read_chain(cert, "the certificate", warnings).map_err(|why| (why, Certificate));
+    let key_der = read_key(key, warnings).map_err(|why| (why, Key));
     let ((chain, cert_read), (key_der, key_read)) = match (chain, key_der) {
         (Ok(chain), Ok(key_der)) => (chain, key_der),
         (chain, key_der) => return Err(chain.err().into_iter().chain(key_der.err()).collect()),
     };
-    check_pair(&chain, &key_der, (&cert, &key)).map_err(|problem| vec![(problem, true)])?;
-    let files = IdentityFiles { cert, key, read: [Some(cert_read), Some(key_read)] };
-    Ok((Identity { chain, key: key_der }, files))
+    check_pair(&chain, &key_der, (cert, key)).map_err(|problem| vec![(problem, Key)])?;
+    let mut read = vec![Some(cert_read), Some(key_read)];
+    let staple = match ocsp {
+        None => None,
+        Some(path) => {
+            let stapled = read_staple(path, &chain, warnings);
+            let (staple, stamp) = stapled.map_err(|problem| vec![(problem, Ocsp)])?;
+            read.push(Some(stamp));
+            staple
+        }
+    };
+    Ok((Identity { chain, key: key_der, staple }, IdentityFiles { names, read }))
 }
 
 impl IdentityFiles {
     /// Returns a certificate and key that share a file, which could not be read.
     pub(super) fn unread(path: PathBuf) -> IdentityFiles {
-        IdentityFiles { cert: path.clone(), key: path, read: [None; 2] }
+        let names = IdentityNames { cert: path.clone(), key: path, ocsp: None };
+        IdentityFiles { names, read: vec![None; 2] }
     }
 }
 
 impl CertificateSet {
     /// Returns the states of the set's files when they were read.
     pub(crate) fn stamps_read(&self) -> Vec<Option<FileStamp>> {
-        self.files.iter().flat_map(|files| files.read).collect()
+        let of_clients = self.client_auth.iter().flat_map(ClientAuth::stamps_read).map(Some);
+        let own = self.files.iter().flat_map(|files| files.read.iter().copied());
+        own.chain(of_clients).collect()
     }
 
     /// Returns the present states of the set's files; `None` for a file that cannot be found.
     pub(crate) fn stamps_now(&self) -> Vec<Option<FileStamp>> {
-        let paths = self.files.iter().flat_map(|files| [&files.cert, &files.key]);
-        paths.map(|path| FileStamp::now(path)).collect()
+        let of_clients = self.client_auth.iter().flat_map(ClientAuth::paths);
+        let own = self.files.iter().flat_map(|files| files.names.paths());
+        own.chain(of_clients).map(|path| FileStamp::now(path)).collect()
+    }
+
+    /// Whether a certificate has an OCSP response that is out of date at the Unix time `now_s`.
+    pub(crate) fn has_old_staple(&self, now_s: u64) -> bool {
+        let staples = self.identities.iter().filter_map(|identity| identity.staple.as_ref());
+        staples.filter_map(|staple| staple.until_s).any(|until_s| until_s < now_s)
     }
 
     /// Returns the names of the certificates' files, for a message.
     pub(crate) fn names(&self) -> String {
-        let names: Vec<_> = self.files.iter().map(|files| files.cert.display()).collect();
+        let names: Vec<_> = self.files.iter().map(|files| files.names.cert.display()).collect();
         names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 
@@ -100,14 +146,16 @@ impl CertificateSet {
         let acme = self.acme.clone();
         let mut set = CertificateSet { id: self.id, acme, ..CertificateSet::default() };
         for files in &self.files {
-            let paths = (files.cert.clone(), files.key.clone());
             let (identity, files) =
-                read_identity(paths, &mut set.warnings).map_err(|problems| {
+                read_identity(files.names.clone(), &mut set.warnings).map_err(|problems| {
                     let messages = problems.into_iter().map(|(problem, _)| problem.message);
                     messages.collect::<Vec<_>>().join("; ")
                 })?;
             set.identities.push(identity);
             set.files.push(files);
+        }
+        if let Some(client_auth) = &self.client_auth {
+            set.client_auth = Some(client_auth.read_again(&mut set.warnings)?);
         }
         Ok(set)
     }

@@ -189,7 +189,7 @@ fn secret_value(line: &str) -> Option<&str> {
     let (name, value) = line.split_once(['=', ':'])?;
     let name = name.trim().to_ascii_lowercase();
     let is_secret = ["auth", "signed", "password", "secret"].iter().any(|it| name.contains(it));
-    let is_other = name.contains("realm") || name.contains("forward");
+    let is_other = ["realm", "forward", "client_auth"].iter().any(|it| name.contains(it));
     let value = value.trim().trim_matches(['"', '\'', '[', ']', ' ']);
     let is_reference = REFERENCES.iter().any(|it| value.starts_with(it));
     let is_word = matches!(value, "" | "off" | "on" | "true" | "false");

@@ -55,7 +55,7 @@ pub use crate::acme::CertificateStatus;
 pub(crate) use access_logs::LogNumber;
 pub use access_logs::{AccessLogs, LogDestination};
 pub(crate) use acme::{AcmeChallenge, AcmeSettings, AcmeTerms};
-pub(crate) use certificate_der::{is_for_name, issuer_key_and_serial, validity};
+pub(crate) use certificate_der::{is_for_name, issuer_key_and_serial};
 pub(crate) use certificate_files::FileStamp;
 pub use difference::{ConfigChange, RESTART_HINT, change_text};
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
@@ -69,7 +69,7 @@ pub(crate) use listen::ListenerNumber;
 pub use lists::{AddressList, TagFields};
 pub(crate) use lists::{ContentCoding, ForwardedField, LimitScope, REAL_IP, RateLimit};
 pub use origin_address::{OriginAddress, OriginHttp2};
-pub use origin_tls::OriginTls;
+pub use origin_tls::{KeyPins, OriginTls};
 pub(crate) use origins::OriginRank;
 pub use origins::{Balance, OriginGroup, OriginHost, OriginMember};
 pub use outliers::OutlierLimits;
@@ -82,7 +82,7 @@ pub use setting::{Setting, SettingKind, SettingScope};
 pub use site::{HostPattern, Site};
 pub use sites::{SiteOrigins, Sites};
 pub use table::{RouteSettings, ServerSettings, SiteSettings, all as all_settings};
-pub use tls::{CertificateSet, Identity, TlsProfile};
+pub use tls::{CertificateSet, ClientAuth, Identity, TlsProfile, TrustId};
 pub use value::{
     AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, CacheDir, LogLevel, OriginExcess,
     RuntimeDir, SetCookie,

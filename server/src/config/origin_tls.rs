@@ -1,5 +1,7 @@
-//! The terms of TLS to an origin: the name that its certificate must have, and the authorities that
-//! may issue it.
+//! The terms of TLS to an origin: the name that its certificate must have, the authorities that may
+//! issue it, the public keys that it may have, and the certificate that this server shows.
+
+pub(super) mod identity;
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -15,16 +17,22 @@ use super::origin_address::OriginAddress;
 use super::read::Reader;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::SiteSettings;
-use super::tls::{read_chain, unusable};
+use super::tls::{PlaceOf, read_chain, unusable};
+pub use identity::KeyPins;
+use identity::OriginIdentity;
 
-/// The terms of TLS to an origin. Two values are equal if they have the same name and authorities.
+/// The terms of TLS to an origin. Two values are equal if all of their terms are the same.
 #[derive(Clone, Debug)]
 pub struct OriginTls {
     /// The name that the certificate must have.
     pub name: String,
     /// The authorities that may issue the certificate.
     pub(crate) roots: Arc<RootCertStore>,
-    /// A hash of the name and the authorities.
+    /// The public keys that the certificate may have; any if there are none.
+    pub(crate) pins: KeyPins,
+    /// The certificate that this server shows if the origin asks for one.
+    pub(crate) identity: Option<Arc<OriginIdentity>>,
+    /// A hash of the terms.
     pub(crate) id: u64,
 }
 
@@ -46,7 +54,13 @@ const AUTHORITY: &str = "the certificate of the authority that issued the origin
 impl OriginTls {
     /// Returns terms without any authority, so that no certificate is valid.
     pub(super) fn unverified(name: &str) -> OriginTls {
-        OriginTls { name: name.to_owned(), roots: Arc::new(RootCertStore::empty()), id: 0 }
+        OriginTls {
+            name: name.to_owned(),
+            roots: Arc::new(RootCertStore::empty()),
+            pins: KeyPins::default(),
+            identity: None,
+            id: 0,
+        }
     }
 }
 
@@ -75,23 +89,28 @@ impl Readable for TlsName {
 }
 
 impl Reader<'_> {
-    /// Adds the terms of TLS to an origin if its URL is `https`. Problems are reported at the
-    /// position `at`, which is that of `origin_ca` or of the origin.
+    /// Adds the terms of TLS to an origin if its URL is `https`. `at` returns the positions of the
+    /// settings.
     pub(crate) fn origin_tls(
         &mut self,
         mut origin: OriginAddress,
         settings: &SiteSettings,
-        at: ProblemSpan,
+        at: PlaceOf<'_>,
     ) -> Option<OriginAddress> {
         let Some(tls) = &mut origin.tls else { return Some(origin) };
+        let identity = self.origin_identity(settings, at);
         if let Some(name) = &settings.origin_tls_name.0 {
             tls.name.clone_from(name);
         }
+        let at = at("origin_ca").or_else(|| at("origin")).unwrap_or(ProblemSpan::File);
         let files = settings.origin_ca.0.iter().map(|file| self.resolved(file, &at)).collect();
+        tls.pins = settings.origin_tls_pin.clone();
+        tls.identity = identity.ok()?;
         match self.authorities.of(files) {
             Ok((roots, id)) => {
                 let mut hasher = DefaultHasher::new();
-                (&tls.name, id).hash(&mut hasher);
+                (&tls.name, id, &tls.pins).hash(&mut hasher);
+                tls.identity.as_deref().map(OriginIdentity::id).hash(&mut hasher);
                 tls.roots = Arc::clone(roots);
                 tls.id = hasher.finish();
                 Some(origin)

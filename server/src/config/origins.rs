@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::ProblemSpan;
 use super::health::HealthCheck;
 use super::origin_address::OriginAddress;
 use super::outliers::OutlierLimits;
@@ -17,6 +16,7 @@ use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::{
     BACKUP, ORIGIN, ORIGIN_TABLE, ORIGIN_ZONE, SiteSettings, TARGETS_MAX, URL, WEIGHT,
 };
+use super::tls::PlaceOf;
 use super::zone::Zone;
 use crate::limits::{ADDED_PREFIX_BYTES_MAX, GROUP_ORIGINS_MAX, ORIGINS_PER_SITE_MAX};
 
@@ -270,20 +270,20 @@ pub(super) fn read_urls(urls: &[&str]) -> Result<OriginGroup, ValueProblem> {
 
 impl Reader<'_> {
     /// Adds the health check, the limits of outliers, the versions of HTTP and the PROXY protocol,
-    /// and the terms of TLS to those origins whose URLs are `https`. Problems are reported
-    /// at the position `at`, which is that of `origin_ca` or of the origins.
+    /// and the terms of TLS to those origins whose URLs are `https`. `at` returns the positions of
+    /// the settings.
     pub(super) fn equip_origins(
         &mut self,
         mut group: OriginGroup,
         settings: &SiteSettings,
-        at: &ProblemSpan,
+        at: PlaceOf<'_>,
     ) -> Option<OriginGroup> {
         group.health = HealthCheck::of(settings);
         group.outliers = OutlierLimits::of(settings);
         for member in &mut group.members {
             member.address.proxy_protocol = settings.origin_proxy_protocol;
             member.address.http2 = settings.origin_http2;
-            member.address = self.origin_tls(member.address.clone(), settings, at.clone())?;
+            member.address = self.origin_tls(member.address.clone(), settings, at)?;
         }
         Some(group)
     }

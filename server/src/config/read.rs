@@ -19,6 +19,7 @@ use super::error::{ConfigErrors, ProblemSpan};
 use super::file::read_text;
 use super::includes::{Documents, IncludedTexts};
 use super::origin_tls::AuthorityCache;
+use super::origin_tls::identity::IdentityCache;
 use super::origins::read_urls;
 use super::read_sites::SiteDefaults;
 use super::references::ResolvedReference;
@@ -28,6 +29,7 @@ use super::site::Site;
 use super::source::SourceFiles;
 use super::suggest::{belongs, foreign_name, nearest};
 use super::table::{self, INCLUDE, RULES, RouteSettings, Settings, SiteSettings};
+use super::tls::client_auth::unused_authorities;
 use super::watched::{WatchedFile, WatchedFiles};
 use super::written::WrittenValues;
 use super::{Config, ServerSettings, SettingKind, SettingScope, Sites};
@@ -106,16 +108,11 @@ fn read_documents(
         reader.top_value(&mut top, key, value);
     }
     reader.flags(&mut top, flags);
-    let ca_at = top.places.get("origin_ca").cloned();
-    let place = |name| top.places.get(name).cloned();
-    let (acme_at, acme_dir_at) = (place("acme"), place("acme_dir"));
     let defaults = SiteDefaults {
         server: &top.server,
         site: &top.site,
         route: &top.route,
-        ca_at: &ca_at,
-        acme_at: &acme_at,
-        acme_dir_at: &acme_dir_at,
+        places: &top.places,
     };
     let sites: Vec<_> = tables.iter().filter_map(|table| table.get("site")).collect();
     let sites = reader.sites(&sites, defaults);
@@ -145,9 +142,11 @@ fn read_origins(
     }
     let read = read_urls(urls);
     let origins = reader.keep(ProblemSpan::Flag("--origin".to_owned()), read);
-    let ca_at = top.places.get("origin_ca").cloned();
-    let ca_at = ca_at.unwrap_or(ProblemSpan::Flag("--origin".to_owned()));
-    let origins = origins.and_then(|origins| reader.equip_origins(origins, &top.site, &ca_at));
+    let at = |name| match name {
+        "origin" => Some(ProblemSpan::Flag("--origin".to_owned())),
+        _ => top.places.get(name).cloned(),
+    };
+    let origins = origins.and_then(|origins| reader.equip_origins(origins, &top.site, &at));
     let site = origins.map(|origins| Site::of_origins(origins, top.route.clone()));
     let site = site.map(|site| reader.with_settings(site, &top));
     reader.finish(top, site.into_iter().collect())
@@ -198,6 +197,7 @@ pub(crate) struct Reader<'a> {
     /// The first place that asks for a certificate by ACME.
     pub(super) acme_at: Option<ProblemSpan>,
     pub(super) authorities: AuthorityCache,
+    pub(super) origin_identities: IdentityCache,
     /// The access logs that sites name.
     pub(super) named_logs: Vec<NamedLog>,
     /// The files that were read, except for those of error pages and users.
@@ -220,6 +220,7 @@ impl<'a> Reader<'a> {
             has_bad_certificate: false,
             acme_at: None,
             authorities: AuthorityCache::default(),
+            origin_identities: IdentityCache::default(),
             named_logs: Vec::new(),
             watched: Vec::new(),
         }
@@ -238,7 +239,11 @@ impl Reader<'_> {
         if let Some(problem) = top.site.connect_ports.problem_with(site.route_of_all_paths()) {
             self.problem(ProblemSpan::Flag("--connect-ports".to_owned()), problem);
         }
-        site.with_settings(top.site.clone())
+        let site = site.with_settings(top.site.clone());
+        if let Some(problem) = site.problem_with_certificates() {
+            self.problem(ProblemSpan::Flag("--client-certificate".to_owned()), problem);
+        }
+        site
     }
 
     pub(crate) fn problem(&mut self, at: ProblemSpan, problem: ValueProblem) {
@@ -296,6 +301,12 @@ impl Reader<'_> {
             self.problem(top.places.get(name).cloned().unwrap_or(ProblemSpan::File), problem);
         }
         let certificates = self.default_certificates(&top.site, &top.places);
+        if let Some(at) = top.places.get("tls_client_ca")
+            && !top.places.contains_key("tls_client_auth")
+            && !sites.iter().any(Site::asks_for_certificates)
+        {
+            self.problem(at.clone(), unused_authorities());
+        }
         for site in &mut sites {
             let own = site.certificates.as_ref().or(certificates.as_ref());
             site.certificates_id = own.map_or(0, |set| set.id);

@@ -19,6 +19,8 @@ use super::table::{
     self, BALANCE, NAME, NAMES, ORIGIN, PER_SITE, ROUTE, ROUTE_ONLY, RULES, RouteSettings,
     ServerSettings, Settings, SiteSettings,
 };
+use super::tls::PlaceOf;
+use super::tls::client_auth::unused_authorities;
 use super::value::{FixedAnswer, Redirect};
 use crate::limits::ROUTES_PER_SITE_MAX;
 
@@ -32,15 +34,13 @@ struct FirstUses {
     routes: RoutesSoFar,
 }
 
-/// The settings at the top of the file, and the positions of some of them.
+/// The settings at the top of the file, and their positions there.
 #[derive(Clone, Copy)]
 pub(super) struct SiteDefaults<'a> {
     pub(super) server: &'a ServerSettings,
     pub(super) site: &'a SiteSettings,
     pub(super) route: &'a RouteSettings,
-    pub(super) ca_at: &'a Option<ProblemSpan>,
-    pub(super) acme_at: &'a Option<ProblemSpan>,
-    pub(super) acme_dir_at: &'a Option<ProblemSpan>,
+    pub(super) places: &'a HashMap<&'static str, ProblemSpan>,
 }
 
 /// The values of a site that its routes inherit.
@@ -48,8 +48,8 @@ pub(super) struct SiteDefaults<'a> {
 struct SiteValues<'a> {
     settings: &'a RouteSettings,
     rules: &'a [NamedFile],
-    /// The settings of the site's origins, and the position of `origin_ca`.
-    origins: (&'a SiteSettings, &'a ProblemSpan),
+    /// The settings of the site's origins, and their positions.
+    origins: (&'a SiteSettings, PlaceOf<'a>),
 }
 
 impl Reader<'_> {
@@ -146,8 +146,9 @@ impl Reader<'_> {
         let names = self.needed(table, &NAMES, &header);
         let names = names.map(|value| self.names(value, listen.as_deref(), seen));
         let at = |name| table.get(name).map(|value: &Value<'_>| ProblemSpan::Span(value.span()));
-        let ca_at = at("origin_ca").or(defaults.ca_at.clone()).unwrap_or(ProblemSpan::File);
-        let outer = SiteValues { settings: &settings, rules: &rules, origins: (&own, &ca_at) };
+        let inherited_at = |name| at(name).or_else(|| defaults.places.get(name).cloned());
+        let placed = (&own, &inherited_at as PlaceOf<'_>);
+        let outer = SiteValues { settings: &settings, rules: &rules, origins: placed };
         let routes = table.get("route").map(|value| self.routes(value, outer, seen));
         let routes = routes.unwrap_or_default();
         let needs_none = (has_unread && has_answer(table)) || needs_no_origin(&routes, &settings);
@@ -157,22 +158,43 @@ impl Reader<'_> {
                 // An invalid `balance` must not hide errors of the origins.
                 let balance = self.of_table(table, &BALANCE, Balance::default());
                 let origins = self.origins(value, balance.unwrap_or_default())?;
-                self.equip_origins(origins, &own, &ca_at)
+                self.equip_origins(origins, &own, &inherited_at)
             }),
         };
         let fallback = Route::new(RoutePaths::below("/"), settings, rules);
         let certificates = match Self::uses_acme(table, &own) {
-            true => self.acme_certificates(table, (&name, &names), &own, defaults),
-            false => self.certificates(&own, at("tls_cert"), at("tls_key")),
+            true => self.acme_certificates(table, (&name, &names), placed, defaults),
+            false => self.certificates(&own, &at, &inherited_at),
         };
         let mut site = Site::new(name?, names?, origins?, routes, fallback).with_settings(own);
         site.listen = listen?;
         site.certificates = certificates;
+        self.check_client_certificates(&site, &header, table);
         if let Some(problem) = site.connect_ports().problem_with(site.route_of_all_paths()) {
             let at = at("connect_ports").or(at(ORIGIN.name));
             self.problem(at.unwrap_or(ProblemSpan::Span(header)), problem);
         }
         Some(site)
+    }
+
+    /// Reports settings about the certificates of clients that have no effect, and routes that need
+    /// certificates for which no client is asked. The section of the site is `table` at `header`.
+    fn check_client_certificates(
+        &mut self,
+        site: &Site,
+        header: &Range<usize>,
+        table: &DeTable<'_>,
+    ) {
+        let authorities = table.get("tls_client_ca").map(|value| value.span());
+        if let Some(span) = authorities.filter(|_| !site.asks_for_certificates())
+            && !table.contains_key("tls_client_auth")
+        {
+            self.problem(ProblemSpan::Span(span), unused_authorities());
+        }
+        if let Some(problem) = site.problem_with_certificates() {
+            let span = certificate_demand(table).unwrap_or(header.clone());
+            self.problem(ProblemSpan::Span(span), problem);
+        }
     }
 
     /// Applies the one of `redirect`, `respond` and `files` that this section has, in place of
@@ -359,6 +381,17 @@ impl Reader<'_> {
         route.conditions = conditions;
         Some(self.before_regex(table, route))
     }
+}
+
+/// Returns the position of `client_certificate` in a site or in one of its routes.
+fn certificate_demand(site: &DeTable<'_>) -> Option<Range<usize>> {
+    const NAME: &str = "client_certificate";
+    let routes = site.get("route").and_then(|routes| routes.get_ref().as_array());
+    let tables = routes.into_iter().flat_map(|routes| routes.iter());
+    let tables = tables.filter_map(|route| route.get_ref().as_table());
+    let is_required = |value: &&Value<'_>| value.get_ref().as_str() == Some("required");
+    let found = tables.chain([site]).filter_map(|table| table.get(NAME)).find(is_required);
+    found.map(|value| value.span())
 }
 
 /// Whether the section has `redirect`, `respond` or `files`, with any value.

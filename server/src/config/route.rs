@@ -20,6 +20,7 @@ use super::origins::OriginGroup;
 use super::route_origins::RouteOrigins;
 use super::rules::NamedFile;
 use super::table::{RouteSettings, SiteSettings};
+use super::tls::client_auth::{CertificateDemand, ClientAuthMode};
 use super::value::AmbiguousPath;
 
 /// Settings and rules for some paths of a site.
@@ -43,9 +44,11 @@ pub struct Route {
     pub origins: Arc<OriginGroup>,
     /// The settings of the route's own origins; `None` if it has those of its site.
     pub(super) own_origins: Option<Box<SiteSettings>>,
-    /// Whether a request may be refused because of its client: by its address, its password or a
-    /// limit on requests.
+    /// Whether a request may be refused because of its client: by its address, its certificate, its
+    /// password or a limit on requests; or whether it is forwarded with the client's certificate.
     is_restricted: bool,
+    /// Whether a request needs a verified certificate of its client.
+    requires_certificate: bool,
     /// Whether the settings change fields of every response.
     changes_heads: bool,
     /// Whether the route has a list of rate limits of its own, in place of its site's.
@@ -101,6 +104,7 @@ impl Route {
         let is_restricted = has_address_list(&settings)
             || settings.basic_auth.users().is_some()
             || settings.signed_urls.keys().is_some()
+            || settings.forward_client_certificate
             || !settings.rate_limit.is_empty()
             || !settings.concurrency_limit.is_empty();
         Route {
@@ -112,6 +116,7 @@ impl Route {
             origins: Arc::default(),
             own_origins: None,
             is_restricted,
+            requires_certificate: false,
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
             has_own_limits: false,
             has_own_concurrency: false,
@@ -123,6 +128,28 @@ impl Route {
             rule_set: 0,
             rule_files,
         }
+    }
+
+    /// Decides whether requests need a certificate of their client; `mode` is that of the site.
+    pub(super) fn settle_certificates(&mut self, mode: ClientAuthMode) {
+        self.requires_certificate = match self.settings.client_certificate {
+            CertificateDemand::Auto => mode == ClientAuthMode::Required,
+            CertificateDemand::Required => true,
+            CertificateDemand::Off => false,
+        };
+        self.is_restricted |= self.requires_certificate;
+        self.changes_heads |= self.requires_certificate;
+    }
+
+    /// Whether the origin does not know that its responses are only for some clients.
+    pub(crate) fn hides_clients(&self) -> bool {
+        let has_hidden = self.requires_certificate && !self.settings.forward_client_certificate;
+        self.settings.uses_credentials() || has_hidden
+    }
+
+    /// Whether a request needs a verified certificate of its client.
+    pub(crate) fn requires_certificate(&self) -> bool {
+        self.requires_certificate
     }
 
     /// Sets whether the route has lists of its own: of rate limits, and of concurrency limits.
@@ -138,8 +165,9 @@ impl Route {
         self.concurrency_ids = self.settings.concurrency_limit.identities(site, &of_requests);
     }
 
-    /// Whether a request may be refused because of its client: by its address, its password or a
-    /// limit on requests.
+    /// Whether the client of a request must be looked at before anything else of the route is
+    /// used: it may be refused because of its address, its certificate, its password or a limit on
+    /// requests, or the request is forwarded with its certificate.
     #[inline]
     pub(crate) fn is_restricted(&self) -> bool {
         self.is_restricted

@@ -8,6 +8,7 @@ use super::origins::{Balance, OriginGroup};
 use super::read::{Reader, find, raw};
 use super::setting::{Setting, ValueProblem};
 use super::table::{BALANCE, ORIGIN, PER_SITE, RouteSettings, Settings, SiteSettings};
+use super::tls::PlaceOf;
 use super::value::{FixedAnswer, Redirect};
 
 /// Origins that a route has in place of those of its site.
@@ -34,12 +35,11 @@ pub(super) fn is_origin_key(key: &str) -> bool {
 
 impl Reader<'_> {
     /// Reads the origins of a route, with the settings beside them; `None` if the route has the
-    /// origins of its site, whose settings are `of_site`. Problems with certificate authorities
-    /// are reported at `ca_at`, unless the route has `origin_ca` itself.
+    /// origins of its site, whose settings are `of_site`; `outer_at` returns their positions.
     pub(super) fn route_origins(
         &mut self,
         table: &DeTable<'_>,
-        (of_site, ca_at): (&SiteSettings, &ProblemSpan),
+        (of_site, outer_at): (&SiteSettings, PlaceOf<'_>),
     ) -> Option<RouteOrigins> {
         let keys = table.iter().filter(|(key, _)| is_origin_key(key.get_ref()));
         let Some(value) = table.get(ORIGIN.name) else {
@@ -58,17 +58,13 @@ impl Reader<'_> {
                 self.keep_at(value.span(), read);
             }
         }
-        let ca_at = table
-            .get("origin_ca")
-            .map(|value| ProblemSpan::Span(value.span()))
-            .or_else(|| {
-                // Without a position of its own, the problem belongs to the origins.
-                matches!(ca_at, ProblemSpan::File).then(|| ProblemSpan::Span(value.span()))
-            })
-            .unwrap_or_else(|| ca_at.clone());
+        let at = |name| {
+            let own = table.get(name).map(|value| ProblemSpan::Span(value.span()));
+            own.or_else(|| outer_at(name))
+        };
         let balance = self.of_table(table, &BALANCE, Balance::default()).unwrap_or_default();
         let group = self.origins(value, balance);
-        let group = group.and_then(|group| self.equip_origins(group, &settings, &ca_at));
+        let group = group.and_then(|group| self.equip_origins(group, &settings, &at));
         // An empty group stands for invalid origins, which have been reported.
         Some(RouteOrigins { group: group.unwrap_or_default(), settings })
     }

@@ -14,6 +14,7 @@ use super::rules::NamedFile;
 use super::setting::{RawValue, Setting, ValueProblem};
 use super::table::{NAMES, RouteSettings, SiteSettings};
 use super::tls::CertificateSet;
+use super::tls::client_auth::ClientAuthMode;
 use crate::limits::HOST_BYTES_MAX;
 
 /// The origins of one service, the host names under which they are served, and their routes.
@@ -95,8 +96,29 @@ impl Site {
         }
     }
 
-    pub(super) fn with_settings(self, settings: SiteSettings) -> Site {
+    /// Gives the site the settings from which its parts were made.
+    pub(super) fn with_settings(mut self, settings: SiteSettings) -> Site {
+        for route in &mut self.routes {
+            route.settle_certificates(settings.tls_client_auth);
+        }
         Site { settings, ..self }
+    }
+
+    /// Whether clients are asked for certificates.
+    pub(super) fn asks_for_certificates(&self) -> bool {
+        self.settings.tls_client_auth != ClientAuthMode::Off
+    }
+
+    /// Returns the problem with routes that require certificates for which no client is asked, if
+    /// there is one.
+    pub(super) fn problem_with_certificates(&self) -> Option<ValueProblem> {
+        let requires = self.routes.iter().any(Route::requires_certificate);
+        (requires && !self.asks_for_certificates()).then(|| {
+            let text = "`client_certificate` needs `tls_client_auth`";
+            let hint = "write tls_client_auth = \"optional\" and tls_client_ca = [\"FILE.pem\"] in \
+                        the [[site]], or before the first section";
+            ValueProblem::new(text).hint(hint)
+        })
     }
 
     /// Creates a site that serves every host from `origins`. Its name is the authority of the first

@@ -18,10 +18,14 @@ use super::lists::{
 };
 use super::origin_http2::{ORIGIN_HTTP2_WORDS, OriginHttp2};
 use super::origin_tls::TlsName;
+use super::origin_tls::identity::{KeyPins, OriginFile};
 use super::origins::{AddedPrefix, BALANCE_WORDS, OriginHost};
 use super::outliers::OutlierFactor;
 use super::proxy_protocol::{PROXY_PROTOCOL_WORDS, ProxyProtocol};
 use super::setting::{RawValue, Readable, Setting, SettingKind, SettingScope, ValueProblem};
+use super::tls::client_auth::{
+    CERTIFICATE_DEMAND_WORDS, CLIENT_AUTH_WORDS, CertificateDemand, ClientAuthMode,
+};
 use super::tls::{FileList, TLS_PROFILE_WORDS, TlsProfile};
 use super::value::{
     AMBIGUOUS_PATH_WORDS, AccessLog, AccessLogFormat, AdminAddress, AmbiguousPath, BasicAuth,
@@ -1334,6 +1338,24 @@ settings! {
         reason: "Without the field, all users get the same responses, so one stored response \
             serves all of them, each after the check.",
     }
+    client_certificate: CertificateDemand = "auto" {
+        doc: "Whether a request needs a verified certificate of its client: `required`; `off`; \
+            `auto` is `required` if `tls_client_auth` of the site is `required`, else `off`. \
+            Requests without one get 403, also those without TLS. See \
+            [tls.md](tls.md#certificates-of-clients).",
+        kind: SettingKind::Choice(CERTIFICATE_DEMAND_WORDS),
+        reloads: true,
+        reason: "The port without TLS is always open; it must not lead around the certificate.",
+    }
+    forward_client_certificate: bool = "false" {
+        doc: "Whether the origin gets the certificate of the client in the field `Client-Cert` \
+            (RFC 9440). If so, this field of clients is removed, and responses to requests with a \
+            certificate are stored only if they permit it, as in `Cache-Control: public`.",
+        kind: SettingKind::Bool,
+        reloads: true,
+        reason: "Without the field, all clients get the same responses, so one stored response \
+            serves all of them, each after the check.",
+    }
     rate_limit: RateLimits = "" {
         doc: "Limits on the rate of requests, such as `100/1s`, `600/1m burst=50` or `10/1s \
             by=field:x-api-key`; a request beyond one of them gets 429. `burst` is the number of \
@@ -1418,6 +1440,48 @@ settings! {
         reason: "Port 80 is open for redirects to `https` anyway. `tls-alpn-01` does not work \
             behind a proxy that ends TLS.",
     }
+    tls_ocsp: FileList = "" {
+        doc: "Files with OCSP responses (RFC 6960, in DER) about the certificates of `tls_cert`, \
+            in the same order, which clients get in the handshake; `off` for a certificate \
+            without one. The paths are relative to the configuration file.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 files, such as [\"example.org.ocsp\"]",
+        },
+        reloads: true,
+        reason: "Few authorities still answer OCSP. Forebay fetches no responses; a program that \
+            renews the file every few days is needed.",
+    }
+    tls_client_auth: ClientAuthMode = "off" {
+        doc: "Whether clients are asked for a certificate in the TLS handshake: `off`; `optional`, \
+            so that routes can require one (`client_certificate`); `required`: a handshake \
+            without a certificate fails. A certificate that an authority of `tls_client_ca` has \
+            not issued always makes the handshake fail. See \
+            [tls.md](tls.md#certificates-of-clients).",
+        kind: SettingKind::Choice(CLIENT_AUTH_WORDS),
+        reloads: true,
+        reason: "Browsers whose users have certificates ask them which one to send.",
+    }
+    tls_client_ca: FileList = "" {
+        doc: "PEM files with the authorities that may issue the certificates of clients. The paths \
+            are relative to the configuration file.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 files, such as [\"clients-ca.pem\"]",
+        },
+        reloads: true,
+        reason: "The authorities of the system are of no use here: they issue certificates to \
+            everyone.",
+    }
+    tls_client_crl: FileList = "" {
+        doc: "PEM files with lists of revoked certificates, at least one for each authority of \
+            `tls_client_ca` and each authority between it and a client. The paths are relative to \
+            the configuration file. Without files, no certificate is revoked.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 4 files, such as [\"clients-crl.pem\"]",
+        },
+        reloads: true,
+        reason: "A list that is out of date lets no client in, because a newer list may have \
+            revoked the client's certificate.",
+    }
     connect_ports: ConnectPorts = "" {
         doc: "Ports to which clients may open tunnels with CONNECT, such as `443`: see \
             [tunnels.md](tunnels.md#connect). The port only has to be in the list: every tunnel \
@@ -1501,6 +1565,32 @@ settings! {
         reloads: true,
         reason: "Pooled connections with HTTP/1.1 are as fast for most origins, and if one of them \
             breaks, only one request suffers.",
+    }
+    origin_tls_cert: OriginFile = "off" {
+        doc: "PEM file with the certificate that Forebay shows to an `https` origin that asks for \
+            one, and the certificates of its issuers. The path is relative to the configuration \
+            file. `off`: Forebay shows none. See [tls.md](tls.md#tls-to-origins).",
+        kind: SettingKind::Text { hint: "FILE", expected: "off or a file" },
+        reloads: true,
+        reason: "Few origins ask for a certificate.",
+    }
+    origin_tls_key: OriginFile = "off" {
+        doc: "PEM file with the private key of `origin_tls_cert`.",
+        kind: SettingKind::Text { hint: "FILE", expected: "off or a file" },
+        reloads: true,
+        reason: "A key that other users can read causes a warning.",
+    }
+    origin_tls_pin: KeyPins = "" {
+        doc: "Public keys of which the certificate of an `https` origin must have one, each as \
+            `sha256/` and the base64 of the SHA-256 of the key. The other checks of the \
+            certificate stay: a pin replaces no authority. If empty, any key is accepted.",
+        kind: SettingKind::Texts {
+            expected: "an array of at most 16 keys, such as \
+                [\"sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\"]",
+        },
+        reloads: true,
+        reason: "If an authority issues a certificate for the origin to someone else, the pin does \
+            not accept it. Name the next key before the origin changes it.",
     }
     origin_proxy_protocol: ProxyProtocol = "off" {
         doc: "Version of the PROXY protocol with whose header each connection to the origin \

@@ -9,7 +9,7 @@ use forebay_http::write;
 use forebay_rules::apply::{AnswerHead, body_of};
 
 use super::Delivered;
-use crate::config::{ErrorPage, RouteSettings};
+use crate::config::{ErrorPage, Route, RouteSettings};
 use crate::parse::ResponseForm;
 use crate::transaction::Transaction;
 
@@ -181,7 +181,7 @@ impl HeadContext<'_> {
             && let Some(route) = transaction.found_route()
             && route.route.changes_heads()
         {
-            change_fields(transaction, &route.route.settings, text, at.fields_start);
+            change_fields(transaction, route.route, text, at.fields_start);
         }
         if let Some(transaction) = self.transaction.filter(|_| self.cache_status.is_sent()) {
             text.extend_from_slice(b"cache-status: ");
@@ -203,24 +203,24 @@ impl HeadContext<'_> {
 ///
 /// - `hsts`: over TLS, the route's Strict-Transport-Security is in place of the origin's. Browsers
 ///   use the first such field (RFC 6797 §8.1), so the origin's lines are removed.
-/// - `basic_auth`: the origin does not know that the response is only for users, and may permit
-///   other caches to serve it without the check of the password. So the response is private, also
-///   for caches that obey fields of their own.
+/// - `basic_auth` and `client_certificate`: the origin does not know that the response is only for
+///   some clients, and may permit other caches to serve it without the check of the password or the
+///   certificate. So the response is private, also for caches that obey fields of their own.
 #[cold]
 fn change_fields(
     transaction: &Transaction<'_>,
-    settings: &RouteSettings,
+    route: &Route,
     text: &mut Vec<u8>,
     fields_start: usize,
 ) {
     const HSTS: &[u8] = b"strict-transport-security";
-    if let Some(value) = settings.hsts.0.as_deref()
+    if let Some(value) = route.settings.hsts.0.as_deref()
         && transaction.client.request_scheme() == Scheme::Https
     {
         remove_fields(text, fields_start, |name| name.eq_ignore_ascii_case(HSTS));
         write::field(text, HSTS, value.as_bytes());
     }
-    if settings.uses_credentials() {
+    if route.hides_clients() {
         make_private(text, fields_start);
     }
 }

@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 use super::control::Control;
 use super::worker_thread::{NewSettings, WorkerCommand};
 use crate::acme::{AcmePlan, AcmeReport, AcmeThread, Challenges};
-use crate::config::validity;
 use crate::counters::Counter;
 use crate::events::Event;
+use crate::x509::validity;
 
 /// The thread that orders certificates, if a site has `acme`, and the challenges of its order.
 #[derive(Default)]

@@ -38,7 +38,8 @@ impl CertificateWatch {
         let stamps = set.stamps_now();
         if stamps == set.stamps_read() {
             changed.remove(&set.id);
-            return false;
+            // An OCSP response that is read again is left out if it is out of date.
+            return set.has_old_staple(clock::unix_seconds());
         }
         match changed.get_mut(&set.id) {
             Some(files) if files.stamps == stamps => true,

@@ -30,7 +30,7 @@ use crate::key::{
     is_loop, local_request, match_route, write_key,
 };
 use crate::limits::JOINS_MAX;
-use crate::login::without_credentials;
+use crate::login::with_other_credentials;
 use crate::lookup::{
     ForwardPlan, Hit, LookupMode, LookupQuery, LookupResult, SelectedPart, bypass, lookup,
     lookup_stale,
@@ -141,7 +141,7 @@ impl Explainer<'_> {
             return Ok(local(HTTPS_REDIRECT));
         }
         let limits = self.config.server.rule_limits().head;
-        let plain = without_credentials(&request, route.route, &limits, &mut plain)?;
+        let plain = with_other_credentials(&request, (route.route, None), limits, &mut plain)?;
         let request = plain.unwrap_or(request);
         let hook = (Hook::Remap, Some(route));
         let Some(mut request) = self.run_rules(hook, (request, &received), &mut late, out)? else {

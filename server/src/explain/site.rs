@@ -3,20 +3,22 @@
 use std::path::Path;
 
 use super::facts::SiteFacts;
-use crate::config::{OriginGroup, OriginHost, OriginMember, Route, RouteSettings, Zone};
+use crate::config::{OriginGroup, OriginHost, OriginMember, Route, Zone};
 use crate::fault::Fault;
 use crate::fetch::{JoinContext, file_path, sent_path};
 use crate::key::{RouteMatch, reasons_for_route};
 use crate::parse::Request;
 
-/// Returns the checks of the client that a route with these settings makes, in their order.
-fn client_checks(settings: &RouteSettings) -> Vec<&'static str> {
+/// Returns the checks of the client that a route makes, in their order.
+fn client_checks(route: &Route) -> Vec<&'static str> {
+    let settings = &route.settings;
     let checks = [
         (!settings.deny_from.is_empty(), "addresses in deny_from are refused"),
         (!settings.allow_from.is_empty(), "addresses that are not in allow_from are refused"),
         (!settings.rate_limit.is_empty(), "requests beyond rate_limit are refused"),
         (!settings.concurrency_limit.is_empty(), "requests beyond concurrency_limit are refused"),
         (settings.signed_urls.keys().is_some(), "URLs without a valid signature are refused"),
+        (route.requires_certificate(), "clients without a valid certificate are refused"),
         (settings.basic_auth.users().is_some(), "a user of basic_auth has to log in"),
     ];
     checks.into_iter().filter(|(is_made, _)| *is_made).map(|(_, check)| check).collect()
@@ -43,7 +45,7 @@ pub(super) fn site_facts(
         proxy_protocol: first.map(|origin| origin.proxy_protocol).unwrap_or_default(),
         path_prefix: route.route.shown_path(),
         route_reasons: reasons_for_route(route, request),
-        client_checks: client_checks(&route.route.settings),
+        client_checks: client_checks(route.route),
         origin_is_down: context.is_some_and(JoinContext::origin_is_down),
         origin_failure: context.and_then(JoinContext::origin_failure).map(Fault::reason),
     }

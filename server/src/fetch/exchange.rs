@@ -38,6 +38,7 @@ use crate::poll_once::poll_once;
 use crate::rules::{HookContext, RuleProgress};
 use crate::trace::{RequestStep, Trace};
 use crate::transaction::Transaction;
+use crate::transport::tls::refused_certificate;
 use crate::worker::Worker;
 
 /// The fault for a call of gRPC to an origin that speaks HTTP/1.1, which cannot carry it.
@@ -477,6 +478,9 @@ fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
     let error = error.into_error();
     let source = std::error::Error::source(&error);
     let broken = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    if let Some(fault) = broken.and_then(refused_certificate) {
+        return ExchangeError::Fault(fault);
+    }
     let is_cut = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
     if is_cut || broken.is_some() {
         let is_reset = broken.is_some_and(|error| error.kind() == ErrorKind::ConnectionReset);

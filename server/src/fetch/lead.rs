@@ -35,6 +35,10 @@ use crate::store::{BodyWriter, MergedHead, NewRecord, NotStored, StoreContext};
 use crate::trace::{RequestStep, StoreStep, Trace};
 use crate::worker::Worker;
 
+/// The status 425 (Too Early): the origin does not want to answer the request before the TLS
+/// handshake on its way is complete (RFC 8470 §5.2).
+const TOO_EARLY: u16 = 425;
+
 /// The data that a fetch needs, all of it owned, because the fetch may outlive the client that
 /// started it.
 pub(super) struct FetchTask {
@@ -395,17 +399,18 @@ impl FetchTask {
                 self.worker.count(Counter::NotStored);
                 self.trace_not_stored(&why);
                 // The response to a request with Authorization says little about the responses to
-                // other requests.
+                // other requests, and so does a 425, which is about the moment of this one.
                 let is_authorized = self.request.client_request().directives.is_authorized;
+                let lasts = why.lasts && answer.received_status != TOO_EARLY;
                 if is_failure_status(answer.received_status) {
                     leader.fail(answer.received_status);
                 } else {
                     let is_gone = matches!(answer.received_status, 404 | 410);
-                    if (why.lasts || is_gone) && self.answers_for_all() {
+                    if (lasts || is_gone) && self.answers_for_all() {
                         leader.forget_known();
                     }
                     let reason = DeclineReason::Code(why.detail.code());
-                    match why.lasts && !is_authorized {
+                    match lasts && !is_authorized {
                         true => leader.decline(clock::monotonic_ms(), reason),
                         false => leader.decline_once(reason),
                     }

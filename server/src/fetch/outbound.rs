@@ -272,8 +272,11 @@ impl Outbound<'_> {
                 removes_unkeyed |= is_unkeyed;
                 continue;
             }
-            // Lines that rules have set are always forwarded: a client cannot remove them.
-            if field.is_ruled || !hop.contains(field) && !is_unkeyed {
+            // Lines that rules have set are always forwarded: a client cannot remove them. Nor can
+            // it remove the warning that another server may have got the request twice (RFC 8470
+            // §5.1).
+            let is_kept = field.is_ruled || field.id == FieldId::EarlyData;
+            if is_kept || !hop.contains(field) && !is_unkeyed {
                 append(&mut headers, field);
             } else {
                 removes_unkeyed |= is_unkeyed;

@@ -11,6 +11,29 @@ pub(crate) const CERTIFICATES_MAX: usize = 4;
 /// Bytes of a file with a certificate chain or a key. Usual chains have 3 to 6 KiB.
 pub(crate) const CERTIFICATE_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of a file with lists of revoked certificates: room for 200,000 of them.
+pub(crate) const REVOCATION_LIST_BYTES_MAX: usize = 8 << 20;
+
+/// Largest number of certificates that a client may send. The number of ways from a client's
+/// certificate to an authority grows with the factorial of this number, and each costs the
+/// verification of a signature.
+pub(crate) const CLIENT_CHAIN_MAX: usize = 4;
+
+/// Bytes of a client's own certificate; usual ones have 1 to 2 KiB. Each connection keeps it, and
+/// `forward_client_certificate` sends it with each request.
+pub(crate) const CLIENT_CERTIFICATE_BYTES_MAX: usize = 8 << 10;
+
+/// Maximum number of public keys of one origin: the present one, the next one, and those of several
+/// servers behind one name. Each handshake compares all of them.
+pub(crate) const ORIGIN_PINS_MAX: usize = 16;
+
+/// Longest name of a certificate as text, and longest list of its alternative names of one kind.
+/// Usual names have less than 200 bytes; rules and the access log copy them.
+pub(crate) const CERTIFICATE_NAMES_BYTES_MAX: usize = 2048;
+
+/// Bytes of a certificate's serial number; RFC 5280 §4.1.2.2 permits 20.
+pub(crate) const CERTIFICATE_SERIAL_BYTES_MAX: usize = 32;
+
 /// How long a ticket key seals tickets. For a second period of the same length it only opens them.
 /// A thief of the key can decrypt the sessions of both periods, so they are short; browsers return
 /// within hours.

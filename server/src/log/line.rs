@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::policy::cache_status::{CacheName, CacheStatus};
@@ -14,6 +15,7 @@ use crate::limits::TRACE_TEXT_BYTES_MAX;
 use crate::terminal::{escaped_json, steers_terminal};
 use crate::trace::AnsweredBy;
 use crate::transport::tls::TlsInfo;
+use crate::x509::CertificateFacts;
 
 /// The format of a line of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub(crate) struct AccessEntry {
     referer: String,
     user_agent: String,
     /// The result of the TLS handshake; `None` for a connection without TLS.
-    tls: Option<TlsInfo>,
+    tls: Option<TlsEntry>,
     status: u16,
     body_bytes: u64,
     /// The bytes that the client sent through its tunnel, if the connection became one.
@@ -56,6 +58,29 @@ pub(crate) struct AccessEntry {
     fault: Option<&'static str>,
     cache: String,
     duration_us: u64,
+}
+
+/// The facts of a TLS handshake in an entry.
+#[derive(Debug)]
+struct TlsEntry {
+    version: &'static str,
+    cipher: &'static str,
+    server_name: Option<Box<str>>,
+    is_resumed: bool,
+    /// The certificate that the client has shown.
+    client: Option<Arc<CertificateFacts>>,
+}
+
+impl TlsEntry {
+    fn of(info: &TlsInfo) -> TlsEntry {
+        TlsEntry {
+            version: info.version,
+            cipher: info.cipher,
+            server_name: info.server_name.clone(),
+            is_resumed: info.is_resumed,
+            client: info.client.as_ref().map(|client| Arc::clone(&client.facts)),
+        }
+    }
 }
 
 impl AccessEntry {
@@ -85,7 +110,7 @@ impl AccessEntry {
             },
             referer: named(fields, b"referer"),
             user_agent: named(fields, b"user-agent"),
-            tls: client.tls_info().cloned(),
+            tls: client.tls_info().map(TlsEntry::of),
             status: 0,
             body_bytes: 0,
             tunnel_bytes_in: None,
@@ -190,6 +215,12 @@ impl AccessEntry {
             entry["tls_cipher"] = tls.cipher.into();
             entry["tls_name"] = tls.server_name.as_deref().unwrap_or_default().into();
             entry["tls_resumed"] = tls.is_resumed.into();
+            if let Some(client) = &tls.client {
+                entry["tls_client_subject"] = client.subject.as_str().into();
+                entry["tls_client_issuer"] = client.issuer.as_str().into();
+                entry["tls_client_serial"] = client.serial.as_str().into();
+                entry["tls_client_fingerprint"] = client.fingerprint.as_str().into();
+            }
         }
         entry
     }

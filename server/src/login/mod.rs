@@ -12,7 +12,7 @@ mod known;
 mod queue;
 
 use aws_lc_rs::hmac;
-use forebay_http::fields::FieldId;
+use forebay_http::fields::{Field, FieldId};
 use forebay_http::request::HeadLimits;
 use forebay_rules::apply::RequestText;
 
@@ -23,6 +23,7 @@ use crate::config::Route;
 use crate::config::value::PasswordHash;
 use crate::fault::Fault;
 use crate::parse::Request;
+use crate::transport::tls::ClientCertificate;
 
 /// Identifies the hash of a user's password in the file, whether it is that user's own, the user,
 /// and the password of a request: a hash of all four with a secret key of the worker. If the user
@@ -52,23 +53,39 @@ fn tag_of(
 }
 
 /// Returns the request without its Authorization field, if the route uses the field itself. Then
-/// the request is the same for all users, and so is the response of the origin.
+/// the request is the same for all users, and so is the response of the origin. If the route
+/// forwards certificates, the request has the verified `certificate` in its Client-Cert field, and
+/// none that the client has made up (RFC 9440 §4).
 ///
 /// # Errors
 /// [`Fault::Rules`]: rules have made a request that is not valid without the field.
-pub(crate) fn without_credentials<'a>(
+pub(crate) fn with_other_credentials<'a>(
     request: &Request<'a>,
-    route: &Route,
-    head_limits: &HeadLimits,
+    (route, certificate): (&Route, Option<&ClientCertificate>),
+    mut limits: HeadLimits,
     text: &'a mut RequestText,
 ) -> Result<Option<Request<'a>>, Fault> {
-    if !route.settings.uses_credentials() || !request.head.fields().contains(FieldId::Authorization)
-    {
+    let (uses_credentials, forwards_certificate) =
+        (route.settings.uses_credentials(), route.settings.forward_client_certificate);
+    let is_replaced = |field: &Field<'_>| match field.id {
+        FieldId::Authorization => uses_credentials,
+        FieldId::ClientCert | FieldId::ClientCertChain => forwards_certificate,
+        _ => false,
+    };
+    if certificate.is_none() && !request.head.fields().iter().any(|field| is_replaced(&field)) {
         return Ok(None);
     }
-    let head = text
-        .copy_without(request.head, FieldId::Authorization, head_limits)
-        .map_err(|_| Fault::Rules)?;
+    let value = certificate.map(|certificate| certificate.field_value());
+    if let Some(value) = &value {
+        // The client's own fields keep all of their room.
+        let line_bytes = u32::try_from(value.len() + 32).unwrap_or(u32::MAX);
+        limits.head_bytes_max = limits.head_bytes_max.saturating_add(line_bytes);
+        limits.field_count_max = limits.field_count_max.saturating_add(1);
+    }
+    let name = FieldId::ClientCert.name().as_bytes();
+    let added = value.as_ref().map(|value| (name, value.as_bytes()));
+    let head =
+        text.copy_replacing(request.head, is_replaced, added, &limits).map_err(|_| Fault::Rules)?;
     let changed = Request::check(head, request.scheme).map_err(|_| Fault::Rules)?;
     Ok(Some(Request { form: request.form, ..changed }))
 }

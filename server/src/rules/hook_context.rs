@@ -6,7 +6,7 @@ use std::rc::Rc;
 use forebay_http::request::HeadLimits;
 use forebay_http::target::Scheme;
 use forebay_rules::apply::{MessageLimits, RequestView, RuledMessage};
-use forebay_rules::ast::{AddressKind, Hook, PortKind};
+use forebay_rules::ast::{AddressKind, CertificatePart, Hook, PortKind};
 use forebay_rules::run::{CacheResult, Effects, RuleEnvironment, RunBuffers};
 
 use super::RuleState;
@@ -168,6 +168,20 @@ impl RuleEnvironment for World<'_> {
 
     fn tls_version(&self) -> &'static str {
         self.0.rule_state.facts.tls_version
+    }
+
+    fn client_certificate(&self, part: CertificatePart) -> &str {
+        let Some(facts) = &self.0.rule_state.facts.certificate else { return "" };
+        match part {
+            CertificatePart::Subject => &facts.subject,
+            CertificatePart::Issuer => &facts.issuer,
+            CertificatePart::Serial => &facts.serial,
+            CertificatePart::Fingerprint => &facts.fingerprint,
+            CertificatePart::DnsNames => &facts.dns_names,
+            CertificatePart::Emails => &facts.emails,
+            CertificatePart::Uris => &facts.uris,
+            CertificatePart::Addresses => &facts.addresses,
+        }
     }
 
     fn is_http2(&self) -> bool {

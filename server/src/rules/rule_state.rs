@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use forebay_http::target::Scheme;
 use forebay_rules::ast::HttpControl;
@@ -9,6 +10,7 @@ use forebay_rules::run::{CacheResult, RuleVariables, TransactionState};
 
 use crate::accept::Client;
 use crate::transport::OriginEnds;
+use crate::x509::CertificateFacts;
 
 /// The state that the rules of one request share, from hook to hook. A fetch gets a copy, because
 /// it may outlive its client.
@@ -30,7 +32,7 @@ pub(crate) struct RuleProgress {
 }
 
 /// The properties of a request that stay the same until it has been answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RequestFacts {
     /// The address at the other end of the connection: the client's, or a proxy's.
     pub(super) peer: SocketAddr,
@@ -40,6 +42,8 @@ pub(super) struct RequestFacts {
     pub(super) scheme: Scheme,
     /// The version of TLS, such as `tls/1.3`; empty without TLS.
     pub(super) tls_version: &'static str,
+    /// The certificate that the client has shown, if there are rules.
+    pub(super) certificate: Option<Arc<CertificateFacts>>,
     /// Whether the request came over HTTP/2.
     pub(super) is_http2: bool,
     /// The address that the client connected to; `None` if there are no rules.
@@ -66,6 +70,7 @@ impl RuleState {
                 client,
                 scheme,
                 tls_version: "",
+                certificate: None,
                 is_http2: false,
                 local: None,
                 transaction_count: 1,
@@ -94,6 +99,10 @@ impl RuleState {
                 tls_version: match client.tls_info() {
                     Some(info) if has_rules => info.version_tag(),
                     _ => "",
+                },
+                certificate: match has_rules {
+                    true => client.certificate().map(|shown| Arc::clone(&shown.facts)),
+                    false => None,
                 },
                 is_http2: client.transport.is_http2_stream(),
                 local: if has_rules { client.local() } else { None },

@@ -37,13 +37,16 @@ pub(crate) struct PurgeRequest<'a> {
 /// Whether a client that may purge on a route may also purge by tags or by a prefix. Any response
 /// of the site may have a tag, and a prefix may reach other routes, so the client must be allowed
 /// to purge at the site's `/`, must be served there and on each route that stores responses, and
-/// must have given the password that is asked there.
+/// must have given the password and shown the certificate that are asked for there.
 fn may_purge_site(route: RouteMatch<'_>, client: IpAddr) -> bool {
     let root = route.site.route(b"/");
     let own_users = &route.route.settings.basic_auth;
+    let has_shown_certificate = route.route.requires_certificate();
     let is_served = |other: &Route| {
         let users = &other.settings.basic_auth;
-        (users.users().is_none() || users == own_users) && other.admits(Some(client))
+        (users.users().is_none() || users == own_users)
+            && (has_shown_certificate || !other.requires_certificate())
+            && other.admits(Some(client))
     };
     let mut storing = route.site.routes().iter().filter(|other| other.settings.cache);
     root.settings.purge_from.contains(client) && is_served(root) && storing.all(is_served)

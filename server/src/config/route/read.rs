@@ -25,6 +25,7 @@ const PROTECTING: &[&str] = &[
     "allow_from",
     "deny_from",
     "basic_auth",
+    "client_certificate",
     "signed_urls",
     "rate_limit",
     "concurrency_limit",

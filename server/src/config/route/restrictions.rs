@@ -11,12 +11,20 @@ use super::super::read::Reader;
 use super::super::setting::ValueProblem;
 use super::super::site::sorted;
 use super::super::table::{RouteSettings, Settings};
+use super::super::tls::client_auth::CertificateDemand;
 use super::conditions::share_methods;
 use super::{Route, RoutePaths};
 
 /// Settings that restrict the clients of a route, unless they have their defaults.
-const RESTRICTING: &[&str] =
-    &["allow_from", "deny_from", "basic_auth", "signed_urls", "rate_limit", "concurrency_limit"];
+const RESTRICTING: &[&str] = &[
+    "allow_from",
+    "deny_from",
+    "basic_auth",
+    "client_certificate",
+    "signed_urls",
+    "rate_limit",
+    "concurrency_limit",
+];
 
 impl Reader<'_> {
     /// Reports each route with conditions that lacks a restriction of a route that its requests
@@ -58,6 +66,7 @@ fn lost(route: &Route, other: &Route, table: &DeTable<'_>) -> Option<&'static st
     let is_lost = |name: &str| match name {
         // The route of the request for a path may store what an origin returns for another.
         "ambiguous_path" => other.refuses_ambiguous(),
+        "client_certificate" => other.settings.client_certificate == CertificateDemand::Required,
         _ => RESTRICTING.contains(&name) && restricting.iter().any(|one| one.name == name),
     };
     let differing = route.settings.differences(&other.settings).into_iter();

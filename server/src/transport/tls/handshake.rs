@@ -11,8 +11,10 @@ use rustls::{
 };
 
 use super::acceptor::TlsAcceptor;
+use super::client_certificate::refusal_of;
 use super::session::{EncryptedInput, TlsInfo, TlsTransport, flush, would_block};
 use crate::accept::ClientNetwork;
+use crate::clock;
 use crate::counters::Counter;
 
 /// The reason why a handshake failed.
@@ -26,6 +28,8 @@ pub(crate) enum HandshakeFailure {
     NotTls,
     /// No certificate serves the name that the client asked for.
     NoCertificate,
+    /// The client has no certificate although it needs one, or its certificate is not valid.
+    ClientCertificate(&'static str),
     /// Client and server have no version, cipher suite, key exchange or protocol in common.
     Incompatible(String),
     /// The client sent this alert, for instance because it does not trust the certificate.
@@ -74,20 +78,36 @@ impl TlsTransport {
             false => slot.as_mut().poll(cx).map(Ok),
         })
         .await?;
-        let connection = ServerConnection::new(acceptor.config_at(self.inner.listener()));
-        let connection = connection.map_err(|error| failure(&error))?;
-        self.session.borrow_mut().connection = Some(Box::new(connection));
-        let mut first = &head[..];
-        self.take(&mut |space| io::Read::read(&mut first, space))?;
+        self.begin_session(&acceptor, &head, is_overdue).await?;
         while self.is_handshaking() {
             poll_fn(|cx| self.poll_take(cx, is_overdue)).await?;
             self.step(is_overdue).await?;
         }
-        let info = self.describe(&acceptor);
+        let info = self.describe(&acceptor)?;
         Ok(&**self.info.get_or_init(|| Rc::new(info)))
     }
 
-    async fn read(
+    /// Creates the state of the session; `head` are the first bytes of the client. If the settings
+    /// depend on the name that the client asks for, waits for its first message.
+    async fn begin_session(
+        &self,
+        acceptor: &TlsAcceptor,
+        mut head: &[u8],
+        is_overdue: &dyn Fn() -> bool,
+    ) -> Result<(), HandshakeFailure> {
+        if acceptor.depends_on_name() {
+            let connection = self.accept_named(acceptor, head, is_overdue).await?;
+            self.session.borrow_mut().connection = Some(Box::new(connection));
+            return Ok(());
+        }
+        let connection = ServerConnection::new(acceptor.config_for(self.inner.listener(), None));
+        let connection = connection.map_err(|error| failure(&error))?;
+        self.session.borrow_mut().connection = Some(Box::new(connection));
+        self.take(&mut |space| io::Read::read(&mut head, space))?;
+        Ok(())
+    }
+
+    pub(super) async fn read(
         &self,
         space: &mut [u8],
         is_overdue: &dyn Fn() -> bool,
@@ -165,12 +185,20 @@ impl TlsTransport {
         session.connection.as_deref().is_some_and(|connection| connection.is_handshaking())
     }
 
-    fn describe(&self, acceptor: &Rc<TlsAcceptor>) -> TlsInfo {
+    fn describe(&self, acceptor: &Rc<TlsAcceptor>) -> Result<TlsInfo, HandshakeFailure> {
         let session = self.session.borrow();
         let connection = session.connection.as_deref();
         let server_name = connection.and_then(ServerConnection::server_name);
         let cipher = connection.and_then(|connection| connection.negotiated_cipher_suite());
-        TlsInfo {
+        let certificates = acceptor.set_of(self.inner.listener(), server_name);
+        let chain = connection.and_then(|connection| connection.peer_certificates());
+        let client = chain.filter(|chain| !chain.is_empty()).map(|chain| {
+            let client = acceptor.client_certificate(certificates, chain, clock::unix_seconds());
+            client
+                .ok_or(HandshakeFailure::ClientCertificate("the client's certificate has expired"))
+        });
+        Ok(TlsInfo {
+            client: client.transpose()?,
             server_name: server_name.map(Into::into),
             alpn: connection.and_then(|connection| connection.alpn_protocol()).map(Into::into),
             version: match connection.and_then(|connection| connection.protocol_version()) {
@@ -178,17 +206,21 @@ impl TlsTransport {
                 _ => "TLSv1.3",
             },
             cipher: cipher.and_then(|cipher| cipher.suite().as_str()).unwrap_or_default(),
-            certificates: acceptor.set_of(self.inner.listener(), server_name),
+            certificates,
             is_resumed: connection.and_then(|connection| connection.handshake_kind())
                 == Some(HandshakeKind::Resumed),
-        }
+        })
     }
 }
 
-fn failure(error: &TlsError) -> HandshakeFailure {
+pub(super) fn failure(error: &TlsError) -> HandshakeFailure {
     match error {
         TlsError::AlertReceived(alert) => HandshakeFailure::Alert(*alert),
-        TlsError::General(_) | TlsError::NoCertificatesPresented => HandshakeFailure::NoCertificate,
+        TlsError::General(_) => HandshakeFailure::NoCertificate,
+        TlsError::NoCertificatesPresented => {
+            HandshakeFailure::ClientCertificate("the client has no certificate")
+        }
+        TlsError::InvalidCertificate(why) => HandshakeFailure::ClientCertificate(refusal_of(why)),
         TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol => {
             HandshakeFailure::Incompatible(error.to_string())
         }
@@ -204,6 +236,7 @@ impl HandshakeFailure {
             HandshakeFailure::Gone => Counter::TlsGone,
             HandshakeFailure::NotTls => Counter::TlsNotTls,
             HandshakeFailure::NoCertificate => Counter::TlsNoCertificate,
+            HandshakeFailure::ClientCertificate(_) => Counter::TlsClientCertificatesRefused,
             HandshakeFailure::Incompatible(_) => Counter::TlsIncompatible,
             HandshakeFailure::Alert(_) => Counter::TlsAlerts,
             HandshakeFailure::Malformed(_) => Counter::TlsMalformed,
@@ -220,6 +253,7 @@ impl fmt::Display for HandshakeFailure {
             HandshakeFailure::NoCertificate => {
                 f.write_str("no certificate serves the name that the client asked for")
             }
+            HandshakeFailure::ClientCertificate(why) => f.write_str(why),
             HandshakeFailure::Incompatible(why) | HandshakeFailure::Malformed(why) => {
                 f.write_str(why)
             }

@@ -8,8 +8,10 @@ use std::task::{Context, Poll};
 use tokio::sync::Semaphore;
 
 use super::acceptor::TlsAcceptor;
-use super::session::TlsTransport;
+use super::client_certificate::ClientCertificate;
+use super::session::{TlsInfo, TlsTransport};
 use super::slots::HandshakeSlots;
+use crate::clock;
 use crate::counters::Counter;
 use crate::transport::{Listener, Transport};
 use crate::worker::Worker;
@@ -39,6 +41,15 @@ impl WorkerTls {
     /// Replaces the TLS settings for connections whose handshake begins from now on.
     pub(crate) fn replace(&self, acceptor: TlsAcceptor) {
         *self.acceptor.borrow_mut() = Some(Rc::new(acceptor));
+    }
+
+    /// Returns the certificate of a client whose connection has this handshake; `None` if it has
+    /// shown none, or if the certificate is no longer valid for the names of the connection.
+    pub(crate) fn valid_client<'a>(&self, info: &'a TlsInfo) -> Option<&'a ClientCertificate> {
+        let client = info.client.as_ref()?;
+        let now_s = clock::unix_seconds();
+        let acceptor = self.acceptor.borrow();
+        acceptor.as_deref()?.accepts(info.certificates, client, now_s).then_some(client)
     }
 
     /// Counts a handshake in progress, until the guard is dropped.

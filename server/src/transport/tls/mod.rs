@@ -16,15 +16,19 @@
 //!   only the certificates and their keys.
 
 mod acceptor;
+mod client_certificate;
 mod handshake;
+mod hello;
 mod listener;
 mod origin;
+mod origin_pins;
 mod session;
 mod slots;
 mod tickets;
 
 pub(crate) use acceptor::{TlsAcceptor, acceptor};
+pub(crate) use client_certificate::ClientCertificate;
 pub(crate) use listener::{TlsListener, WorkerTls};
-pub(crate) use origin::{OfferedProtocols, OriginTlsConnector};
+pub(crate) use origin::{OfferedProtocols, OriginTlsConnector, refused_certificate};
 pub(crate) use session::{TlsInfo, TlsTransport};
 pub(crate) use tickets::{TICKET_KEYS_BYTES, TicketKeys};

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, ClientConfig, Error as TlsError};
 use tokio_rustls::TlsConnector;
 
-use crate::config::{OriginAddress, OriginHttp2, OriginTls};
+use super::origin_pins::{PinnedVerifier, WRONG_KEY};
+use crate::config::{Identity, OriginAddress, OriginHttp2, OriginTls};
 use crate::fault::Fault;
 use crate::limits::ORIGIN_TLS_MAX;
 use crate::transport::{OriginConnection, OriginIo};
@@ -92,16 +94,38 @@ impl OriginTlsConnector {
         if all.len() >= ORIGIN_TLS_MAX {
             all.clear();
         }
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let settings = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+        let settings = client_config(tls);
+        let mut settings = settings
             .map_err(|_| Fault::OriginTls("the TLS library refuses this server's settings"))?;
-        let mut settings =
-            settings.with_root_certificates(Arc::clone(&tls.roots)).with_no_client_auth();
         settings.alpn_protocols = protocols.names();
         let settings = Arc::new(settings);
         all.insert((tls.id, protocols), Arc::clone(&settings));
         Ok(settings)
+    }
+}
+
+/// Creates the TLS library's settings for an origin, except for the protocols.
+fn client_config(tls: &OriginTls) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let (roots, pins) = (Arc::clone(&tls.roots), tls.pins.clone());
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions()?;
+    let builder = match pins.hashes().is_empty() {
+        true => builder.with_root_certificates(Arc::clone(&tls.roots)),
+        false => {
+            let verifier =
+                verifier.build().map_err(|error| TlsError::General(error.to_string()))?;
+            let verifier = Arc::new(PinnedVerifier { verifier, pins });
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        }
+    };
+    match &tls.identity {
+        None => Ok(builder.with_no_client_auth()),
+        Some(shown) => {
+            let Identity { chain, key, .. } = &shown.identity;
+            builder.with_client_auth_cert(chain.clone(), key.clone_key())
+        }
     }
 }
 
@@ -125,16 +149,52 @@ fn fault_of(error: &io::Error) -> Fault {
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 "the origin's certificate is not valid yet"
             }
+            why if *why == WRONG_KEY => {
+                "the public key of the origin's certificate is not one of origin_tls_pin"
+            }
             CertificateError::Revoked => "the origin's certificate is revoked",
             _ => "the origin's certificate is not valid",
         },
         Some(TlsError::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
             "the origin speaks none of the offered versions of HTTP over TLS"
         }
+        Some(TlsError::AlertReceived(alert)) if is_about_certificate(*alert) => REFUSED_CERTIFICATE,
         Some(TlsError::AlertReceived(_)) => "the origin refused the TLS handshake with an alert",
         Some(TlsError::PeerIncompatible(_) | TlsError::NoApplicationProtocol) => {
             "the origin has no TLS version, cipher suite or protocol in common with this server"
         }
         Some(_) => "the origin violated the TLS protocol",
     })
+}
+
+/// The reason of a handshake that failed because of this server's certificate.
+const REFUSED_CERTIFICATE: &str =
+    "the origin asks for a certificate of this server, or refused the one of origin_tls_cert";
+
+/// Whether an origin sends this alert because of this server's certificate.
+fn is_about_certificate(alert: AlertDescription) -> bool {
+    use AlertDescription as A;
+    matches!(
+        alert,
+        A::BadCertificate
+            | A::UnsupportedCertificate
+            | A::CertificateRevoked
+            | A::CertificateExpired
+            | A::CertificateUnknown
+            | A::UnknownCA
+            | A::AccessDenied
+            | A::CertificateRequired
+    )
+}
+
+/// Returns the fault of a connection that broke because the origin refused this server's
+/// certificate: in TLS 1.3, this happens after the handshake is complete for this server.
+pub(crate) fn refused_certificate(error: &io::Error) -> Option<Fault> {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
+    match inner {
+        Some(TlsError::AlertReceived(alert)) if is_about_certificate(*alert) => {
+            Some(Fault::OriginTls(REFUSED_CERTIFICATE))
+        }
+        _ => None,
+    }
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use forebay_http::target::Scheme;
 use rustls::ServerConnection;
 
+use super::client_certificate::ClientCertificate;
 use super::listener::WorkerTls;
 use crate::clock;
 use crate::config::ListenerNumber;
@@ -51,6 +52,8 @@ pub(crate) struct TlsInfo {
     pub(crate) certificates: u64,
     /// Whether the client resumed an earlier session.
     pub(crate) is_resumed: bool,
+    /// The verified certificate of the client, if it has shown one.
+    pub(crate) client: Option<ClientCertificate>,
 }
 
 impl TlsInfo {
@@ -308,9 +311,9 @@ impl Read for EncryptedInput<'_> {
 }
 
 /// Writes encrypted bytes to the client, for the TLS library.
-struct EncryptedOutput<'a, 'c> {
-    inner: &'a dyn Transport,
-    cx: &'a mut Context<'c>,
+pub(super) struct EncryptedOutput<'a, 'c> {
+    pub(super) inner: &'a dyn Transport,
+    pub(super) cx: &'a mut Context<'c>,
 }
 
 impl Write for EncryptedOutput<'_, '_> {

@@ -2,14 +2,16 @@
 //!
 //! The keys are immutable bytes. The control thread creates new keys and passes them to the
 //! workers, and to its successor in an upgrade, so a client can resume its session on any worker. A
-//! ticket begins with the name of its key. At an address that sites name in their `listen`, only
-//! tickets of this address are opened, because a client that resumes its session is not shown the
-//! certificates of the sites.
+//! ticket begins with the name of its key. A ticket opens only in the scope in which it was sealed,
+//! see [`TicketScope`].
+
+use std::fmt::Write as _;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 
+use crate::config::TrustId;
 use crate::limits::TICKET_KEY_MS;
 
 /// Bytes of a key's name.
@@ -31,10 +33,20 @@ pub(crate) struct TicketKeys {
 
 /// Seals and opens tickets with the keys of one worker's settings.
 pub(super) struct Tickets {
-    /// The address at which the tickets are opened; empty for addresses that no site names.
-    address: String,
+    /// The scope of the tickets, as text.
+    scope: String,
     current: TicketKey,
     previous: TicketKey,
+}
+
+/// The connections on which a ticket may be used. A client that resumes its session is not shown
+/// the certificates of the sites, and does not show its own again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TicketScope {
+    /// The address at which the tickets are opened; empty for addresses that no site names.
+    pub(super) address: String,
+    /// The terms for the certificates of clients, if clients are asked for any.
+    pub(super) trust: Option<TrustId>,
 }
 
 struct TicketKey {
@@ -81,11 +93,14 @@ impl std::fmt::Debug for TicketKeys {
 }
 
 impl Tickets {
-    /// Creates the ciphers of the keys; `None` if the library refuses a key. `address` is the one
-    /// at which the tickets are opened; empty for addresses that no site names.
-    pub(super) fn new(keys: &TicketKeys, address: String) -> Option<Tickets> {
+    /// Creates the ciphers of the keys; `None` if the library refuses a key.
+    pub(super) fn new(keys: &TicketKeys, scope: TicketScope) -> Option<Tickets> {
+        let mut text = scope.address;
+        for byte in scope.trust.iter().flatten() {
+            let _ = write!(text, "/{byte:02x}");
+        }
         Some(Tickets {
-            address,
+            scope: text,
             current: TicketKey::new(&keys.current)?,
             previous: TicketKey::new(&keys.previous)?,
         })
@@ -100,24 +115,24 @@ impl TicketKey {
     }
 
     /// Returns the text that a sealed ticket is bound to.
-    fn bound_to(&self, address: &str) -> Aad<Vec<u8>> {
-        Aad::from([&self.name[..], address.as_bytes()].concat())
+    fn bound_to(&self, scope: &str) -> Aad<Vec<u8>> {
+        Aad::from([&self.name[..], scope.as_bytes()].concat())
     }
 
-    fn seal(&self, plain: &[u8], address: &str) -> Option<Vec<u8>> {
+    fn seal(&self, plain: &[u8], scope: &str) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
         let mut sealed = plain.to_vec();
-        let aad = self.bound_to(address);
+        let aad = self.bound_to(scope);
         let nonce_value = Nonce::assume_unique_for_key(nonce);
         self.key.seal_in_place_append_tag(nonce_value, aad, &mut sealed).ok()?;
         Some([&self.name[..], &nonce, &sealed].concat())
     }
 
-    fn open(&self, (nonce, sealed): ([u8; NONCE_LEN], &[u8]), address: &str) -> Option<Vec<u8>> {
+    fn open(&self, (nonce, sealed): ([u8; NONCE_LEN], &[u8]), scope: &str) -> Option<Vec<u8>> {
         let mut plain = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let aad = self.bound_to(address);
+        let aad = self.bound_to(scope);
         let opened = self.key.open_in_place(nonce, aad, &mut plain).ok()?.len();
         plain.truncate(opened);
         Some(plain)
@@ -136,14 +151,14 @@ impl ProducesTickets for Tickets {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.current.seal(plain, &self.address)
+        self.current.seal(plain, &self.scope)
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
         let key = [&self.current, &self.previous].into_iter().find(|key| key.name == *name)?;
-        key.open((*nonce, sealed), &self.address)
+        key.open((*nonce, sealed), &self.scope)
     }
 }
 
@@ -164,17 +179,32 @@ mod tests {
     use super::*;
 
     fn tickets(keys: &TicketKeys) -> Tickets {
-        Tickets::new(keys, String::new()).expect("keys of the right length")
+        Tickets::new(keys, TicketScope::default()).expect("keys of the right length")
     }
 
     #[test]
-    fn a_ticket_opens_only_at_its_address() {
+    fn a_ticket_opens_only_in_its_scope() {
         let keys = TicketKeys::generate().expect("randomness");
-        let at = |address: &str| Tickets::new(&keys, address.to_owned()).expect("good keys");
-        let ticket = at("[::1]:443").encrypt(b"session").expect("sealed");
-        for (address, opens) in [("[::1]:443", true), ("[::1]:444", false), ("", false)] {
-            let opened = at(address).decrypt(&ticket);
-            assert_eq!(opened.is_some(), opens, "{address:?}");
+        let scope = |address: &str, trust: Option<u8>| TicketScope {
+            address: address.to_owned(),
+            trust: trust.map(|byte| [byte; 32]),
+        };
+        let scopes = [
+            scope("[::1]:443", Some(1)),
+            scope("[::1]:443", Some(2)),
+            scope("[::1]:443", None),
+            scope("[::1]:444", Some(1)),
+            scope("", Some(1)),
+            scope("", None),
+        ];
+        for (index, sealed) in scopes.iter().enumerate() {
+            let tickets = Tickets::new(&keys, sealed.clone()).expect("good keys");
+            let ticket = tickets.encrypt(b"session").expect("sealed");
+            for (other, opened) in scopes.iter().enumerate() {
+                let tickets = Tickets::new(&keys, opened.clone()).expect("good keys");
+                let is_open = tickets.decrypt(&ticket).is_some();
+                assert_eq!(is_open, index == other, "{sealed:?} in {opened:?}");
+            }
         }
     }
 

@@ -1,0 +1,11 @@
+//! Reads the parts of X.509 certificates (RFC 5280), and of responses about their revocation (RFC
+//! 6960), that the TLS library does not return.
+//!
+//! The bytes come from files or from the network. Malformed bytes never cause a panic.
+
+mod certificate;
+mod der;
+mod ocsp;
+
+pub(crate) use certificate::{CertificateFacts, public_key, serial_number, validity};
+pub(crate) use ocsp::{OcspResponse, OcspStatus};
