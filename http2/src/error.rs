@@ -60,7 +60,8 @@ pub struct ConnectionError {
 }
 
 impl ConnectionError {
-    pub(crate) const fn new(code: ErrorCode, reason: &'static str) -> ConnectionError {
+    /// Creates an error with this code and reason.
+    pub const fn new(code: ErrorCode, reason: &'static str) -> ConnectionError {
         ConnectionError { code, reason }
     }
 

@@ -122,6 +122,21 @@ impl Input {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
+    /// Appends a copy of `bytes`.
+    pub(crate) fn append(&mut self, mut bytes: &[u8]) {
+        let bytes_max = self.bytes().len() + bytes.len();
+        while !bytes.is_empty() {
+            let space = self.space(bytes_max);
+            let count = space.len().min(bytes.len());
+            let (now, later) = bytes.split_at(count);
+            if let Some(space) = space.get_mut(..count) {
+                space.copy_from_slice(now);
+            }
+            self.filled(count);
+            bytes = later;
+        }
+    }
+
     /// Marks the first `count` unused bytes as used.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);

@@ -43,6 +43,12 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection) {
         }
         _ => requests(&client, &mut slot).await,
     };
+    finish(&client, slot, end).await;
+}
+
+/// Ends a connection, and returns its buffers to the worker.
+pub(crate) async fn finish(client: &Client, mut slot: Option<Box<Buffers>>, end: End) {
+    let worker = &client.worker;
     match end {
         End::Close => {}
         End::Linger => {
@@ -90,7 +96,7 @@ async fn handshake(client: &Client, tls: &TlsTransport) -> bool {
 }
 
 /// How a connection ends.
-enum End {
+pub(crate) enum End {
     /// Close immediately, because there is nothing more to send or to read.
     Close,
     /// Read and discard further input before closing, so that the last response arrives.
@@ -198,7 +204,8 @@ async fn serve_http2(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
     }
 }
 
-async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {
+/// Sends the rest of the queue before the connection ends.
+pub(crate) async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {
     match client.flush(&mut buffers.queue).await {
         Ok(()) => end,
         Err(fault) => {
@@ -210,7 +217,7 @@ async fn flushed(client: &Client, buffers: &mut Buffers, end: End) -> End {
 
 /// Ends a connection whose next request head is invalid or did not arrive in time. Sends an error
 /// response, unless the client is gone or a response was cut short.
-async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) -> End {
+pub(crate) async fn refuse(client: &Client, slot: &mut Option<Box<Buffers>>, fault: Fault) -> End {
     client.worker.fault(fault, client.peer.ip());
     match fault {
         Fault::ClientGone => return End::Close,

@@ -286,6 +286,13 @@ pub(crate) const STREAM_RESPONSE_BYTES_MAX: usize = 32 << 10;
 /// `connection_bytes_max`. Each stream still makes progress, and 128 streams hold 512 KiB.
 pub(crate) const STREAM_RESPONSE_BYTES_MIN: usize = 4 << 10;
 
+/// Parts of stored bodies that the responses of one HTTP/2 connection borrow while they wait for
+/// the client's windows. Further responses are copied in pieces, as the client reads them.
+pub(crate) const HTTP2_LENT_PIECES_MAX: usize = 32;
+
+/// Send queues whose memory an HTTP/2 connection keeps for its next responses.
+pub(crate) const HTTP2_QUEUES_KEPT_MAX: usize = 16;
+
 /// Bytes of a response head that is not complete yet: the largest head of an origin, plus the lines
 /// that this server adds.
 pub(crate) const STREAM_HEAD_BYTES_MAX: usize = 128 << 10;

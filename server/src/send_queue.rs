@@ -64,6 +64,53 @@ impl SendQueue {
         self.text.len() + self.body_bytes + self.pieces.len() * size_of::<Piece>()
     }
 
+    /// Returns the number of bytes that are still to be sent.
+    pub(crate) fn len(&self) -> usize {
+        let text = self.text.len() - self.assigned;
+        text + self.pieces.iter().map(Piece::len).sum::<usize>()
+    }
+
+    /// Returns the bytes at the front of the queue, up to the first piece of a body.
+    pub(crate) fn front_text(&mut self) -> &[u8] {
+        self.assign_text();
+        match self.pieces.front() {
+            Some(Piece::Text { start, end }) => self.text.get(*start..*end).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// Whether the store has revoked some of the bytes.
+    pub(crate) fn is_revoked(&self) -> bool {
+        let mut stored = self.pieces.iter();
+        stored.any(|piece| matches!(piece, Piece::Stored(lent) if lent.is_revoked()))
+    }
+
+    /// Moves the first `count` bytes of the queue to `out`.
+    ///
+    /// # Errors
+    /// The store has revoked some of them, or the queue has fewer bytes; `out` has a part of them.
+    pub(crate) fn take(
+        &mut self,
+        mut count: usize,
+        guard: &SendGuard<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Revoked> {
+        self.assign_text();
+        while count > 0 {
+            let bytes = match self.pieces.front().ok_or(Revoked)? {
+                Piece::Text { start, end } => self.text.get(*start..*end).unwrap_or_default(),
+                Piece::Body(body) | Piece::Growing(body) => body,
+                Piece::Stored(lent) => lent.bytes(guard)?,
+            };
+            let part = bytes.get(..count.min(bytes.len())).unwrap_or_default();
+            out.extend_from_slice(part);
+            let taken = part.len();
+            count -= taken;
+            self.consume(taken);
+        }
+        Ok(())
+    }
+
     /// Returns the text of the queue, to which the caller may only append.
     pub(crate) fn text(&mut self) -> &mut Vec<u8> {
         &mut self.text
@@ -180,15 +227,18 @@ impl SendQueue {
         self.pieces.shrink_to_fit();
     }
 
+    /// Removes all bytes.
+    pub(crate) fn clear(&mut self) {
+        self.pieces.clear();
+        self.text.clear();
+        (self.assigned, self.body_bytes, self.lent_count) = (0, 0, 0);
+    }
+
     /// Removes all bytes, and frees memory that usual responses do not need.
     pub(crate) fn reset(&mut self) {
-        self.pieces.clear();
+        self.clear();
         self.pieces.shrink_to(OUT_SLICES_MAX);
-        self.text.clear();
         self.text.shrink_to(BUFFER_BYTES_KEPT_MAX);
-        self.assigned = 0;
-        self.body_bytes = 0;
-        self.lent_count = 0;
     }
 }
 

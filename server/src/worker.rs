@@ -11,6 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -378,6 +379,20 @@ impl Worker {
     ) -> tokio::task::JoinHandle<()> {
         let watch = PanicWatch { worker: Rc::clone(self) };
         tokio::task::spawn_local(WatchedTask { watch, task })
+    }
+
+    /// Polls a future that has no task of its own; counts and logs a panic in it. After a panic,
+    /// the result is `Ready`, and the future must be dropped.
+    pub(crate) fn poll_guarded(
+        self: &Rc<Self>,
+        future: Pin<&mut (impl Future<Output = ()> + ?Sized)>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let _watch = PanicWatch { worker: Rc::clone(self) };
+            future.poll(cx)
+        }));
+        polled.unwrap_or(Poll::Ready(()))
     }
 
     /// Counts a fault of the client's side or of our own that ends a request, and logs a fault of

@@ -59,6 +59,31 @@ impl ServerConnection {
         Ok(())
     }
 
+    /// Appends a whole response, given as a header block and a body of at least one byte, if the
+    /// windows permit all of it now. Returns whether they do; if not, nothing was appended.
+    ///
+    /// # Errors
+    /// The stream is gone, or its head was sent.
+    pub fn send_whole(
+        &mut self,
+        stream: StreamKey,
+        (block, body): (&[u8], &[u8]),
+        out: &mut Vec<u8>,
+    ) -> Result<bool, StreamGone> {
+        let window = self.send_window.available().min(FRAME_BYTES_MAX as usize);
+        let state = self.in_stage(stream, SendStage::Head)?;
+        if body.is_empty() || body.len() > window.min(state.send_window.available()) {
+            return Ok(false);
+        }
+        state.send = SendStage::Done;
+        state.send_window.take(body.len());
+        self.send_window.take(body.len());
+        self.write_block(stream.id(), block, false, out);
+        write::data_head(out, stream.id(), body.len(), true);
+        out.extend_from_slice(body);
+        Ok(true)
+    }
+
     /// Notes that `bytes` more bytes of the response are ready to be sent, and whether the response
     /// ends after them. [`ServerConnection::next_data`] grants them, frame by frame.
     ///

@@ -42,8 +42,6 @@ struct CodeRange {
 }
 
 struct Tables {
-    /// The code of each byte, right-aligned.
-    codes: [u32; 256],
     /// The bytes, ordered by their codes.
     order: [u8; 256],
     /// The codes of each length.
@@ -56,17 +54,11 @@ struct Tables {
 const TABLES: Tables = tables();
 static SHORT: [(u8, u8); 256] = TABLES.short;
 static ORDER: [u8; 256] = TABLES.order;
-static CODES: [u32; 256] = TABLES.codes;
 
 #[expect(clippy::indexing_slicing, reason = "checked while compiling")]
 const fn tables() -> Tables {
     let none = CodeRange { first: 0, count: 0, order_start: 0 };
-    let mut made = Tables {
-        codes: [0; 256],
-        order: [0; 256],
-        ranges: [none; BITS_MAX + 1],
-        short: [(0, 0); 256],
-    };
+    let mut made = Tables { order: [0; 256], ranges: [none; BITS_MAX + 1], short: [(0, 0); 256] };
     let (mut code, mut ordered, mut bits) = (0u32, 0usize, 1usize);
     while bits <= BITS_MAX {
         code <<= 1;
@@ -74,7 +66,6 @@ const fn tables() -> Tables {
         let mut byte = 0;
         while byte < 256 {
             if LENGTHS[byte] as usize == bits {
-                made.codes[byte] = code;
                 made.order[ordered] = byte as u8;
                 made.ranges[bits].count += 1;
                 if bits <= 8 {
@@ -159,20 +150,15 @@ fn long_code(bits: u64, bit_count: usize) -> Result<Option<(u8, usize)>, HpackEr
     Err(HpackError::Huffman)
 }
 
-/// Returns the length in bytes of `text` in the Huffman code.
-pub(super) fn encoded_len(text: &[u8]) -> usize {
-    #[expect(clippy::indexing_slicing, reason = "a byte is an index of 256 entries")]
-    let bits: usize = text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum();
-    bits.div_ceil(8)
-}
-
 /// Appends `text` in the Huffman code.
+#[cfg(test)]
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut bit_count) = (0u64, 0usize);
     for byte in text {
-        let index = usize::from(*byte);
-        #[expect(clippy::indexing_slicing, reason = "a byte is an index of 256 entries")]
-        let (code, length) = (CODES[index], usize::from(LENGTHS[index]));
+        let length = usize::from(LENGTHS[usize::from(*byte)]);
+        let range = TABLES.ranges[length];
+        let place = ORDER.iter().position(|other| other == byte).expect("each byte has a code");
+        let code = range.first + (place as u32 - range.order_start);
         bits = (bits << length) | u64::from(code);
         bit_count += length;
         while bit_count >= 8 {

@@ -13,7 +13,7 @@ mod integer;
 mod static_table;
 
 pub use decode::{Decoder, HpackError};
-pub use encode::{EMPTY_TABLE, encode_field, encode_status};
+pub use encode::{EMPTY_TABLE, encode_field, encode_known_field, encode_status};
 
 /// Size of the decoder's dynamic table in bytes (RFC 7541 §4.1), the value that every client
 /// assumes before it reads our settings. We never announce another size, so the client need not

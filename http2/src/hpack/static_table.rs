@@ -76,7 +76,7 @@ pub(super) fn static_line(index: usize) -> Option<(&'static [u8], &'static [u8])
 }
 
 /// Returns the index of the first line with this name.
-pub(super) fn static_name(name: &[u8]) -> Option<usize> {
+pub(super) const fn static_name(name: &[u8]) -> Option<usize> {
     let index = match name {
         b":authority" => 1,
         b":method" => 2,
@@ -133,16 +133,4 @@ pub(super) fn static_name(name: &[u8]) -> Option<usize> {
         _ => return None,
     };
     Some(index)
-}
-
-/// Returns the index of the line with this value and the name of the line `first`, which is the
-/// first line with that name.
-pub(super) fn static_value(first: usize, value: &[u8]) -> Option<usize> {
-    if value.is_empty() {
-        return None;
-    }
-    let (name, _) = static_line(first)?;
-    let lines = STATIC.iter().enumerate().skip(first - 1);
-    let mut same_name = lines.take_while(|(_, line)| line.0 == name);
-    same_name.find(|(_, line)| line.1 == value).map(|(at, _)| at + 1)
 }

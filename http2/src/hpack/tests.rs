@@ -186,12 +186,9 @@ fn encoded_lines_decode_to_themselves() {
     let long = "/path/with?query=".repeat(40);
     let binary: String = (0..=255u8).map(char::from).collect();
     for (name, value, hex) in [
-        (":status", "200", "88"),
-        (":status", "302", "08826402"),
-        (":path", "/index.html", "85"),
-        ("cache-control", "private", "0f0985aec3771a4b"),
+        ("cache-control", "private", "0f090770726976617465"),
         ("set-cookie", "a", "1f280161"),
-        ("x", "", "000178 00"),
+        ("x", "", "00017800"),
         ("date", "Mon, 21 Oct 2013 20:13:21 GMT", ""),
         ("custom-key", "custom-value", ""),
         ("location", &long, ""),
@@ -200,17 +197,20 @@ fn encoded_lines_decode_to_themselves() {
         let mut block = Vec::new();
         encode_field(&mut block, name.as_bytes(), value.as_bytes());
         if !hex.is_empty() {
-            let hex = bytes(hex);
-            assert!(block == hex || name == "set-cookie" || name == "x", "{name}: {block:x?}");
+            assert_eq!(block, bytes(hex), "{name}");
         }
         let mut list = FieldList::new(LIMITS);
         Decoder::new().decode(&block, &mut list).expect(name);
         let lines: Vec<_> = list.iter().collect();
         assert_eq!(lines, [(name.as_bytes(), value.as_bytes())], "{name}");
     }
-    for status in [100, 200, 204, 304, 404, 431, 500, 599] {
+    let mut block = Vec::new();
+    encode_field(&mut block, b"X-Mixed", b"Y");
+    assert_eq!(decoded(&mut Decoder::new(), &block), Ok("x-mixed=Y".into()));
+    for status in [100, 200, 204, 206, 302, 304, 400, 404, 431, 500, 599] {
         let mut block = Vec::new();
         encode_status(&mut block, status);
+        assert_eq!(block.len() == 1, matches!(status, 200 | 204 | 206 | 304 | 400 | 404 | 500));
         let line = decoded(&mut Decoder::new(), &block);
         assert_eq!(line, Ok(format!(":status={status}")));
     }
@@ -223,7 +223,6 @@ fn every_byte_survives_the_huffman_code() {
             for text in [&[first][..], &[first, second], &[second, first, first, second, first]] {
                 let (mut coded, mut plain) = (Vec::new(), Vec::new());
                 huffman::encode(text, &mut coded);
-                assert_eq!(coded.len(), huffman::encoded_len(text));
                 assert_eq!(huffman::decode(&coded, &mut plain), Ok(()), "{text:?}");
                 assert_eq!(plain, text);
                 let cut = huffman::decode(&coded[..coded.len() - 1], &mut Vec::new());

@@ -43,6 +43,9 @@ pub(crate) struct Client {
     /// The listener that accepted the connection.
     pub(crate) listener: ListenerNumber,
     registered: RegisteredConnection,
+    /// The number by which the store names the connection; for a stream, it is that of its HTTP/2
+    /// connection.
+    tag: u64,
     /// The number of bytes that were written to the client.
     sent_bytes: Cell<u64>,
     /// The number of bytes that the client has sent so far.
@@ -70,10 +73,10 @@ impl Client {
     pub(crate) async fn new(
         transport: Box<dyn Transport>,
         worker: Rc<Worker>,
-        registered: RegisteredConnection,
+        (registered, tag): (RegisteredConnection, u64),
     ) -> Client {
         // The waker of a task does not change, so it is registered once instead of at every wait.
-        registered.set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
+        registered.ticket().set_waker(poll_fn(|cx| Poll::Ready(cx.waker().clone())).await);
         Client {
             peer: transport.peer(),
             scheme: transport.scheme(),
@@ -81,6 +84,7 @@ impl Client {
             transport,
             worker,
             registered,
+            tag,
             sent_bytes: Cell::new(0),
             received_bytes: Cell::new(0),
             arrival: ArrivalTimes::default(),
@@ -99,10 +103,26 @@ impl Client {
         self.registered.ticket()
     }
 
-    /// Returns the number that identifies this connection in the worker's registry and in the
-    /// store.
+    /// Returns the number by which the store names this connection.
     pub(crate) fn tag(&self) -> u64 {
-        self.registered.tag()
+        self.tag
+    }
+
+    /// Begins the next stream of an HTTP/2 connection: nothing of the previous one is left, except
+    /// for the addresses, which they share.
+    pub(crate) fn begin_stream(&self, head_bytes: usize) {
+        self.sent_bytes.set(0);
+        self.received_bytes.set(0);
+        self.session.take();
+        self.request_count.set(0);
+        self.note_read(head_bytes);
+        self.note_head(true);
+    }
+
+    /// Records that the HTTP/2 connection has taken `bytes` bytes of a stream's response.
+    pub(crate) fn note_sent(&self, bytes: usize) {
+        self.sent_bytes.update(|sent| sent + bytes as u64);
+        self.worker.count_many(Counter::BytesOut, bytes as u64);
     }
 
     /// Returns the network of the client of the current request.
@@ -395,8 +415,7 @@ impl Client {
             match written {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     queue.consume(count);
-                    self.sent_bytes.update(|sent| sent + count as u64);
-                    self.worker.count_many(Counter::BytesOut, count as u64);
+                    self.note_sent(count);
                     if flush.waiting_bytes.is_some() {
                         self.sending.borrow_mut().moved(count as u64, self.least_rate());
                     }

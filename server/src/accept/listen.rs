@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::registry::Pressure;
+use super::registry::{Pressure, Ticket};
 use super::{Client, ClientNetwork};
 use crate::counters::Counter;
 use crate::events::Event;
@@ -106,23 +106,27 @@ fn accept_rest(
 pub(crate) struct AdmittedConnection {
     transport: Box<dyn Transport>,
     registered: super::registry::RegisteredConnection,
+    /// The tag by which the store names the connection.
+    tag: u64,
 }
 
 impl AdmittedConnection {
-    /// Creates the connection for one stream of an HTTP/2 connection, which has already been
-    /// admitted.
-    pub(crate) fn of_stream(
-        worker: &Worker,
-        transport: Box<dyn Transport>,
-        network: ClientNetwork,
-    ) -> AdmittedConnection {
-        AdmittedConnection { transport, registered: worker.registry.enter_stream(network) }
+    /// Creates the connection for the streams that are served one after the other, as parts of the
+    /// HTTP/2 connection of `client`.
+    pub(crate) fn of_streams(client: &Client, transport: Box<dyn Transport>) -> AdmittedConnection {
+        let registered = client.worker.registry.enter_streams(client.network());
+        AdmittedConnection { transport, registered, tag: client.tag() }
+    }
+
+    /// Returns the connection's ticket.
+    pub(crate) fn ticket(&self) -> Rc<Ticket> {
+        Rc::clone(self.registered.ticket())
     }
 
     /// Creates the client of the connection. Must be called by the task that serves the connection,
     /// because that task's waker is registered.
     pub(crate) async fn into_client(self, worker: Rc<Worker>) -> Client {
-        Client::new(self.transport, worker, self.registered).await
+        Client::new(self.transport, worker, (self.registered, self.tag)).await
     }
 }
 
@@ -140,7 +144,7 @@ fn admit(worker: &Rc<Worker>, transport: Box<dyn Transport>) -> Option<AdmittedC
     worker.count(Counter::ConnectionsAccepted);
     let registered = registry.enter(network);
     worker.gauge(Counter::ConnectionsOpen, registry.count() as u64);
-    Some(AdmittedConnection { transport, registered })
+    Some(AdmittedConnection { transport, tag: registered.tag(), registered })
 }
 
 /// Closes an idle connection if there is otherwise no room for the connection of `transport`.

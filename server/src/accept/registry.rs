@@ -127,6 +127,17 @@ impl Ticket {
         self.cut.get()
     }
 
+    /// Returns whether the store has revoked bytes since the last call. An HTTP/2 connection goes
+    /// on: only the streams whose bytes are lost end.
+    pub(crate) fn take_cut(&self) -> bool {
+        self.cut.take()
+    }
+
+    /// Sets the waker of the task that serves the connection.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        *self.waker.borrow_mut() = Some(waker);
+    }
+
     fn entry(&self, since_ms: u64) -> IdleEntry {
         IdleEntry { network: self.network, since_ms, slot: self.tag as u32 }
     }
@@ -157,8 +168,11 @@ pub(crate) struct Registry {
     sweep_from: Cell<usize>,
     entered_count: Cell<u64>,
     /// The number of tickets that belong to streams of HTTP/2 connections.
+    stream_ticket_count: Cell<usize>,
+    /// The number of streams of HTTP/2 connections that have a place.
     stream_count: Cell<usize>,
-    /// The number of tickets of HTTP/2 streams, for each network that has any.
+    /// The number of streams of HTTP/2 connections that have a place, for each network that has
+    /// any.
     streams_by_network: RefCell<HashMap<ClientNetwork, u32>>,
 }
 
@@ -168,6 +182,13 @@ pub(crate) struct RegisteredConnection {
     ticket: Rc<Ticket>,
     slot: usize,
     is_stream: bool,
+}
+
+/// The place of one stream of an HTTP/2 connection among the streams that are limited. It is freed
+/// when the work on the stream ends, even by a panic.
+pub(crate) struct StreamPlace {
+    registry: Rc<Registry>,
+    network: ClientNetwork,
 }
 
 /// The limit that leaves no room for a new connection.
@@ -184,15 +205,15 @@ pub(super) enum Pressure {
 impl Registry {
     /// Returns the number of connections, not counting the streams of HTTP/2 connections.
     pub(crate) fn count(&self) -> usize {
-        self.tickets.borrow().len() - self.stream_count.get()
+        self.tickets.borrow().len() - self.stream_ticket_count.get()
     }
 
-    /// Returns the number of streams of HTTP/2 connections.
+    /// Returns the number of streams of HTTP/2 connections that have a place.
     pub(crate) fn stream_count(&self) -> usize {
         self.stream_count.get()
     }
 
-    /// Returns the number of streams of HTTP/2 connections from one network.
+    /// Returns the number of streams of HTTP/2 connections from one network that have a place.
     pub(crate) fn stream_count_of(&self, network: ClientNetwork) -> u32 {
         self.streams_by_network.borrow().get(&network).copied().unwrap_or(0)
     }
@@ -212,23 +233,19 @@ impl Registry {
         registered
     }
 
-    /// Registers a stream of a connection from `network`. The stream has a deadline and a waker of
-    /// its own, and does not count towards any limit on connections.
-    pub(crate) fn enter_stream(self: &Rc<Self>, network: ClientNetwork) -> RegisteredConnection {
-        self.stream_count.update(|count| count + 1);
-        *self.streams_by_network.borrow_mut().entry(network).or_default() += 1;
+    /// Registers the streams that one client of an HTTP/2 connection from `network` serves one
+    /// after the other. They have a deadline and a waker of their own, and do not count towards any
+    /// limit on connections.
+    pub(crate) fn enter_streams(self: &Rc<Self>, network: ClientNetwork) -> RegisteredConnection {
+        self.stream_ticket_count.update(|count| count + 1);
         self.enter_ticket(network, true)
     }
 
-    fn leave_stream(&self, network: ClientNetwork) {
-        self.stream_count.update(|count| count - 1);
-        let mut streams = self.streams_by_network.borrow_mut();
-        if let Some(count) = streams.get_mut(&network) {
-            *count -= 1;
-            if *count == 0 {
-                streams.remove(&network);
-            }
-        }
+    /// Takes a place for a stream of a connection from `network`, for which there must be room.
+    pub(crate) fn take_stream_place(self: &Rc<Self>, network: ClientNetwork) -> StreamPlace {
+        self.stream_count.update(|count| count + 1);
+        *self.streams_by_network.borrow_mut().entry(network).or_default() += 1;
+        StreamPlace { registry: Rc::clone(self), network }
     }
 
     fn enter_ticket(
@@ -346,13 +363,8 @@ impl RegisteredConnection {
     }
 
     /// Returns the connection's ticket.
-    pub(crate) fn ticket(&self) -> &Ticket {
+    pub(crate) fn ticket(&self) -> &Rc<Ticket> {
         &self.ticket
-    }
-
-    /// Sets the waker of the connection's task.
-    pub(crate) fn set_waker(&self, waker: Waker) {
-        *self.ticket.waker.borrow_mut() = Some(waker);
     }
 }
 
@@ -362,10 +374,23 @@ impl Drop for RegisteredConnection {
         let mut idle_order = self.registry.idle_order.borrow_mut();
         self.ticket.take_from(&mut idle_order);
         match self.is_stream {
-            true => self.registry.leave_stream(self.ticket.network),
+            true => self.registry.stream_ticket_count.update(|count| count - 1),
             false => idle_order.leave(self.ticket.network),
         }
         self.ticket.settle();
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.registry.stream_count.update(|count| count - 1);
+        let mut streams = self.registry.streams_by_network.borrow_mut();
+        if let Some(count) = streams.get_mut(&self.network) {
+            *count -= 1;
+            if *count == 0 {
+                streams.remove(&self.network);
+            }
+        }
     }
 }
 

@@ -1,20 +1,13 @@
 //! The response on a stream's pipe, which is read as HTTP/1.1 and offered as HTTP/2.
 
 use forebay_http::chunked::{ChunkedDecoder, ChunkedEvent, ChunkedLimits};
-use forebay_http::fields::Fields;
 use forebay_http::framing::BodyFraming;
-use forebay_http::request::Method;
-use forebay_http::response::{OriginLimits, ResponseHead, parse_response};
-use forebay_http::write;
 use forebay_http2::StreamKey;
 use forebay_http2::connection::ServerConnection;
-use forebay_http2::hpack::{encode_field, encode_status};
+use forebay_http2::hpack::encode_field;
 
+use super::head::{EncodedHead, encode_head};
 use super::pipe::{ByteQueue, StreamPipe};
-
-/// The limits of our own response heads. Rules and origins have other, smaller limits.
-const OWN_LIMITS: OriginLimits =
-    OriginLimits { head_bytes_max: u32::MAX, field_count_max: u16::MAX };
 
 /// The limits of the trailers of our own responses; those of an origin are limited like its head.
 const OWN_CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
@@ -113,13 +106,13 @@ impl StreamAnswer {
         }
         let (data, is_last) = match &mut self.stage {
             AnswerStage::Head => {
-                let method = if self.head_only { Method::Head } else { Method::Get };
-                let parsed = parse_response(text, method, &OWN_LIMITS);
-                let Some((head_bytes, head)) = parsed.map_err(|_| BrokenAnswer)? else {
+                let mut block = Vec::new();
+                let encoded = encode_head(text, self.head_only, &mut block);
+                let Some(head) = encoded.map_err(|_| BrokenAnswer)? else {
                     return Ok(false);
                 };
-                *count = head_bytes;
-                self.send_head(&head, connection, stream, out)?;
+                *count = head.text_bytes;
+                self.send_head(head, &block, connection, stream, out)?;
                 return Ok(true);
             }
             AnswerStage::Length(left) => {
@@ -154,21 +147,14 @@ impl StreamAnswer {
 
     fn send_head(
         &mut self,
-        head: &ResponseHead,
+        head: EncodedHead,
+        block: &[u8],
         connection: &mut ServerConnection,
         stream: StreamKey,
         out: &mut Vec<u8>,
     ) -> Result<(), BrokenAnswer> {
-        let mut block = Vec::new();
-        encode_status(&mut block, head.status);
-        encode_fields(&mut block, head.block.fields());
         if head.status < 200 {
-            return connection.send_interim(stream, &block, out).map_err(|_| BrokenAnswer);
-        }
-        if let Some(length) = head.content_length {
-            let mut digits = Vec::new();
-            write::decimal(&mut digits, length);
-            encode_field(&mut block, b"content-length", &digits);
+            return connection.send_interim(stream, block, out).map_err(|_| BrokenAnswer);
         }
         self.stage = match head.framing {
             BodyFraming::None | BodyFraming::Length(0) => AnswerStage::Read,
@@ -179,7 +165,7 @@ impl StreamAnswer {
             BodyFraming::UntilClose => AnswerStage::UntilClose,
         };
         let is_last = matches!(self.stage, AnswerStage::Read);
-        connection.send_head(stream, &block, is_last, out).map_err(|_| BrokenAnswer)
+        connection.send_head(stream, block, is_last, out).map_err(|_| BrokenAnswer)
     }
 
     fn end_chunked(
@@ -197,7 +183,9 @@ impl StreamAnswer {
             connection.offer_data(stream, 0, true, out).map_err(|_| BrokenAnswer)?;
         } else {
             let mut block = Vec::new();
-            encode_fields(&mut block, trailers.fields());
+            for field in trailers.fields().iter() {
+                encode_field(&mut block, field.name, field.value);
+            }
             self.trailers = Some(block);
         }
         Ok(false)
@@ -228,15 +216,5 @@ impl StreamAnswer {
                 .expect("the connection grants only bytes that were offered"),
         );
         self.body.consume(bytes);
-    }
-}
-
-/// Encodes field lines. HTTP/2 permits only names in lower case.
-fn encode_fields(block: &mut Vec<u8>, fields: Fields<'_>) {
-    let mut name = Vec::new();
-    for field in fields.iter() {
-        name.clear();
-        name.extend(field.name.iter().map(u8::to_ascii_lowercase));
-        encode_field(block, &name, field.value);
     }
 }

@@ -9,8 +9,12 @@
 //! pipes.
 
 mod answer;
+mod handler;
+mod head;
 mod pipe;
 mod serve;
+mod streams;
+mod whole;
 
 pub(crate) use serve::{is_preface, serve};
 

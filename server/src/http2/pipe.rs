@@ -1,21 +1,15 @@
 //! The transport of one stream: an HTTP/1.1 connection in memory, between the task of the stream
 //! and the task of the HTTP/2 connection.
 //!
-//! | field
-//! written by
-//! read by
-//!
+//! | field | written by | read by |
 //! |---|---|---|
-//! | `request`
-//! the connection: head and body
-//! the stream
+//! | `head` | the connection: the head of the request | the stream |
+//! | `request` | the connection: the body of the request | the stream |
+//! | `whole` | the stream: a response that is ready at once | the connection |
+//! | `response` | the stream: any other response, piece by piece | the connection |
 //!
-//! | `response`
-//! the stream
-//! the connection
-//!
-//!
-//! Both tasks run on one thread. A side that adds bytes, takes bytes or ends wakes the other side.
+//! Both run on one thread. A side that adds bytes, takes bytes or ends wakes the other side. A pipe
+//! carries one stream after the other as long as each response is ready at once.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -25,8 +19,14 @@ use std::task::{Context, Poll, Waker};
 
 use forebay_http::target::Scheme;
 
+use crate::accept::Client;
+use crate::buffers::Input;
 use crate::config::ListenerNumber;
-use crate::limits::{STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX, STREAM_RESPONSE_BYTES_MIN};
+use crate::limits::{
+    HTTP2_LENT_PIECES_MAX, STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX,
+    STREAM_RESPONSE_BYTES_MIN,
+};
+use crate::send_queue::SendQueue;
 use crate::transport::tls::TlsInfo;
 use crate::transport::{ClientEnd, Transport};
 
@@ -77,6 +77,8 @@ pub(super) struct SharedState {
     waker: RefCell<Option<Waker>>,
     /// The number of bytes that the responses of all streams hold.
     held_bytes: Cell<usize>,
+    /// The number of parts of stored bodies that the whole responses of all streams have borrowed.
+    lent_count: Cell<usize>,
     /// If the streams together hold at least this many bytes, a stream may hold only
     /// [`STREAM_RESPONSE_BYTES_MIN`].
     held_bytes_max: usize,
@@ -96,6 +98,7 @@ impl SharedState {
             slots: RefCell::default(),
             waker: RefCell::default(),
             held_bytes: Cell::default(),
+            lent_count: Cell::default(),
             held_bytes_max,
             tls,
             listener,
@@ -115,6 +118,27 @@ impl SharedState {
         self.slots.borrow_mut().pop()
     }
 
+    /// Counts a whole response that the connection keeps until the client's windows permit it.
+    /// Returns the number of bytes and of lent pieces that it holds.
+    pub(super) fn hold(&self, queue: &SendQueue) -> (usize, usize) {
+        let (bytes, lent_count) = (queue.held_bytes(), queue.lent_count());
+        self.held_bytes.update(|held| held + bytes);
+        self.lent_count.update(|count| count + lent_count);
+        (bytes, lent_count)
+    }
+
+    /// Undoes [`SharedState::hold`] with its result.
+    pub(super) fn unhold(&self, (bytes, lent_count): (usize, usize)) {
+        self.held_bytes.update(|held| held - bytes);
+        self.lent_count.update(|count| count - lent_count);
+    }
+
+    /// Whether the connection has room for one more whole response.
+    fn has_room(&self, queue: &SendQueue) -> bool {
+        self.held_bytes.get() + queue.held_bytes() <= self.held_bytes_max
+            && self.lent_count.get() + queue.lent_count() <= HTTP2_LENT_PIECES_MAX
+    }
+
     fn notify(&self, slot: u16) {
         let mut slots = self.slots.borrow_mut();
         if !slots.contains(&slot) {
@@ -126,18 +150,23 @@ impl SharedState {
     }
 }
 
-/// One stream's connection in memory.
+/// A connection in memory, for one stream at a time.
 pub(super) struct StreamPipe {
     shared: Rc<SharedState>,
-    slot: u16,
+    slot: Cell<u16>,
     peer: SocketAddr,
     local: Option<SocketAddr>,
+    /// The head of the next request; empty if there is none.
+    head: RefCell<Vec<u8>>,
     request: RefCell<ByteQueue>,
-    /// The number of bytes of the request that the stream has taken since the connection last
-    /// asked.
+    /// The number of bytes of the request's body that the stream has taken since the connection
+    /// last asked.
     taken_bytes: Cell<usize>,
     /// Whether the whole request has been passed to the pipe.
     is_request_whole: Cell<bool>,
+    whole: RefCell<SendQueue>,
+    /// Whether `whole` is the response to the current request.
+    is_whole: Cell<bool>,
     response: RefCell<ByteQueue>,
     /// The number of bytes of the response that the pipe or the connection holds.
     held_bytes: Cell<usize>,
@@ -158,17 +187,19 @@ pub(super) struct StreamPipe {
 impl StreamPipe {
     pub(super) fn new(
         shared: Rc<SharedState>,
-        slot: u16,
         (peer, local): (SocketAddr, Option<SocketAddr>),
     ) -> Rc<StreamPipe> {
         Rc::new(StreamPipe {
             shared,
-            slot,
+            slot: Cell::default(),
             peer,
             local,
+            head: RefCell::default(),
             request: RefCell::default(),
             taken_bytes: Cell::default(),
             is_request_whole: Cell::default(),
+            whole: RefCell::default(),
+            is_whole: Cell::default(),
             response: RefCell::default(),
             held_bytes: Cell::default(),
             is_head_long: Cell::default(),
@@ -181,12 +212,55 @@ impl StreamPipe {
         })
     }
 
+    /// Begins the stream of a slot, whose request head `write_head` appends.
+    pub(super) fn begin(&self, slot: u16, has_body: bool, write_head: impl FnOnce(&mut Vec<u8>)) {
+        self.slot.set(slot);
+        write_head(&mut self.head.borrow_mut());
+        self.is_request_whole.set(!has_body);
+    }
+
+    /// Moves the head of the next request to the input of the stream's task. Returns the number of
+    /// its bytes, or `None` if there is no next request.
+    pub(super) fn take_head(&self, input: &mut Input) -> Option<usize> {
+        let mut head = self.head.borrow_mut();
+        if head.is_empty() {
+            return None;
+        }
+        input.append(&head);
+        let bytes = head.len();
+        head.clear();
+        Some(bytes)
+    }
+
+    /// Hands a whole response over to the connection, if it has room for it. Returns whether it
+    /// has; if so, `queue` is empty afterwards, and the work on the stream is over.
+    pub(super) fn hand_over(&self, client: &Client, queue: &mut SendQueue) -> bool {
+        if self.is_reset.get() || !self.shared.has_room(queue) || queue.is_revoked() {
+            return false;
+        }
+        client.note_sent(queue.len());
+        std::mem::swap(queue, &mut self.whole.borrow_mut());
+        self.is_whole.set(true);
+        true
+    }
+
+    /// Whether a whole response was handed over that the connection has not taken.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole.get()
+    }
+
+    /// Passes the response that was handed over to `take`, which must leave it empty; returns
+    /// `None` if there is none.
+    pub(super) fn take_whole<T>(&self, take: impl FnOnce(&mut SendQueue) -> T) -> Option<T> {
+        self.is_whole.take().then(|| take(&mut self.whole.borrow_mut()))
+    }
+
     /// Returns the stream's end of the pipe.
     pub(super) fn transport(self: &Rc<Self>) -> Box<dyn Transport> {
         Box::new(StreamTransport(Rc::clone(self)))
     }
 
-    /// Appends bytes to the request.
+    /// Appends bytes to the request's body.
     pub(super) fn push_request(&self, append: impl FnOnce(&mut Vec<u8>)) {
         append(self.request.borrow_mut().end());
         wake(&self.reader);
@@ -205,7 +279,12 @@ impl StreamPipe {
         wake(&self.writer);
     }
 
-    /// Returns the number of bytes of the request that the stream has taken since the last call.
+    /// Wakes the stream, because the store has revoked bytes that it may still have to send.
+    pub(super) fn wake_writer(&self) {
+        wake(&self.writer);
+    }
+
+    /// Returns the number of bytes of the body that the stream has taken since the last call.
     pub(super) fn taken_bytes(&self) -> usize {
         self.taken_bytes.take()
     }
@@ -284,7 +363,7 @@ impl Transport for StreamTransport {
         }
         request.consume(count);
         pipe.taken_bytes.update(|taken| taken + count);
-        pipe.shared.notify(pipe.slot);
+        pipe.shared.notify(pipe.slot.get());
         Poll::Ready(Ok(count))
     }
 
@@ -323,13 +402,13 @@ impl Transport for StreamTransport {
         }
         pipe.held_bytes.update(|held| held + count);
         pipe.shared.held_bytes.update(|held| held + count);
-        pipe.shared.notify(pipe.slot);
+        pipe.shared.notify(pipe.slot.get());
         Poll::Ready(Ok(count))
     }
 
     fn poll_shutdown(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.is_response_over.set(true);
-        self.0.shared.notify(self.0.slot);
+        self.0.shared.notify(self.0.slot.get());
         Poll::Ready(Ok(()))
     }
 
@@ -374,6 +453,6 @@ impl Drop for StreamTransport {
     fn drop(&mut self) {
         self.0.is_response_over.set(true);
         self.0.is_work_over.set(true);
-        self.0.shared.notify(self.0.slot);
+        self.0.shared.notify(self.0.slot.get());
     }
 }

@@ -14,19 +14,23 @@ use forebay_http2::connection::{ServerConnection, StreamEvent};
 use forebay_http2::error::{ConnectionError, ErrorCode};
 use forebay_http2::glitch::{GLITCH_KINDS, Glitch};
 use forebay_http2::limits::{ConnectionLimits, OUTPUT_BYTES_MAX, WINDOW_BYTES_MIN};
-use forebay_http2::request::CheckedRequest;
 use forebay_http2::{ListLimits, StreamKey};
 
 use super::answer::StreamAnswer;
-use super::pipe::{SharedState, StreamPipe};
-use crate::accept::{AdmittedConnection, Client};
+use super::handler::StreamHandler;
+use super::pipe::SharedState;
+use super::streams::{OpenStream, OpenStreams, RequestForm, StreamWork, has_room};
+use super::whole::{SentWhole, send_whole};
+use crate::accept::Client;
 use crate::clock;
-use crate::connection;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
 use crate::limits::{HTTP2_INPUT_BYTES_MAX, HTTP2_ROUNDS_MAX};
 use crate::pace::Pace;
+
+/// The reason of a connection that ends because a response is lost that was announced.
+const LOST_BYTES: &str = "bytes of a response are lost that were to be sent";
 
 /// Whether the input of a connection begins with the first line of the HTTP/2 preface (RFC 9113
 /// §3.4).
@@ -54,8 +58,11 @@ struct Http2Connection<'c> {
     client: &'c Client,
     connection: ServerConnection,
     shared: Rc<SharedState>,
-    /// The streams in use; the index is the slot.
-    streams: Vec<Option<OpenStream>>,
+    streams: OpenStreams,
+    /// A handler that is ready for the next stream.
+    spare: Option<StreamHandler>,
+    /// Memory for header blocks.
+    block: Vec<u8>,
     input: Vec<u8>,
     out: Vec<u8>,
     pace: Pace,
@@ -63,16 +70,6 @@ struct Http2Connection<'c> {
     /// The error that ends the connection once the pending output is sent.
     error: Option<ConnectionError>,
     counted: [u32; GLITCH_KINDS],
-}
-
-/// A stream whose work has not ended yet.
-struct OpenStream {
-    key: StreamKey,
-    pipe: Rc<StreamPipe>,
-    answer: StreamAnswer,
-    /// Whether the head announced the body as chunked.
-    is_chunked: bool,
-    is_gone: bool,
 }
 
 impl<'c> Http2Connection<'c> {
@@ -100,7 +97,9 @@ impl<'c> Http2Connection<'c> {
                 client.transport.tls_info().cloned(),
                 client.listener,
             )),
-            streams: Vec::new(),
+            streams: OpenStreams::default(),
+            spare: None,
+            block: Vec::new(),
             input,
             out,
             pace: Pace::default(),
@@ -113,6 +112,9 @@ impl<'c> Http2Connection<'c> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         self.shared.register(cx);
         let ticket = self.client.ticket();
+        if ticket.take_cut() {
+            self.end_revoked();
+        }
         let now_ms = clock::monotonic_ms();
         if let Err(error) = self.connection.check_time(now_ms, &mut self.out) {
             self.fail(error);
@@ -187,29 +189,85 @@ impl<'c> Http2Connection<'c> {
         }
     }
 
+    /// Begins the work on a request, whose head is in the pipe of `handler`.
+    fn start(
+        &mut self,
+        key: StreamKey,
+        form: RequestForm,
+        mut handler: StreamHandler,
+        cx: &mut Context<'_>,
+    ) {
+        let worker = &self.client.worker;
+        let goes_on = handler.poll(worker, cx);
+        let (connection, block, out) = (&mut self.connection, &mut self.block, &mut self.out);
+        let sent = handler.pipe().take_whole(|queue| {
+            let sent = send_whole(connection, (key, form.head_only), queue, block, out);
+            (sent == SentWhole::Later).then(|| self.streams.keep(queue, &self.shared))
+        });
+        let Some(kept) = sent else {
+            let pipe = Rc::clone(handler.pipe());
+            if goes_on {
+                let place = worker.registry.take_stream_place(self.client.network());
+                handler.spawn(worker, place);
+            }
+            let answer = StreamAnswer::new(form.head_only);
+            let work = StreamWork::Piped { pipe, answer, is_chunked: form.is_chunked };
+            self.streams.put(OpenStream { key, work, is_gone: false });
+            return;
+        };
+        self.spare = Some(handler);
+        if let Some(work) = kept {
+            self.streams.put(OpenStream { key, work, is_gone: false });
+        }
+    }
+
     /// Collects the changes of a stream: bytes of its request that it has taken, bytes of its
     /// response, and its end.
     fn advance(&mut self, slot: u16) {
-        let Some(place) = self.streams.get_mut(usize::from(slot)) else {
-            return;
-        };
-        let Some(stream) = place else {
+        let Some(stream) = self.streams.at(slot) else {
             return;
         };
         let (connection, out, key) = (&mut self.connection, &mut self.out, stream.key);
-        connection.release_data(key, stream.pipe.taken_bytes(), out);
-        if !stream.is_gone && stream.answer.advance(&stream.pipe, connection, key, out).is_err() {
-            stream.is_gone = true;
-            connection.reset(key, ErrorCode::InternalError, out);
-            stream.pipe.reset();
-        }
-        let is_sent = stream.is_gone || !connection.is_sending(key);
-        if is_sent {
-            stream.pipe.end_request();
-        }
-        if is_sent && stream.pipe.is_work_over() {
+        let is_over = match &mut stream.work {
+            StreamWork::Queued { .. } => true,
+            StreamWork::Piped { pipe, answer, .. } => {
+                connection.release_data(key, pipe.taken_bytes(), out);
+                if !stream.is_gone && answer.advance(pipe, connection, key, out).is_err() {
+                    stream.is_gone = true;
+                    connection.reset(key, ErrorCode::InternalError, out);
+                    pipe.reset();
+                }
+                if stream.is_gone || !connection.is_sending(key) {
+                    pipe.end_request();
+                }
+                pipe.is_work_over()
+            }
+        };
+        if is_over && (stream.is_gone || !connection.is_sending(key)) {
             connection.end_work(key, out);
-            *place = None;
+            self.streams.remove(slot, &self.shared);
+        }
+    }
+
+    /// Ends the streams whose responses the store has revoked.
+    #[cold]
+    fn end_revoked(&mut self) {
+        let mut ended = Vec::new();
+        for stream in self.streams.iter_mut() {
+            match &stream.work {
+                StreamWork::Queued { queue, .. } if queue.is_revoked() => {
+                    stream.is_gone = true;
+                    self.connection.reset(stream.key, ErrorCode::InternalError, &mut self.out);
+                    ended.push(stream.key.slot());
+                }
+                StreamWork::Queued { .. } => {}
+                StreamWork::Piped { pipe, .. } => pipe.wake_writer(),
+            }
+        }
+        for slot in ended {
+            self.client.worker.count(Counter::ResponsesCut);
+            self.client.worker.fault(Fault::HitCut, self.client.peer.ip());
+            self.advance(slot);
         }
     }
 
@@ -217,6 +275,7 @@ impl<'c> Http2Connection<'c> {
     /// full, so that some data may be left.
     fn grant(&mut self) -> bool {
         while self.error.is_none() && self.out.len() < OUTPUT_BYTES_MAX {
+            let before = self.out.len();
             let grant = match self.connection.next_data(usize::MAX, &mut self.out) {
                 Ok(Some(grant)) => grant,
                 Ok(None) => return false,
@@ -226,9 +285,22 @@ impl<'c> Http2Connection<'c> {
                 }
             };
             let slot = grant.stream.slot();
-            if let Some(Some(stream)) = self.streams.get_mut(usize::from(slot)) {
-                stream.answer.take_body(grant.bytes, &mut self.out);
-                stream.pipe.free(grant.bytes);
+            match self.streams.at(slot).map(|stream| &mut stream.work) {
+                Some(StreamWork::Queued { queue, .. }) => {
+                    let guard = self.client.worker.store.send_guard();
+                    if queue.take(grant.bytes, &guard, &mut self.out).is_err() {
+                        // The frame was not sent, but it counts against the windows, so the
+                        // connection cannot go on.
+                        self.out.truncate(before);
+                        self.fail(ConnectionError::new(ErrorCode::InternalError, LOST_BYTES));
+                        return false;
+                    }
+                }
+                Some(StreamWork::Piped { pipe, answer, .. }) => {
+                    answer.take_body(grant.bytes, &mut self.out);
+                    pipe.free(grant.bytes);
+                }
+                None => {}
             }
             self.advance(slot);
         }
@@ -273,12 +345,12 @@ impl<'c> Http2Connection<'c> {
             }
         }
         let before = self.input.len();
-        self.take_input();
+        self.take_input(cx);
         Ok(self.input.len() != before || before > start)
     }
 
     /// Processes as much of the input as the connection permits.
-    fn take_input(&mut self) {
+    fn take_input(&mut self, cx: &mut Context<'_>) {
         let mut consumed = 0;
         let now_ms = clock::monotonic_ms();
         loop {
@@ -295,30 +367,37 @@ impl<'c> Http2Connection<'c> {
                 None => break,
                 Some(StreamEvent::Request { stream, request }) => {
                     self.request_count += 1;
-                    if has_room(self.client) {
-                        let opened = open(self.client, &self.shared, stream, request);
-                        put(&mut self.streams, opened);
-                    } else {
+                    if !has_room(self.client) {
                         self.client.worker.count(Counter::Http2StreamsRefused);
                         self.connection.reset(stream, ErrorCode::RefusedStream, &mut self.out);
                         self.connection.end_work(stream, &mut self.out);
+                        continue;
                     }
+                    self.client.worker.count(Counter::Http2Requests);
+                    let spare = self.spare.take();
+                    let handler =
+                        spare.unwrap_or_else(|| StreamHandler::new(self.client, &self.shared));
+                    let form = RequestForm::of(request);
+                    handler.pipe().begin(stream.slot(), request.has_body(), |text| {
+                        request.write_http1_head(text);
+                    });
+                    self.start(stream, form, handler, cx);
                 }
                 Some(StreamEvent::Data { stream, data, is_last }) => {
-                    if let Some(open) = find(&mut self.streams, stream) {
+                    if let Some(open) = self.streams.find(stream) {
                         open.push_data(data, is_last);
                     }
                 }
                 Some(StreamEvent::Trailers { stream, fields }) => {
-                    if let Some(open) = find(&mut self.streams, stream) {
+                    if let Some(open) = self.streams.find(stream) {
                         open.push_trailers(fields.iter());
                     }
                 }
                 Some(StreamEvent::Reset { stream, .. }) => {
                     self.client.worker.count(Counter::Http2Resets);
-                    if let Some(open) = find(&mut self.streams, stream) {
+                    if let Some(open) = self.streams.find(stream) {
                         open.is_gone = true;
-                        open.pipe.reset();
+                        open.reset();
                     }
                     self.advance(stream.slot());
                 }
@@ -348,6 +427,9 @@ impl<'c> Http2Connection<'c> {
         } else if self.is_idle() {
             self.input = Vec::new();
             self.out = Vec::new();
+            self.block = Vec::new();
+            self.spare = None;
+            self.streams.shrink();
             self.connection.shrink();
             ticket.begin_idle(u64::from(self.client.worker.config().server.idle_ms_max));
         } else {
@@ -372,95 +454,8 @@ impl<'c> Http2Connection<'c> {
 /// A connection that ends breaks the pipes of its streams, so that their tasks end.
 impl Drop for Http2Connection<'_> {
     fn drop(&mut self) {
-        for stream in self.streams.iter().flatten() {
-            stream.pipe.reset();
+        for stream in self.streams.iter_mut() {
+            stream.reset();
         }
-    }
-}
-
-/// Whether the worker may work on one more stream of this client. The streams of all HTTP/2
-/// connections together have the limits that connections have, because a stream takes as much
-/// memory as a connection of HTTP/1.1 while the worker works on a request.
-fn has_room(client: &Client) -> bool {
-    let config = client.worker.config();
-    let settings = &config.server;
-    let registry = &client.worker.registry;
-    registry.stream_count() < settings.connections_per_worker_max as usize
-        && registry.stream_count_of(client.network()) < settings.connections_per_address_max
-}
-
-/// Begins the work on a request: creates a pipe with its head, and the connection task that serves
-/// it.
-fn open(
-    client: &Client,
-    shared: &Rc<SharedState>,
-    key: StreamKey,
-    request: CheckedRequest<'_>,
-) -> OpenStream {
-    let worker = &client.worker;
-    worker.count(Counter::Http2Requests);
-    let pipe = StreamPipe::new(Rc::clone(shared), key.slot(), (client.peer, client.local()));
-    pipe.push_request(|text| request.write_http1_head(text));
-    if !request.has_body() {
-        pipe.end_request();
-    }
-    let admitted = AdmittedConnection::of_stream(worker, pipe.transport(), client.network());
-    connection::spawn(Rc::clone(worker), admitted);
-    OpenStream {
-        key,
-        pipe,
-        answer: StreamAnswer::new(request.method() == b"HEAD"),
-        is_chunked: request.has_body() && request.content_length().is_none(),
-        is_gone: false,
-    }
-}
-
-fn put(streams: &mut Vec<Option<OpenStream>>, stream: OpenStream) {
-    let slot = usize::from(stream.key.slot());
-    if streams.len() <= slot {
-        streams.resize_with(slot + 1, || None);
-    }
-    if let Some(place) = streams.get_mut(slot) {
-        *place = Some(stream);
-    }
-}
-
-fn find(streams: &mut [Option<OpenStream>], key: StreamKey) -> Option<&mut OpenStream> {
-    let stream = streams.get_mut(usize::from(key.slot()))?.as_mut();
-    stream.filter(|stream| stream.key == key)
-}
-
-impl OpenStream {
-    /// Passes a piece of the request's body to the stream, in the framing that its head announced.
-    fn push_data(&self, data: &[u8], is_last: bool) {
-        self.pipe.push_request(|text| {
-            if self.is_chunked && !data.is_empty() {
-                text.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
-            }
-            text.extend_from_slice(data);
-            if self.is_chunked && !data.is_empty() {
-                text.extend_from_slice(b"\r\n");
-            }
-            if self.is_chunked && is_last {
-                text.extend_from_slice(b"0\r\n\r\n");
-            }
-        });
-        if is_last {
-            self.pipe.end_request();
-        }
-    }
-
-    /// Passes the end of the request to the stream. Trailers are sent only with a chunked body.
-    fn push_trailers<'t>(&self, fields: impl Iterator<Item = (&'t [u8], &'t [u8])>) {
-        if self.is_chunked {
-            self.pipe.push_request(|text| {
-                text.extend_from_slice(b"0\r\n");
-                for (name, value) in fields {
-                    forebay_http::write::field(text, name, value);
-                }
-                text.extend_from_slice(b"\r\n");
-            });
-        }
-        self.pipe.end_request();
     }
 }

@@ -13,7 +13,9 @@ use crate::transport::Transport;
 
 fn pipe(shared: &Rc<SharedState>, slot: u16) -> Rc<StreamPipe> {
     let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-    StreamPipe::new(Rc::clone(shared), slot, (peer, None))
+    let pipe = StreamPipe::new(Rc::clone(shared), (peer, None));
+    pipe.begin(slot, true, |_| ());
+    pipe
 }
 
 /// Writes as much as the pipe accepts, and returns the number of bytes.

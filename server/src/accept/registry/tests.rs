@@ -33,7 +33,7 @@ fn a_connection_is_cut_by_its_tag_while_it_is_there() {
     let registry = Rc::new(Registry::default());
     let (one, two) = (registry.enter(home()), registry.enter(home()));
     let count = Arc::new(Count(AtomicUsize::new(0)));
-    two.set_waker(Arc::clone(&count).into());
+    two.ticket().set_waker(Arc::clone(&count).into());
     registry.cut(two.tag());
     assert_eq!((one.ticket().is_cut(), two.ticket().is_cut()), (false, true));
     assert_eq!(count.0.load(Ordering::Relaxed), 1, "it is woken");
@@ -105,7 +105,7 @@ fn a_displaced_connection_ends_or_continues_before_its_displacer_does() {
         let client = registry.enter(home());
         idle_since(&client, 1);
         let (asked, answered) = [(); 2].map(|()| Arc::new(Count(AtomicUsize::new(0)))).into();
-        client.set_waker(Arc::clone(&asked).into());
+        client.ticket().set_waker(Arc::clone(&asked).into());
         let ticket = Rc::clone(&client.ticket);
         let mut displace = Box::pin(ticket.displace());
         let waker = Waker::from(Arc::clone(&answered));
@@ -133,7 +133,7 @@ fn a_round_of_sweeps_wakes_overdue_connections_and_no_others() {
         .enumerate()
         .map(|(index, count)| {
             let registered = registry.enter(home());
-            registered.set_waker(Arc::clone(count).into());
+            registered.ticket().set_waker(Arc::clone(count).into());
             match index % 3 {
                 0 => registered.ticket().arm(0),
                 1 => registered.ticket().arm(3_600_000),

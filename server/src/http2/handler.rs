@@ -1,0 +1,115 @@
+//! The work on the streams of a connection.
+//!
+//! A handler answers the request of one stream. It runs in the connection's own task until it has to
+//! wait, which most hits never do: then it takes the next stream, without a task or memory of its
+//! own for it. A handler that has to wait moves to a task of its own, and ends with its stream.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use super::pipe::{SharedState, StreamPipe};
+use crate::accept::{AdmittedConnection, Client, StreamPlace, Ticket};
+use crate::buffers::Buffers;
+use crate::connection::{self, End};
+use crate::counters::Counter;
+use crate::flow::{self, AfterResponse, AnswerState};
+use crate::parse::next_head;
+use crate::worker::Worker;
+
+/// The work on one stream after the other.
+pub(super) struct StreamHandler {
+    pipe: Rc<StreamPipe>,
+    ticket: Rc<Ticket>,
+    task: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+impl StreamHandler {
+    /// Creates a handler for streams of the connection of `client`.
+    pub(super) fn new(client: &Client, shared: &Rc<SharedState>) -> StreamHandler {
+        let pipe = StreamPipe::new(Rc::clone(shared), (client.peer, client.local()));
+        let admitted = AdmittedConnection::of_streams(client, pipe.transport());
+        let ticket = admitted.ticket();
+        let task = Box::pin(run(Rc::clone(&client.worker), admitted, Rc::clone(&pipe)));
+        StreamHandler { pipe, ticket, task }
+    }
+
+    /// The pipe of the current stream.
+    pub(super) fn pipe(&self) -> &Rc<StreamPipe> {
+        &self.pipe
+    }
+
+    /// Works on the stream as far as possible without waiting. Returns whether the work goes on;
+    /// otherwise the response was handed over, or the handler has ended.
+    pub(super) fn poll(&mut self, worker: &Rc<Worker>, cx: &mut Context<'_>) -> bool {
+        worker.poll_guarded(self.task.as_mut(), cx).is_pending() && !self.pipe.is_whole()
+    }
+
+    /// Continues in a task of its own.
+    pub(super) fn spawn(self, worker: &Rc<Worker>, place: StreamPlace) {
+        let StreamHandler { ticket, mut task, .. } = self;
+        let mut has_waker = false;
+        worker.spawn(async move {
+            let _place = place;
+            poll_fn(|cx| {
+                if !std::mem::replace(&mut has_waker, true) {
+                    ticket.set_waker(cx.waker().clone());
+                }
+                task.as_mut().poll(cx)
+            })
+            .await;
+        });
+    }
+}
+
+/// Serves streams until a response cannot be handed over as a whole.
+async fn run(worker: Rc<Worker>, admitted: AdmittedConnection, pipe: Rc<StreamPipe>) {
+    let client = admitted.into_client(Rc::clone(&worker)).await;
+    let mut slot = None;
+    let end = loop {
+        let head_bytes = poll_fn(|_| {
+            let buffers = slot.get_or_insert_with(|| worker.buffers.take());
+            match pipe.take_head(&mut buffers.input) {
+                Some(head_bytes) => Poll::Ready(head_bytes),
+                // The connection polls the handler again when it has a request.
+                None => Poll::Pending,
+            }
+        });
+        client.begin_stream(head_bytes.await);
+        if let Some(end) = serve(&client, &mut slot, &pipe).await {
+            break end;
+        }
+    };
+    connection::finish(&client, slot, end).await;
+}
+
+/// Serves one stream. Returns how it ends, or `None` if its response was handed over.
+async fn serve(client: &Client, slot: &mut Option<Box<Buffers>>, pipe: &StreamPipe) -> Option<End> {
+    let head_bytes = match next_head(client, slot).await {
+        Ok(Some(head_bytes)) => head_bytes,
+        Ok(None) => return Some(End::Close),
+        Err(fault) => return Some(connection::refuse(client, slot, fault).await),
+    };
+    let config = client.worker.config();
+    let Some(buffers) = slot else {
+        return Some(End::Close);
+    };
+    client.worker.count(Counter::Requests);
+    let (after, is_at_once) = match flow::answer(client, &config, buffers, head_bytes, false) {
+        AnswerState::AtOnce(after) => (after, true),
+        AnswerState::Begun(answer) => (answer.finish().await, false),
+        AnswerState::Later(answer) => (answer.await, false),
+    };
+    let is_whole = is_at_once && matches!(after, Ok(AfterResponse::KeepAlive));
+    if is_whole && pipe.hand_over(client, &mut buffers.queue) {
+        return None;
+    }
+    Some(match after {
+        Err(_) => End::Reset,
+        Ok(AfterResponse::KeepAlive | AfterResponse::Close) => {
+            connection::flushed(client, buffers, End::Close).await
+        }
+        Ok(AfterResponse::Linger) => connection::flushed(client, buffers, End::Linger).await,
+    })
+}

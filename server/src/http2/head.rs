@@ -1,0 +1,185 @@
+//! Response heads of this server as header blocks.
+
+use forebay_http::fields::FieldId;
+use forebay_http::framing::BodyFraming;
+use forebay_http2::hpack::{encode_known_field, encode_status};
+
+/// The properties of a head that was encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EncodedHead {
+    /// The length of the head as text, with the empty line at its end.
+    pub(super) text_bytes: usize,
+    pub(super) status: u16,
+    /// The framing of the body that follows the text.
+    pub(super) framing: BodyFraming,
+}
+
+/// A head that this server cannot have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BrokenHead;
+
+/// Appends the header block of the response head at the start of `text`; returns `None`, and
+/// appends nothing, if the head is incomplete. With `head_only`, no body follows the head.
+///
+/// The fields that concern a connection of HTTP/1.1 are left out (RFC 9113 §8.2.2).
+///
+/// # Errors
+/// The text is not a head that this server writes.
+pub(super) fn encode_head(
+    text: &[u8],
+    head_only: bool,
+    block: &mut Vec<u8>,
+) -> Result<Option<EncodedHead>, BrokenHead> {
+    let start = block.len();
+    let mut lines = Lines { text, at: 0 };
+    let Some(first) = lines.next() else {
+        return Ok(None);
+    };
+    let status = status_of(first).ok_or(BrokenHead)?;
+    encode_status(block, status);
+    let (mut length, mut is_chunked) = (None, false);
+    loop {
+        let Some(line) = lines.next() else {
+            block.truncate(start);
+            return Ok(None);
+        };
+        if line.is_empty() {
+            break;
+        }
+        let colon = memchr::memchr(b':', line).ok_or(BrokenHead)?;
+        let (name, value) = line.split_at_checked(colon).unwrap_or_default();
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        match FieldId::of(name) {
+            FieldId::Connection
+            | FieldId::KeepAlive
+            | FieldId::ProxyConnection
+            | FieldId::Upgrade => {}
+            FieldId::TransferEncoding => is_chunked = true,
+            id => {
+                if id == FieldId::ContentLength {
+                    length = Some(decimal(value).ok_or(BrokenHead)?);
+                }
+                encode_known_field(block, id, name, value);
+            }
+        }
+    }
+    let framing = match length {
+        _ if head_only || matches!(status, 100..=199 | 204 | 304) => BodyFraming::None,
+        _ if is_chunked => BodyFraming::Chunked,
+        Some(length) => BodyFraming::Length(length),
+        None => BodyFraming::UntilClose,
+    };
+    Ok(Some(EncodedHead { text_bytes: lines.at, status, framing }))
+}
+
+/// The lines of a text, without their ends.
+struct Lines<'t> {
+    text: &'t [u8],
+    /// The position after the last line that was returned.
+    at: usize,
+}
+
+impl<'t> Lines<'t> {
+    /// Returns the next line, or `None` if it is incomplete.
+    fn next(&mut self) -> Option<&'t [u8]> {
+        let rest = self.text.get(self.at..)?;
+        let end = memchr::memchr(b'\n', rest)?;
+        self.at += end + 1;
+        let line = rest.get(..end)?;
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+}
+
+/// Returns the status in a status line.
+fn status_of(line: &[u8]) -> Option<u16> {
+    let digits = line.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+    let status = decimal(digits).and_then(|status| u16::try_from(status).ok())?;
+    (100..=999).contains(&status).then_some(status)
+}
+
+/// RFC 9110 §8.6: parses `1*DIGIT`.
+fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_http2::hpack::Decoder;
+    use forebay_http2::{FieldList, ListLimits};
+
+    use super::*;
+
+    fn decoded(block: &[u8]) -> String {
+        let mut list = FieldList::new(ListLimits { list_bytes_max: 4096, line_count_max: 64 });
+        Decoder::new().decode(block, &mut list).expect("a valid block");
+        let line = |(name, value): (&[u8], &[u8])| {
+            format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
+        };
+        list.iter().map(line).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_head_becomes_a_block_without_the_fields_of_a_connection() {
+        for (text, head_only, framing, expected) in [
+            (
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nx-A: b: c\r\nage: 3\r\n\
+                 content-length: 12\r\nconnection: close\r\n\r\n",
+                false,
+                BodyFraming::Length(12),
+                ":status=200 content-type=text/html x-a=b: c age=3 content-length=12",
+            ),
+            (
+                "HTTP/1.1 404 Not Found\r\ntransfer-encoding: chunked\r\nkeep-alive: x\r\n\r\n",
+                false,
+                BodyFraming::Chunked,
+                ":status=404",
+            ),
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
+                true,
+                BodyFraming::None,
+                ":status=200 content-length=7",
+            ),
+            ("HTTP/1.1 304 Not Modified\r\n\r\n", false, BodyFraming::None, ":status=304"),
+            (
+                "HTTP/1.1 299 \r\nserver: x\r\n\r\n",
+                false,
+                BodyFraming::UntilClose,
+                ":status=299 server=x",
+            ),
+        ] {
+            let text = [text.as_bytes(), b"body"].concat();
+            let mut block = Vec::new();
+            for cut in 0..text.len() - 4 {
+                assert_eq!(encode_head(&text[..cut], head_only, &mut block), Ok(None), "{cut}");
+                assert_eq!(block, b"", "an incomplete head appends nothing");
+            }
+            let head = encode_head(&text, head_only, &mut block).expect(expected);
+            let head = head.expect(expected);
+            assert_eq!((head.text_bytes, head.framing), (text.len() - 4, framing), "{expected}");
+            assert_eq!(decoded(&block), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_head_is_refused() {
+        for text in [
+            "HTTP/1.1 OK\r\n\r\n",
+            "HTTP/1.1 20\r\n\r\n",
+            "HTTP/1.1 099 x\r\n\r\n",
+            "HTTP/1.0 200 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551616\r\n\r\n",
+        ] {
+            let encoded = encode_head(text.as_bytes(), false, &mut Vec::new());
+            assert_eq!(encoded, Err(BrokenHead), "{text:?}");
+        }
+    }
+}
