@@ -122,6 +122,13 @@ impl Input {
         self.end = (self.end + count).min(self.bytes.len());
     }
 
+    /// Makes the buffer at least this large.
+    pub(crate) fn grow(&mut self, bytes: usize) {
+        if self.bytes.len() < bytes {
+            self.bytes.resize(bytes, 0);
+        }
+    }
+
     /// Appends a copy of `bytes`.
     pub(crate) fn append(&mut self, mut bytes: &[u8]) {
         let bytes_max = self.bytes().len() + bytes.len();

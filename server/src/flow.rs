@@ -39,7 +39,7 @@ use crate::key::{
 };
 use crate::log::{Access, LogOwner};
 use crate::login::Login;
-use crate::lookup::{ForwardPlan, LookupResult};
+use crate::lookup::{ForwardPlan, LookupResult, check_extended_connect};
 use crate::outcome::{
     note_fault_reason, note_forward, note_hit, note_stale_hit, note_stale_if_error, note_tunnel,
 };
@@ -238,6 +238,9 @@ fn respond_to_admitted<'t>(
         return Ok(ruled(transaction, answer));
     }
     check_content(route, &transaction.request)?;
+    if transaction.client.transport.is_http2_stream() {
+        check_extended_connect(&transaction.request, &route.route.settings)?;
+    }
     if route.route.settings.ignore_client_no_cache {
         let directives = &mut transaction.request.directives;
         *directives = directives.accepting_fresh();

@@ -300,6 +300,13 @@ pub(crate) const STREAM_HEAD_BYTES_MAX: usize = 128 << 10;
 /// Bytes of unprocessed input at which an HTTP/2 connection stops reading. A whole frame fits.
 pub(crate) const HTTP2_INPUT_BYTES_MAX: usize = 32 << 10;
 
+/// Time for which an idle HTTP/2 connection keeps the memory of its streams, because browsers often
+/// send their next request within it.
+pub(crate) const HTTP2_MEMORY_KEPT_MS: u64 = 1_000;
+
+/// Memory for output that a worker keeps for its HTTP/2 connections.
+pub(crate) const HTTP2_OUTPUT_BYTES_KEPT_MAX: usize = 256 << 10;
+
 /// How many times one HTTP/2 connection reads and writes before other connections get their turn.
 pub(crate) const HTTP2_ROUNDS_MAX: usize = 8;
 

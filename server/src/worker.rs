@@ -34,6 +34,7 @@ use crate::counters::{Counter, Histogram, index_of_reason};
 use crate::events::{Event, EventBudget};
 use crate::fault::{Fault, Side};
 use crate::fetch::{AbandonedFetches, Hosts, Origins, TunnelRoom, UploadRoom};
+use crate::http2::TurnMemory;
 use crate::key::DamagedKey;
 use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::{LogOwner, LogSender, LogSenders};
@@ -58,6 +59,8 @@ pub(crate) struct Worker {
     pub(crate) purger: Purger,
     pub(crate) registry: Rc<Registry>,
     pub(crate) buffers: BufferPool,
+    /// Buffers that the HTTP/2 connections use in turn.
+    pub(crate) http2_memory: RefCell<TurnMemory>,
     pub(crate) origins: Origins,
     /// Opens connections to origins.
     pub(crate) connector: Box<dyn Connector>,
@@ -152,6 +155,7 @@ impl Worker {
             purger: parts.purger,
             registry: Rc::default(),
             buffers: BufferPool::default(),
+            http2_memory: RefCell::default(),
             origins: Origins::default(),
             connector: parts.connector,
             tls: parts.tls,

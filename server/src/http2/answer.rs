@@ -6,7 +6,7 @@ use forebay_http2::StreamKey;
 use forebay_http2::connection::ServerConnection;
 use forebay_http2::hpack::encode_field;
 
-use super::head::{EncodedHead, encode_head};
+use super::head::{AnswerKind, EncodedHead, encode_head};
 use super::pipe::{ByteQueue, StreamPipe};
 
 /// The limits of the trailers of our own responses; those of an origin are limited like its head.
@@ -19,7 +19,7 @@ const OWN_CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 /// The progress of the response to one stream.
 pub(super) struct StreamAnswer {
     stage: AnswerStage,
-    head_only: bool,
+    kind: AnswerKind,
     /// The bytes of the body that the HTTP/2 connection knows of, but may not send yet.
     body: ByteQueue,
     trailers: Option<Vec<u8>>,
@@ -39,13 +39,8 @@ enum AnswerStage {
 pub(super) struct BrokenAnswer;
 
 impl StreamAnswer {
-    pub(super) fn new(head_only: bool) -> StreamAnswer {
-        StreamAnswer {
-            stage: AnswerStage::Head,
-            head_only,
-            body: ByteQueue::default(),
-            trailers: None,
-        }
+    pub(super) fn new(kind: AnswerKind) -> StreamAnswer {
+        StreamAnswer { stage: AnswerStage::Head, kind, body: ByteQueue::default(), trailers: None }
     }
 
     /// Reads the response as far as it has arrived.
@@ -107,7 +102,7 @@ impl StreamAnswer {
         let (data, is_last) = match &mut self.stage {
             AnswerStage::Head => {
                 let mut block = Vec::new();
-                let encoded = encode_head(text, self.head_only, &mut block);
+                let encoded = encode_head(text, self.kind, &mut block);
                 let Some(head) = encoded.map_err(|_| BrokenAnswer)? else {
                     return Ok(false);
                 };

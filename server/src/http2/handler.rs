@@ -80,6 +80,9 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection, pipe: Rc<StreamPi
         if let Some(end) = serve(&client, &mut slot, &pipe).await {
             break end;
         }
+        if let Some(buffers) = slot.take() {
+            worker.buffers.give(buffers);
+        }
     };
     connection::finish(&client, slot, end).await;
 }

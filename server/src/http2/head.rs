@@ -4,6 +4,17 @@ use forebay_http::fields::FieldId;
 use forebay_http::framing::BodyFraming;
 use forebay_http2::hpack::{encode_known_field, encode_status};
 
+/// The kind of response that a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerKind {
+    Content,
+    /// The response to HEAD, without a body.
+    HeadOnly,
+    /// The response to an extended CONNECT (RFC 8441). A WebSocket has the value that
+    /// Sec-WebSocket-Accept must have.
+    Tunnel(Option<[u8; 28]>),
+}
+
 /// The properties of a head that was encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EncodedHead {
@@ -14,20 +25,24 @@ pub(super) struct EncodedHead {
     pub(super) framing: BodyFraming,
 }
 
-/// A head that this server cannot have written.
+const ACCEPT_FIELD: &[u8] = b"sec-websocket-accept";
+
+/// A head that this server cannot have written, or that does not answer the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BrokenHead;
 
 /// Appends the header block of the response head at the start of `text`; returns `None`, and
-/// appends nothing, if the head is incomplete. With `head_only`, no body follows the head.
+/// appends nothing, if the head is incomplete.
 ///
-/// The fields that concern a connection of HTTP/1.1 are left out (RFC 9113 §8.2.2).
+/// The fields that concern a connection of HTTP/1.1 are left out (RFC 9113 §8.2.2). The 101 that
+/// opens a tunnel becomes a 200, whose body is the origin's direction of the tunnel (RFC 8441 §5).
 ///
 /// # Errors
-/// The text is not a head that this server writes.
+/// The text is not a head that this server writes, or not one that answers a request of this kind:
+/// for a tunnel, the client would take any other 2xx for the start of the tunnel.
 pub(super) fn encode_head(
     text: &[u8],
-    head_only: bool,
+    kind: AnswerKind,
     block: &mut Vec<u8>,
 ) -> Result<Option<EncodedHead>, BrokenHead> {
     let start = block.len();
@@ -35,9 +50,13 @@ pub(super) fn encode_head(
     let Some(first) = lines.next() else {
         return Ok(None);
     };
-    let status = status_of(first).ok_or(BrokenHead)?;
+    let (status, opens_tunnel) = match (status_of(first).ok_or(BrokenHead)?, kind) {
+        (101, AnswerKind::Tunnel(_)) => (200, true),
+        (200..=299, AnswerKind::Tunnel(_)) => return Err(BrokenHead),
+        (status, _) => (status, false),
+    };
     encode_status(block, status);
-    let (mut length, mut is_chunked) = (None, false);
+    let (mut length, mut is_chunked, mut accept) = (None, false, None);
     loop {
         let Some(line) = lines.next() else {
             block.truncate(start);
@@ -55,6 +74,9 @@ pub(super) fn encode_head(
             | FieldId::ProxyConnection
             | FieldId::Upgrade => {}
             FieldId::TransferEncoding => is_chunked = true,
+            FieldId::Other if opens_tunnel && name.eq_ignore_ascii_case(ACCEPT_FIELD) => {
+                accept = Some(value);
+            }
             id => {
                 if id == FieldId::ContentLength {
                     length = Some(decimal(value).ok_or(BrokenHead)?);
@@ -64,7 +86,14 @@ pub(super) fn encode_head(
         }
     }
     let framing = match length {
-        _ if head_only || matches!(status, 100..=199 | 204 | 304) => BodyFraming::None,
+        _ if opens_tunnel => {
+            let AnswerKind::Tunnel(expected) = kind else { return Err(BrokenHead) };
+            let is_accepted = expected.is_none_or(|expected| accept == Some(&expected[..]));
+            if is_accepted { BodyFraming::UntilClose } else { return Err(BrokenHead) }
+        }
+        _ if kind == AnswerKind::HeadOnly || matches!(status, 100..=199 | 204 | 304) => {
+            BodyFraming::None
+        }
         _ if is_chunked => BodyFraming::Chunked,
         Some(length) => BodyFraming::Length(length),
         None => BodyFraming::UntilClose,
@@ -126,41 +155,62 @@ mod tests {
 
     #[test]
     fn a_head_becomes_a_block_without_the_fields_of_a_connection() {
-        for (text, head_only, framing, expected) in [
+        const CONTENT: AnswerKind = AnswerKind::Content;
+        const WEB_SOCKET: AnswerKind = AnswerKind::Tunnel(Some(*b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        for (text, kind, framing, expected) in [
             (
                 "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nx-A: b: c\r\nage: 3\r\n\
                  content-length: 12\r\nconnection: close\r\n\r\n",
-                false,
+                CONTENT,
                 BodyFraming::Length(12),
                 ":status=200 content-type=text/html x-a=b: c age=3 content-length=12",
             ),
             (
                 "HTTP/1.1 404 Not Found\r\ntransfer-encoding: chunked\r\nkeep-alive: x\r\n\r\n",
-                false,
+                CONTENT,
                 BodyFraming::Chunked,
                 ":status=404",
             ),
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
-                true,
+                AnswerKind::HeadOnly,
                 BodyFraming::None,
                 ":status=200 content-length=7",
             ),
-            ("HTTP/1.1 304 Not Modified\r\n\r\n", false, BodyFraming::None, ":status=304"),
+            ("HTTP/1.1 304 Not Modified\r\n\r\n", CONTENT, BodyFraming::None, ":status=304"),
             (
                 "HTTP/1.1 299 \r\nserver: x\r\n\r\n",
-                false,
+                CONTENT,
                 BodyFraming::UntilClose,
                 ":status=299 server=x",
+            ),
+            (
+                "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nx-a: b\r\n\r\n",
+                WEB_SOCKET,
+                BodyFraming::UntilClose,
+                ":status=200 x-a=b",
+            ),
+            (
+                "HTTP/1.1 101 Switching Protocols\r\nupgrade: chat\r\n\r\n",
+                AnswerKind::Tunnel(None),
+                BodyFraming::UntilClose,
+                ":status=200",
+            ),
+            (
+                "HTTP/1.1 403 Forbidden\r\ncontent-length: 1\r\n\r\n",
+                WEB_SOCKET,
+                BodyFraming::Length(1),
+                ":status=403 content-length=1",
             ),
         ] {
             let text = [text.as_bytes(), b"body"].concat();
             let mut block = Vec::new();
             for cut in 0..text.len() - 4 {
-                assert_eq!(encode_head(&text[..cut], head_only, &mut block), Ok(None), "{cut}");
+                assert_eq!(encode_head(&text[..cut], kind, &mut block), Ok(None), "{cut}");
                 assert_eq!(block, b"", "an incomplete head appends nothing");
             }
-            let head = encode_head(&text, head_only, &mut block).expect(expected);
+            let head = encode_head(&text, kind, &mut block).expect(expected);
             let head = head.expect(expected);
             assert_eq!((head.text_bytes, head.framing), (text.len() - 4, framing), "{expected}");
             assert_eq!(decoded(&block), expected);
@@ -178,7 +228,16 @@ mod tests {
             "HTTP/1.1 200 OK\r\ncontent-length: 1 2\r\n\r\n",
             "HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551616\r\n\r\n",
         ] {
-            let encoded = encode_head(text.as_bytes(), false, &mut Vec::new());
+            let encoded = encode_head(text.as_bytes(), AnswerKind::Content, &mut Vec::new());
+            assert_eq!(encoded, Err(BrokenHead), "{text:?}");
+        }
+        for text in [
+            "HTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\nsec-websocket-accept: other\r\n\r\n",
+        ] {
+            let kind = AnswerKind::Tunnel(Some([b'a'; 28]));
+            let encoded = encode_head(text.as_bytes(), kind, &mut Vec::new());
             assert_eq!(encoded, Err(BrokenHead), "{text:?}");
         }
     }

@@ -2,20 +2,25 @@
 //! and §3.3).
 //!
 //! The crate `forebay_http2` implements the protocol. Each stream is an HTTP/1.1 connection in
-//! memory: `pipe.rs` is its transport, and the ordinary connection task serves it. So a request
-//! over HTTP/2 takes the same steps and has the same limits as any other request. The TLS
-//! information of a stream is that of its connection. `answer.rs` turns the response on the pipe
-//! into frames; `serve.rs` is the loop that moves bytes between the client's connection and the
-//! pipes.
+//! memory, whose transport is in `pipe.rs`. So a request over HTTP/2 takes the same steps and has
+//! the same limits as any other request. The TLS information of a stream is that of its connection.
+//!
+//! `serve.rs` is the loop that moves bytes between the client's connection and the pipes.
+//! `handler.rs` answers the requests: it runs in the connection's own task until a request has to
+//! wait. `whole.rs` turns a response that is ready at once into frames, and `answer.rs` a response
+//! that arrives on the pipe.
 
 mod answer;
 mod handler;
 mod head;
+mod memory;
 mod pipe;
 mod serve;
 mod streams;
+mod websocket;
 mod whole;
 
+pub(crate) use memory::TurnMemory;
 pub(crate) use serve::{is_preface, serve};
 
 #[cfg(test)]

@@ -18,15 +18,17 @@ use forebay_http2::{ListLimits, StreamKey};
 
 use super::answer::StreamAnswer;
 use super::handler::StreamHandler;
+use super::memory::TurnMemory;
 use super::pipe::SharedState;
 use super::streams::{OpenStream, OpenStreams, RequestForm, StreamWork, has_room};
+use super::websocket::{is_websocket, write_key};
 use super::whole::{SentWhole, send_whole};
 use crate::accept::Client;
 use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::limits::{HTTP2_INPUT_BYTES_MAX, HTTP2_ROUNDS_MAX};
+use crate::limits::{HTTP2_INPUT_BYTES_MAX, HTTP2_MEMORY_KEPT_MS, HTTP2_ROUNDS_MAX};
 use crate::pace::Pace;
 
 /// The reason of a connection that ends because a response is lost that was announced.
@@ -46,7 +48,9 @@ pub(crate) async fn serve(client: &Client, input: Vec<u8>) -> Result<(), Fault> 
     client.worker.count(Counter::Http2Connections);
     let mut connection = Http2Connection::new(client, input);
     poll_fn(|cx| {
+        client.worker.http2_memory.borrow_mut().lend_to(&mut connection.memory);
         let polled = connection.poll(cx);
+        client.worker.http2_memory.borrow_mut().take_from(&mut connection.memory);
         connection.count_glitches();
         polled
     })
@@ -61,10 +65,7 @@ struct Http2Connection<'c> {
     streams: OpenStreams,
     /// A handler that is ready for the next stream.
     spare: Option<StreamHandler>,
-    /// Memory for header blocks.
-    block: Vec<u8>,
-    input: Vec<u8>,
-    out: Vec<u8>,
+    memory: TurnMemory,
     pace: Pace,
     request_count: u32,
     /// The error that ends the connection once the pending output is sent.
@@ -85,10 +86,13 @@ impl<'c> Http2Connection<'c> {
             connection_window_bytes: settings.connection_bytes_max.max(WINDOW_BYTES_MIN),
             head_ms_max: settings.head_ms_max,
             scheme: client.scheme,
+            extended_connect: true,
             ..ConnectionLimits::default()
         };
-        let mut out = Vec::new();
-        let connection = ServerConnection::new(limits, clock::monotonic_ms(), &mut out);
+        let mut memory = TurnMemory::default();
+        memory.input.append(&input);
+        let now_ms = clock::monotonic_ms();
+        let connection = ServerConnection::new(limits, now_ms, &mut memory.out);
         Http2Connection {
             client,
             connection,
@@ -99,9 +103,7 @@ impl<'c> Http2Connection<'c> {
             )),
             streams: OpenStreams::default(),
             spare: None,
-            block: Vec::new(),
-            input,
-            out,
+            memory,
             pace: Pace::default(),
             request_count: 0,
             error: None,
@@ -116,14 +118,14 @@ impl<'c> Http2Connection<'c> {
             self.end_revoked();
         }
         let now_ms = clock::monotonic_ms();
-        if let Err(error) = self.connection.check_time(now_ms, &mut self.out) {
+        if let Err(error) = self.connection.check_time(now_ms, &mut self.memory.out) {
             self.fail(error);
         }
         if self.client.worker.draining() || !self.is_permitted() {
-            self.connection.begin_drain(&mut self.out);
+            self.connection.begin_drain(&mut self.memory.out);
         }
         if self.is_idle() && (self.client.worker.drained_idle() || self.is_unwanted()) {
-            self.connection.finish_drain(&mut self.out);
+            self.connection.finish_drain(&mut self.memory.out);
         }
         for _ in 0..HTTP2_ROUNDS_MAX {
             while self.error.is_none()
@@ -161,20 +163,25 @@ impl<'c> Http2Connection<'c> {
 
     fn is_idle(&self) -> bool {
         self.connection.streams_in_use() == 0
-            && self.input.is_empty()
-            && self.out.is_empty()
+            && self.memory.input.is_empty()
+            && self.memory.out.is_empty()
             && !self.connection.is_within_frame()
     }
 
     /// Whether the idle connection has to end: its idle time is over, or another connection needs
-    /// its place. If so, counts the reason.
-    fn is_unwanted(&self) -> bool {
+    /// its place. If so, counts the reason. Frees memory once the first part of the idle time is
+    /// over.
+    fn is_unwanted(&mut self) -> bool {
         let ticket = self.client.ticket();
         if ticket.is_displaced() {
             self.client.worker.count(Counter::IdleDisplaced);
             return true;
         }
-        if ticket.overdue() {
+        if ticket.overdue() && self.spare.take().is_some() {
+            self.streams.shrink();
+            self.connection.shrink();
+            ticket.disarm();
+        } else if ticket.overdue() {
             self.client.worker.count(Counter::IdleTimeouts);
             return true;
         }
@@ -199,9 +206,9 @@ impl<'c> Http2Connection<'c> {
     ) {
         let worker = &self.client.worker;
         let goes_on = handler.poll(worker, cx);
-        let (connection, block, out) = (&mut self.connection, &mut self.block, &mut self.out);
+        let (connection, memory) = (&mut self.connection, &mut self.memory);
         let sent = handler.pipe().take_whole(|queue| {
-            let sent = send_whole(connection, (key, form.head_only), queue, block, out);
+            let sent = send_whole(connection, (key, form.kind), queue, memory);
             (sent == SentWhole::Later).then(|| self.streams.keep(queue, &self.shared))
         });
         let Some(kept) = sent else {
@@ -210,7 +217,7 @@ impl<'c> Http2Connection<'c> {
                 let place = worker.registry.take_stream_place(self.client.network());
                 handler.spawn(worker, place);
             }
-            let answer = StreamAnswer::new(form.head_only);
+            let answer = StreamAnswer::new(form.kind);
             let work = StreamWork::Piped { pipe, answer, is_chunked: form.is_chunked };
             self.streams.put(OpenStream { key, work, is_gone: false });
             return;
@@ -227,7 +234,7 @@ impl<'c> Http2Connection<'c> {
         let Some(stream) = self.streams.at(slot) else {
             return;
         };
-        let (connection, out, key) = (&mut self.connection, &mut self.out, stream.key);
+        let (connection, out, key) = (&mut self.connection, &mut self.memory.out, stream.key);
         let is_over = match &mut stream.work {
             StreamWork::Queued { .. } => true,
             StreamWork::Piped { pipe, answer, .. } => {
@@ -257,7 +264,11 @@ impl<'c> Http2Connection<'c> {
             match &stream.work {
                 StreamWork::Queued { queue, .. } if queue.is_revoked() => {
                     stream.is_gone = true;
-                    self.connection.reset(stream.key, ErrorCode::InternalError, &mut self.out);
+                    self.connection.reset(
+                        stream.key,
+                        ErrorCode::InternalError,
+                        &mut self.memory.out,
+                    );
                     ended.push(stream.key.slot());
                 }
                 StreamWork::Queued { .. } => {}
@@ -274,9 +285,9 @@ impl<'c> Http2Connection<'c> {
     /// Appends DATA frames in the order of the streams' priorities. Returns whether the output is
     /// full, so that some data may be left.
     fn grant(&mut self) -> bool {
-        while self.error.is_none() && self.out.len() < OUTPUT_BYTES_MAX {
-            let before = self.out.len();
-            let grant = match self.connection.next_data(usize::MAX, &mut self.out) {
+        while self.error.is_none() && self.memory.out.len() < OUTPUT_BYTES_MAX {
+            let before = self.memory.out.len();
+            let grant = match self.connection.next_data(usize::MAX, &mut self.memory.out) {
                 Ok(Some(grant)) => grant,
                 Ok(None) => return false,
                 Err(error) => {
@@ -288,16 +299,16 @@ impl<'c> Http2Connection<'c> {
             match self.streams.at(slot).map(|stream| &mut stream.work) {
                 Some(StreamWork::Queued { queue, .. }) => {
                     let guard = self.client.worker.store.send_guard();
-                    if queue.take(grant.bytes, &guard, &mut self.out).is_err() {
+                    if queue.take(grant.bytes, &guard, &mut self.memory.out).is_err() {
                         // The frame was not sent, but it counts against the windows, so the
                         // connection cannot go on.
-                        self.out.truncate(before);
+                        self.memory.out.truncate(before);
                         self.fail(ConnectionError::new(ErrorCode::InternalError, LOST_BYTES));
                         return false;
                     }
                 }
                 Some(StreamWork::Piped { pipe, answer, .. }) => {
-                    answer.take_body(grant.bytes, &mut self.out);
+                    answer.take_body(grant.bytes, &mut self.memory.out);
                     pipe.free(grant.bytes);
                 }
                 None => {}
@@ -309,11 +320,11 @@ impl<'c> Http2Connection<'c> {
 
     /// Writes the output; returns whether all of it was written.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
-        while !self.out.is_empty() {
-            match self.client.poll_write(cx, &self.out) {
+        while !self.memory.out.is_empty() {
+            match self.client.poll_write(cx, &self.memory.out) {
                 Poll::Ready(written) => {
                     let count = written?;
-                    self.out.drain(..count);
+                    self.memory.out.drain(..count);
                     self.pace.moved(count as u64, self.client.least_rate());
                 }
                 Poll::Pending => return Ok(false),
@@ -327,26 +338,20 @@ impl<'c> Http2Connection<'c> {
     /// # Errors
     /// The client is gone.
     fn poll_input(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
-        let start = self.input.len();
-        if start < HTTP2_INPUT_BYTES_MAX {
-            self.input.resize(start + HTTP2_INPUT_BYTES_MAX, 0);
-            let space = self.input.get_mut(start..).unwrap_or_default();
-            let read = self.client.poll_read(cx, space);
-            let count = match read {
-                Poll::Ready(Ok(count)) => count,
-                _ => 0,
-            };
-            self.input.truncate(start + count);
-            match read {
+        let start = self.memory.input.bytes().len();
+        let space = self.memory.input.space(HTTP2_INPUT_BYTES_MAX);
+        if !space.is_empty() {
+            match self.client.poll_read(cx, space) {
                 Poll::Ready(Ok(0)) => return Err(Fault::ClientGone),
+                Poll::Ready(Ok(count)) => self.memory.input.filled(count),
                 Poll::Ready(Err(fault)) => return Err(fault),
                 Poll::Pending if start == 0 => return Ok(false),
-                _ => {}
+                Poll::Pending => {}
             }
         }
-        let before = self.input.len();
+        let before = self.memory.input.bytes().len();
         self.take_input(cx);
-        Ok(self.input.len() != before || before > start)
+        Ok(self.memory.input.bytes().len() != before || before > start)
     }
 
     /// Processes as much of the input as the connection permits.
@@ -354,8 +359,8 @@ impl<'c> Http2Connection<'c> {
         let mut consumed = 0;
         let now_ms = clock::monotonic_ms();
         loop {
-            let rest = self.input.get(consumed..).unwrap_or_default();
-            let receipt = match self.connection.receive(rest, now_ms, &mut self.out) {
+            let rest = self.memory.input.bytes().get(consumed..).unwrap_or_default();
+            let receipt = match self.connection.receive(rest, now_ms, &mut self.memory.out) {
                 Ok(receipt) => receipt,
                 Err(error) => {
                     self.fail(error);
@@ -369,17 +374,24 @@ impl<'c> Http2Connection<'c> {
                     self.request_count += 1;
                     if !has_room(self.client) {
                         self.client.worker.count(Counter::Http2StreamsRefused);
-                        self.connection.reset(stream, ErrorCode::RefusedStream, &mut self.out);
-                        self.connection.end_work(stream, &mut self.out);
+                        self.connection.reset(
+                            stream,
+                            ErrorCode::RefusedStream,
+                            &mut self.memory.out,
+                        );
+                        self.connection.end_work(stream, &mut self.memory.out);
                         continue;
                     }
                     self.client.worker.count(Counter::Http2Requests);
                     let spare = self.spare.take();
                     let handler =
                         spare.unwrap_or_else(|| StreamHandler::new(self.client, &self.shared));
-                    let form = RequestForm::of(request);
+                    let mut form = RequestForm::of(request);
                     handler.pipe().begin(stream.slot(), request.has_body(), |text| {
                         request.write_http1_head(text);
+                        if request.protocol().is_some_and(is_websocket) {
+                            form.kind = write_key(text, &self.client.worker);
+                        }
                     });
                     self.start(stream, form, handler, cx);
                 }
@@ -403,21 +415,20 @@ impl<'c> Http2Connection<'c> {
                 }
             }
         }
-        self.input.drain(..consumed);
+        self.memory.input.consume(consumed);
         let config = self.client.worker.config();
         if self.request_count >= config.server.requests_per_connection_max {
-            self.connection.begin_drain(&mut self.out);
+            self.connection.begin_drain(&mut self.memory.out);
         }
     }
 
-    /// Waits for the client, and sets the time limit of the wait. Frees the buffers if the
-    /// connection is idle.
+    /// Waits for the client, and sets the time limit of the wait.
     ///
     /// # Errors
     /// The client reads too slowly, or keeps its windows closed for too long.
     fn poll_wait(&mut self) -> Poll<Result<(), Fault>> {
         let ticket = self.client.ticket();
-        if !self.out.is_empty() || self.connection.is_blocked_by_window() {
+        if !self.memory.out.is_empty() || self.connection.is_blocked_by_window() {
             let rate = self.client.least_rate();
             return self.client.poll_wait(&mut self.pace, rate);
         }
@@ -425,13 +436,9 @@ impl<'c> Http2Connection<'c> {
         if let Some(deadline_ms) = self.connection.deadline_ms() {
             ticket.arm(deadline_ms.saturating_sub(clock::monotonic_ms()));
         } else if self.is_idle() {
-            self.input = Vec::new();
-            self.out = Vec::new();
-            self.block = Vec::new();
-            self.spare = None;
-            self.streams.shrink();
-            self.connection.shrink();
-            ticket.begin_idle(u64::from(self.client.worker.config().server.idle_ms_max));
+            let idle_ms_max = u64::from(self.client.worker.config().server.idle_ms_max);
+            let (first_ms, rest_ms) = idle_times(idle_ms_max);
+            ticket.begin_idle(if self.spare.is_some() { first_ms } else { rest_ms });
         } else {
             ticket.end_idle();
             ticket.disarm();
@@ -449,6 +456,13 @@ impl<'c> Http2Connection<'c> {
             }
         }
     }
+}
+
+/// Splits the longest idle time of a connection: during the first part, it keeps its memory for the
+/// next request.
+fn idle_times(idle_ms_max: u64) -> (u64, u64) {
+    let first_ms = idle_ms_max.min(HTTP2_MEMORY_KEPT_MS);
+    (first_ms, idle_ms_max - first_ms)
 }
 
 /// A connection that ends breaks the pipes of its streams, so that their tasks end.

@@ -6,6 +6,7 @@ use forebay_http2::StreamKey;
 use forebay_http2::request::CheckedRequest;
 
 use super::answer::StreamAnswer;
+use super::head::AnswerKind;
 use super::pipe::{SharedState, StreamPipe};
 use crate::accept::Client;
 use crate::limits::HTTP2_QUEUES_KEPT_MAX;
@@ -38,16 +39,21 @@ pub(super) enum StreamWork {
 /// The properties of a request that decide about the form of bodies.
 #[derive(Clone, Copy)]
 pub(super) struct RequestForm {
-    pub(super) head_only: bool,
+    pub(super) kind: AnswerKind,
     /// Whether the head announced the request's body as chunked.
     pub(super) is_chunked: bool,
 }
 
 impl RequestForm {
     pub(super) fn of(request: CheckedRequest<'_>) -> RequestForm {
+        let is_tunnel = request.protocol().is_some();
         RequestForm {
-            head_only: request.method() == b"HEAD",
-            is_chunked: request.has_body() && request.content_length().is_none(),
+            kind: match request.method() {
+                _ if is_tunnel => AnswerKind::Tunnel(None),
+                b"HEAD" => AnswerKind::HeadOnly,
+                _ => AnswerKind::Content,
+            },
+            is_chunked: !is_tunnel && request.has_body() && request.content_length().is_none(),
         }
     }
 }

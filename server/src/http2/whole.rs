@@ -5,7 +5,8 @@ use forebay_http2::StreamKey;
 use forebay_http2::connection::ServerConnection;
 use forebay_http2::error::ErrorCode;
 
-use super::head::encode_head;
+use super::head::{AnswerKind, encode_head};
+use super::memory::TurnMemory;
 use crate::send_queue::SendQueue;
 
 /// The progress of a whole response.
@@ -22,13 +23,13 @@ pub(super) enum SentWhole {
 /// priority of its stream.
 pub(super) fn send_whole(
     connection: &mut ServerConnection,
-    (key, head_only): (StreamKey, bool),
+    (key, kind): (StreamKey, AnswerKind),
     queue: &mut SendQueue,
-    block: &mut Vec<u8>,
-    out: &mut Vec<u8>,
+    memory: &mut TurnMemory,
 ) -> SentWhole {
+    let TurnMemory { out, block, .. } = memory;
     block.clear();
-    let sent = try_send(connection, (key, head_only), queue, block, out);
+    let sent = try_send(connection, (key, kind), queue, block, out);
     if sent == Some(SentWhole::Later) {
         return SentWhole::Later;
     }
@@ -43,13 +44,13 @@ pub(super) fn send_whole(
 /// Returns `None` if the response is not one that this server writes, or the stream is gone.
 fn try_send(
     connection: &mut ServerConnection,
-    (key, head_only): (StreamKey, bool),
+    (key, kind): (StreamKey, AnswerKind),
     queue: &mut SendQueue,
     block: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Option<SentWhole> {
     let text = queue.front_text();
-    let head = encode_head(text, head_only, block).ok()??;
+    let head = encode_head(text, kind, block).ok()??;
     let length = match head.framing {
         BodyFraming::None => 0,
         BodyFraming::Length(length) => length,

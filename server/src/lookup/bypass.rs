@@ -1,5 +1,6 @@
 //! Requests that no stored response can answer.
 
+use forebay_http::error::RequestError;
 use forebay_http::fields::{FieldId, Fields};
 use forebay_http::framing::BodyFraming;
 use forebay_http::hop::HopFields;
@@ -12,6 +13,7 @@ use forebay_http::request::Method;
 use forebay_http::response::wanted_protocols;
 
 use crate::config::{Route, RouteSettings};
+use crate::fault::Fault;
 use crate::limits::COOKIES_MAX;
 use crate::parse::Request;
 
@@ -78,6 +80,21 @@ pub(crate) fn wanted_upgrade<'a>(
     let is_eligible = !permitted.is_empty() && !has_framing && !request.form.head_only;
     let wanted = wanted_protocols(request.form.version, request.head.fields());
     wanted.filter(move |protocol| is_eligible && permitted.permits(protocol))
+}
+
+/// RFC 8441 §4: checks that the route of an extended CONNECT permits its protocol. Such a request is
+/// the only one over HTTP/2 that has Upgrade, because clients cannot send that field.
+///
+/// # Errors
+/// [`RequestError::MethodNotImplemented`]: the tunnel is not available here. Without it, the client
+/// would take a stored response for the start of the tunnel.
+pub(crate) fn check_extended_connect(
+    request: &Request<'_>,
+    settings: &RouteSettings,
+) -> Result<(), Fault> {
+    let is_refused = request.head.fields().contains(FieldId::Upgrade)
+        && wanted_upgrade(request, settings).next().is_none();
+    if is_refused { Err(RequestError::MethodNotImplemented.into()) } else { Ok(()) }
 }
 
 /// Returns the reason for a bypass that follows from the Connection field: the request asks for

@@ -7,7 +7,7 @@ mod plan;
 mod selected_part;
 mod stored;
 
-pub(crate) use bypass::{bypass, wanted_upgrade};
+pub(crate) use bypass::{bypass, check_extended_connect, wanted_upgrade};
 pub(crate) use find::{lookup, lookup_stale, selected, validated};
 pub(crate) use other_variants::OtherVariant;
 pub(crate) use plan::{ForwardPlan, MissingPart};
