@@ -16,6 +16,7 @@ use super::static_table::static_name;
 const NEVER_INDEXED: [u8; 5] = [23, 32, 49, 55, 61];
 
 /// The index in the static table of each well-known field; 0 if it is not in the table.
+#[expect(clippy::indexing_slicing, reason = "checked while compiling")]
 const INDEX_OF_FIELD: [u8; FieldId::ALL.len()] = {
     let mut indexes = [0; FieldId::ALL.len()];
     let mut at = 0;
