@@ -59,6 +59,8 @@ pub(crate) struct StreamState {
     /// Number of bytes of the request's body that the server has received and not released.
     pub(crate) body_held: u32,
     pub(crate) priority: ResponsePriority,
+    /// Whether the stream is a tunnel, opened by an extended CONNECT.
+    pub(crate) is_tunnel: bool,
 }
 
 /// The initial properties of a stream.
@@ -70,6 +72,7 @@ pub(crate) struct StreamStart {
     pub(crate) receive_window: ReceiveWindow,
     pub(crate) body_expected: Option<u64>,
     pub(crate) priority: ResponsePriority,
+    pub(crate) is_tunnel: bool,
 }
 
 impl StreamState {
@@ -86,6 +89,7 @@ impl StreamState {
             body_received: 0,
             body_held: 0,
             priority: start.priority,
+            is_tunnel: start.is_tunnel,
         }
     }
 

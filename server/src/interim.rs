@@ -59,8 +59,11 @@ impl InterimQueue {
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Vec<ResponseHead>> {
         let mut state = self.0.lock();
         if state.heads.is_empty() {
-            // One task waits, and its waker stays valid, so an earlier waker need not be replaced.
-            state.waker.get_or_insert_with(|| cx.waker().clone());
+            // The waker changes if the request is a stream of HTTP/2: its first poll is in the task
+            // of the connection.
+            if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                state.waker = Some(cx.waker().clone());
+            }
             return Poll::Pending;
         }
         Poll::Ready(std::mem::take(&mut state.heads))

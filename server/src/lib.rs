@@ -50,6 +50,7 @@ mod terminal;
 mod trace;
 mod transaction;
 mod transport;
+mod watched_task;
 mod worker;
 mod x509;
 

@@ -103,6 +103,9 @@ impl SendQueue {
                 Piece::Stored(lent) => lent.bytes(guard)?,
             };
             let part = bytes.get(..count.min(bytes.len())).unwrap_or_default();
+            if part.is_empty() {
+                return Err(Revoked);
+            }
             out.extend_from_slice(part);
             let taken = part.len();
             count -= taken;

@@ -11,18 +11,15 @@ use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use forebay_cache::StoreWorker;
 use forebay_http::policy::reason::Reason;
 use forebay_rules::apply::RuleScratch;
 use forebay_shm::CounterSlot;
 use http::HeaderValue;
-use pin_project_lite::pin_project;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::accept::{ClientNetwork, Registry};
@@ -46,6 +43,7 @@ use crate::store::CompressionRoom;
 use crate::trace::WorkerTracers;
 use crate::transport::Connector;
 use crate::transport::tls::WorkerTls;
+use crate::watched_task::WatchedTask;
 
 /// One worker's state.
 pub(crate) struct Worker {
@@ -381,22 +379,7 @@ impl Worker {
         self: &Rc<Self>,
         task: impl Future<Output = ()> + 'static,
     ) -> tokio::task::JoinHandle<()> {
-        let watch = PanicWatch { worker: Rc::clone(self) };
-        tokio::task::spawn_local(WatchedTask { watch, task })
-    }
-
-    /// Polls a future that has no task of its own; counts and logs a panic in it. After a panic,
-    /// the result is `Ready`, and the future must be dropped.
-    pub(crate) fn poll_guarded(
-        self: &Rc<Self>,
-        future: Pin<&mut (impl Future<Output = ()> + ?Sized)>,
-        cx: &mut Context<'_>,
-    ) -> Poll<()> {
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let _watch = PanicWatch { worker: Rc::clone(self) };
-            future.poll(cx)
-        }));
-        polled.unwrap_or(Poll::Ready(()))
+        tokio::task::spawn_local(WatchedTask::new(self, task))
     }
 
     /// Counts a fault of the client's side or of our own that ends a request, and logs a fault of
@@ -475,37 +458,5 @@ impl Worker {
     pub(crate) fn drained_idle(&self) -> bool {
         let since_ms = self.draining_since_ms.get();
         since_ms.is_some_and(|since_ms| clock::monotonic_ms() - since_ms >= DRAIN_IDLE_MS)
-    }
-}
-
-pin_project! {
-    /// A task that reports its own panic. An async block in place of this type would hold the task
-    /// twice: as the captured value, and as the future that it awaits.
-    struct WatchedTask<F> {
-        watch: PanicWatch,
-        #[pin]
-        task: F,
-    }
-}
-
-impl<F: Future<Output = ()>> Future for WatchedTask<F> {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.project().task.poll(cx)
-    }
-}
-
-/// Counts and logs a panic of the task that owns this value.
-struct PanicWatch {
-    worker: Rc<Worker>,
-}
-
-impl Drop for PanicWatch {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.worker.count(Counter::Panics);
-            self.worker.event(Event::Panicked, &"the worker continues");
-        }
     }
 }

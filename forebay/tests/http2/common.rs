@@ -134,6 +134,15 @@ impl RawClient {
 
     /// Sends a request as literals without indexing.
     pub(crate) fn request(&mut self, stream: u32, lines: &[(&str, &str)]) {
+        self.headers(stream, 5, lines);
+    }
+
+    /// Sends the head of a request whose body follows.
+    pub(crate) fn begin_request(&mut self, stream: u32, lines: &[(&str, &str)]) {
+        self.headers(stream, 4, lines);
+    }
+
+    fn headers(&mut self, stream: u32, flags: u8, lines: &[(&str, &str)]) {
         let mut block = Vec::new();
         for (name, value) in lines {
             block.push(0);
@@ -142,7 +151,7 @@ impl RawClient {
                 block.extend_from_slice(text.as_bytes());
             }
         }
-        self.frame(1, 5, stream, &block);
+        self.frame(1, flags, stream, &block);
     }
 
     /// Reads a frame.

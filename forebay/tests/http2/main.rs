@@ -2,5 +2,6 @@
 
 mod clear;
 mod common;
+mod interim;
 mod tls;
 mod websocket;

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_types, reason = "the script of a test is not profiled")]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::digest;
@@ -83,6 +83,19 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
     let _ = write!(stream, "HTTP/1.1 {status}\r\n{upgrade}{length}X-Path: {path}\r\n\r\n");
     if !length.is_empty() {
         let _ = stream.write_all(b"answer");
+        return;
+    }
+    if path == "/half" {
+        let _ = stream.write_all(b"bye");
+        stream.shutdown(Shutdown::Write).expect("an open connection");
+        let mut rest = String::new();
+        let _ = stream.read_to_string(&mut rest);
+        seen.lock().expect("no panic").push(format!("after the end: {rest}"));
+        return;
+    }
+    if path == "/break" {
+        // A socket that is closed with unread bytes resets its connection.
+        let _ = stream.peek(&mut [0]);
         return;
     }
     let mut piece = [0; 1000];
@@ -229,6 +242,25 @@ fn a_route_permits_the_protocols_of_its_list() {
         }
     });
     assert_eq!(origin.heads().len(), 2, "refused requests reach no origin");
+}
+
+#[test]
+fn the_end_of_an_origin_is_told_apart_from_its_failure() {
+    let origin = TunnelOrigin::start();
+    let server = start(&origin, "websocket");
+    with_client(server.address(), &Builder::new(), |client| async move {
+        let mut half = open(&client, "websocket", "/half").await.expect("an answer");
+        assert_eq!(read(&mut half.down, usize::MAX).await.expect("an orderly end"), "bye");
+        half.up.send_data(Bytes::from_static(b"still "), false).expect("an open stream");
+        half.up.send_data(Bytes::from_static(b"here"), true).expect("an open stream");
+        let mut broken = open(&client, "websocket", "/break").await.expect("an answer");
+        broken.up.send_data(Bytes::from_static(b"x"), false).expect("an open stream");
+        let error = read(&mut broken.down, usize::MAX).await.expect_err("no orderly end");
+        assert!(error.is_reset(), "{error}");
+    });
+    eventually("the origin got the rest", || {
+        origin.heads().iter().any(|head| head == "after the end: still here")
+    });
 }
 
 #[test]

@@ -173,6 +173,7 @@ impl ServerConnection {
             receive_window: ReceiveWindow::new(self.limits.stream_window_bytes),
             body_expected: index.content_length,
             priority,
+            is_tunnel: index.protocol.is_some(),
         })
     }
 

@@ -43,7 +43,7 @@ impl ServerConnection {
         }
         let data_bytes = head.length - pad_bytes - padding;
         let is_last = head.has(flags::END_STREAM);
-        self.charge_small(data_bytes, is_last)?;
+        self.charge_small(head.stream, data_bytes, is_last)?;
         let consumed = HEAD_BYTES + pad_bytes as usize;
         let stream = self.receiving(head.stream)?;
         let part = DataPart { stream, data_left: data_bytes, padding_left: padding, is_last };
@@ -112,13 +112,25 @@ impl ServerConnection {
         self.resets.contains(stream) || self.ignores(stream)
     }
 
-    fn charge_small(&mut self, data_bytes: u32, is_last: bool) -> Result<(), ConnectionError> {
+    /// Charges a frame with little data. Messages in a tunnel may be short.
+    fn charge_small(
+        &mut self,
+        stream: u32,
+        data_bytes: u32,
+        is_last: bool,
+    ) -> Result<(), ConnectionError> {
         match data_bytes {
             _ if is_last => Ok(()),
             0 => self.charge(Glitch::EmptyData),
+            1..DATA_BYTES_MIN if self.is_tunnel(stream) => Ok(()),
             1..DATA_BYTES_MIN => self.charge(Glitch::TinyData),
             _ => Ok(()),
         }
+    }
+
+    fn is_tunnel(&mut self, stream: u32) -> bool {
+        let state = self.streams.find(stream).and_then(|key| self.streams.state(key));
+        state.is_some_and(|state| state.is_tunnel)
     }
 
     /// Takes the next bytes of the DATA frame that is arriving.

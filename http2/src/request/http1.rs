@@ -11,7 +11,8 @@ impl CheckedRequest<'_> {
     /// events carry the body itself, without chunks.
     ///
     /// An extended CONNECT (RFC 8441) becomes a GET with `connection: upgrade`; the server adds the
-    /// key of a WebSocket, which such a request does not have (§5). A plain CONNECT remains a CONNECT, with the authority as its target.
+    /// key of a WebSocket, which such a request does not have (§5). A plain CONNECT remains a
+    /// CONNECT, with the authority as its target.
     pub fn write_http1_head(self, out: &mut Vec<u8>) {
         let method = if self.protocol().is_some() { b"GET" } else { self.method() };
         let target = if self.path().is_empty() { self.authority() } else { self.path() };

@@ -75,6 +75,11 @@ pub(super) async fn deliver_tunnel(
     client.ticket().disarm();
     match end {
         TunnelEnd::Closed => {}
+        // RFC: 8441-5: a stream that ends in an orderly way would look complete.
+        TunnelEnd::Failed if client.transport.is_http2_stream() => {
+            client.transport.reset_on_close();
+        }
+        TunnelEnd::Failed => {}
         TunnelEnd::Idle => client.worker.count(Counter::TunnelsIdle),
         TunnelEnd::Drained => client.worker.count(Counter::TunnelsDrained),
     }
@@ -100,9 +105,10 @@ struct TunnelLimits {
 
 /// The reason why a tunnel ended.
 enum TunnelEnd {
-    /// Both sides have ended, one of them has failed, or one side did not end in time after the
-    /// other.
+    /// Both sides have ended, or one side did not end in time after the other.
     Closed,
+    /// The connection of one side has failed.
+    Failed,
     Idle,
     Drained,
 }
@@ -136,7 +142,7 @@ async fn run(
         }
         let moved = (poll_up(cx, client, origin, up), poll_down(cx, client, origin, down));
         let now_ms = clock::monotonic_ms();
-        let (Ok(up_moved), Ok(down_moved)) = moved else { return Poll::Ready(TunnelEnd::Closed) };
+        let (Ok(up_moved), Ok(down_moved)) = moved else { return Poll::Ready(TunnelEnd::Failed) };
         if up.is_shut && down.is_shut {
             return Poll::Ready(TunnelEnd::Closed);
         }

@@ -20,6 +20,8 @@ const OWN_CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 pub(super) struct StreamAnswer {
     stage: AnswerStage,
     kind: AnswerKind,
+    /// Whether the response has opened a tunnel.
+    is_tunnel: bool,
     /// The bytes of the body that the HTTP/2 connection knows of, but may not send yet.
     body: ByteQueue,
     trailers: Option<Vec<u8>>,
@@ -40,7 +42,19 @@ pub(super) struct BrokenAnswer;
 
 impl StreamAnswer {
     pub(super) fn new(kind: AnswerKind) -> StreamAnswer {
-        StreamAnswer { stage: AnswerStage::Head, kind, body: ByteQueue::default(), trailers: None }
+        StreamAnswer {
+            stage: AnswerStage::Head,
+            is_tunnel: false,
+            kind,
+            body: ByteQueue::default(),
+            trailers: None,
+        }
+    }
+
+    /// Whether the response has opened a tunnel, in which the client may send after the end of the
+    /// response.
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.is_tunnel
     }
 
     /// Reads the response as far as it has arrived.
@@ -159,6 +173,8 @@ impl StreamAnswer {
             }
             BodyFraming::UntilClose => AnswerStage::UntilClose,
         };
+        let opens_tunnel = matches!(self.stage, AnswerStage::UntilClose);
+        self.is_tunnel = opens_tunnel && matches!(self.kind, AnswerKind::Tunnel(_));
         let is_last = matches!(self.stage, AnswerStage::Read);
         connection.send_head(stream, block, is_last, out).map_err(|_| BrokenAnswer)
     }

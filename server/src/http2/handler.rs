@@ -1,8 +1,8 @@
 //! The work on the streams of a connection.
 //!
-//! A handler answers the request of one stream. It runs in the connection's own task until it has to
-//! wait, which most hits never do: then it takes the next stream, without a task or memory of its
-//! own for it. A handler that has to wait moves to a task of its own, and ends with its stream.
+//! A handler answers the request of one stream. It runs in the connection's own task until it has
+//! to wait, which most hits never do: then it takes the next stream, without a task or memory for
+//! it. A handler that has to wait moves to a task of its own, and ends with its stream.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -16,6 +16,7 @@ use crate::connection::{self, End};
 use crate::counters::Counter;
 use crate::flow::{self, AfterResponse, AnswerState};
 use crate::parse::next_head;
+use crate::watched_task::poll_guarded;
 use crate::worker::Worker;
 
 /// The work on one stream after the other.
@@ -43,12 +44,13 @@ impl StreamHandler {
     /// Works on the stream as far as possible without waiting. Returns whether the work goes on;
     /// otherwise the response was handed over, or the handler has ended.
     pub(super) fn poll(&mut self, worker: &Rc<Worker>, cx: &mut Context<'_>) -> bool {
-        worker.poll_guarded(self.task.as_mut(), cx).is_pending() && !self.pipe.is_whole()
+        poll_guarded(worker, self.task.as_mut(), cx).is_pending() && !self.pipe.is_whole()
     }
 
     /// Continues in a task of its own.
     pub(super) fn spawn(self, worker: &Rc<Worker>, place: StreamPlace) {
-        let StreamHandler { ticket, mut task, .. } = self;
+        let StreamHandler { ticket, mut task, pipe } = self;
+        pipe.note_spawned();
         let mut has_waker = false;
         worker.spawn(async move {
             let _place = place;
@@ -68,15 +70,10 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection, pipe: Rc<StreamPi
     let client = admitted.into_client(Rc::clone(&worker)).await;
     let mut slot = None;
     let end = loop {
-        let head_bytes = poll_fn(|_| {
-            let buffers = slot.get_or_insert_with(|| worker.buffers.take());
-            match pipe.take_head(&mut buffers.input) {
-                Some(head_bytes) => Poll::Ready(head_bytes),
-                // The connection polls the handler again when it has a request.
-                None => Poll::Pending,
-            }
-        });
-        client.begin_stream(head_bytes.await);
+        // The connection polls the handler again when it has a request.
+        poll_fn(|_| if pipe.has_head() { Poll::Ready(()) } else { Poll::Pending }).await;
+        let buffers = slot.get_or_insert_with(|| worker.buffers.take());
+        client.begin_stream(pipe.take_head(&mut buffers.input));
         if let Some(end) = serve(&client, &mut slot, &pipe).await {
             break end;
         }
@@ -105,7 +102,7 @@ async fn serve(client: &Client, slot: &mut Option<Box<Buffers>>, pipe: &StreamPi
         AnswerState::Later(answer) => (answer.await, false),
     };
     let is_whole = is_at_once && matches!(after, Ok(AfterResponse::KeepAlive));
-    if is_whole && pipe.hand_over(client, &mut buffers.queue) {
+    if is_whole && pipe.hand_over(&mut buffers.queue) {
         return None;
     }
     Some(match after {

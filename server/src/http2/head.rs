@@ -52,7 +52,7 @@ pub(super) fn encode_head(
     };
     let (status, opens_tunnel) = match (status_of(first).ok_or(BrokenHead)?, kind) {
         (101, AnswerKind::Tunnel(_)) => (200, true),
-        (200..=299, AnswerKind::Tunnel(_)) => return Err(BrokenHead),
+        (101, _) | (200..=299, AnswerKind::Tunnel(_)) => return Err(BrokenHead),
         (status, _) => (status, false),
     };
     encode_status(block, status);

@@ -1,7 +1,9 @@
 //! The buffers of HTTP/2 connections.
 
 use crate::buffers::Input;
-use crate::limits::{BUFFER_BYTES_KEPT_MAX, HTTP2_INPUT_BYTES_MAX, HTTP2_OUTPUT_BYTES_KEPT_MAX};
+use crate::limits::{
+    BUFFER_BYTES_KEPT_MAX, HTTP2_INPUT_BYTES_MAX, HTTP2_OUTPUT_BYTES_KEPT_MAX, INPUT_BYTES,
+};
 
 /// Buffers that the HTTP/2 connections of a worker use in turn. A connection keeps a buffer only
 /// while it waits with incomplete input, or with output that the client has not read.
@@ -34,6 +36,8 @@ impl TurnMemory {
         if connection.out.is_empty() {
             self.out = std::mem::take(&mut connection.out);
             self.out.shrink_to(HTTP2_OUTPUT_BYTES_KEPT_MAX);
+        } else if connection.out.capacity() > 2 * connection.out.len().max(INPUT_BYTES) {
+            connection.out.shrink_to(INPUT_BYTES);
         }
         self.block = std::mem::take(&mut connection.block);
         self.block.shrink_to(BUFFER_BYTES_KEPT_MAX);

@@ -19,7 +19,6 @@ use std::task::{Context, Poll, Waker};
 
 use forebay_http::target::Scheme;
 
-use crate::accept::Client;
 use crate::buffers::Input;
 use crate::config::ListenerNumber;
 use crate::limits::{
@@ -133,6 +132,11 @@ impl SharedState {
         self.lent_count.update(|count| count - lent_count);
     }
 
+    /// Whether responses have borrowed parts of stored bodies.
+    pub(super) fn has_lent(&self) -> bool {
+        self.lent_count.get() > 0
+    }
+
     /// Whether the connection has room for one more whole response.
     fn has_room(&self, queue: &SendQueue) -> bool {
         self.held_bytes.get() + queue.held_bytes() <= self.held_bytes_max
@@ -167,6 +171,8 @@ pub(super) struct StreamPipe {
     whole: RefCell<SendQueue>,
     /// Whether `whole` is the response to the current request.
     is_whole: Cell<bool>,
+    /// Whether the stream has a task of its own, so that the connection no longer waits for `whole`.
+    is_spawned: Cell<bool>,
     response: RefCell<ByteQueue>,
     /// The number of bytes of the response that the pipe or the connection holds.
     held_bytes: Cell<usize>,
@@ -200,6 +206,7 @@ impl StreamPipe {
             is_request_whole: Cell::default(),
             whole: RefCell::default(),
             is_whole: Cell::default(),
+            is_spawned: Cell::default(),
             response: RefCell::default(),
             held_bytes: Cell::default(),
             is_head_long: Cell::default(),
@@ -221,27 +228,34 @@ impl StreamPipe {
 
     /// Moves the head of the next request to the input of the stream's task. Returns the number of
     /// its bytes, or `None` if there is no next request.
-    pub(super) fn take_head(&self, input: &mut Input) -> Option<usize> {
+    pub(super) fn take_head(&self, input: &mut Input) -> usize {
         let mut head = self.head.borrow_mut();
-        if head.is_empty() {
-            return None;
-        }
         input.append(&head);
         let bytes = head.len();
         head.clear();
-        Some(bytes)
+        bytes
     }
 
     /// Hands a whole response over to the connection, if it has room for it. Returns whether it
     /// has; if so, `queue` is empty afterwards, and the work on the stream is over.
-    pub(super) fn hand_over(&self, client: &Client, queue: &mut SendQueue) -> bool {
-        if self.is_reset.get() || !self.shared.has_room(queue) || queue.is_revoked() {
+    pub(super) fn hand_over(&self, queue: &mut SendQueue) -> bool {
+        let is_refused = self.is_spawned.get() || self.is_reset.get();
+        if is_refused || !self.shared.has_room(queue) || queue.is_revoked() {
             return false;
         }
-        client.note_sent(queue.len());
         std::mem::swap(queue, &mut self.whole.borrow_mut());
         self.is_whole.set(true);
         true
+    }
+
+    /// Whether there is a next request.
+    pub(super) fn has_head(&self) -> bool {
+        !self.head.borrow().is_empty()
+    }
+
+    /// Records that the stream has a task of its own from now on.
+    pub(super) fn note_spawned(&self) {
+        self.is_spawned.set(true);
     }
 
     /// Whether a whole response was handed over that the connection has not taken.

@@ -28,7 +28,9 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::events::Event;
 use crate::fault::Fault;
-use crate::limits::{HTTP2_INPUT_BYTES_MAX, HTTP2_MEMORY_KEPT_MS, HTTP2_ROUNDS_MAX};
+use crate::limits::{
+    HTTP2_INPUT_BYTES_MAX, HTTP2_MEMORY_KEPT_MS, HTTP2_REQUESTS_PER_TURN_MAX, HTTP2_ROUNDS_MAX,
+};
 use crate::pace::Pace;
 
 /// The reason of a connection that ends because a response is lost that was announced.
@@ -68,6 +70,12 @@ struct Http2Connection<'c> {
     memory: TurnMemory,
     pace: Pace,
     request_count: u32,
+    /// The number of requests of the current turn.
+    turn_count: u32,
+    /// Whether there is memory to free once the connection has been idle for a while.
+    is_warm: bool,
+    /// The part of the idle time that was over when the memory was freed.
+    idle_spent_ms: u64,
     /// The error that ends the connection once the pending output is sent.
     error: Option<ConnectionError>,
     counted: [u32; GLITCH_KINDS],
@@ -106,6 +114,9 @@ impl<'c> Http2Connection<'c> {
             memory,
             pace: Pace::default(),
             request_count: 0,
+            turn_count: 0,
+            is_warm: false,
+            idle_spent_ms: 0,
             error: None,
             counted: [0; GLITCH_KINDS],
         }
@@ -113,6 +124,7 @@ impl<'c> Http2Connection<'c> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         self.shared.register(cx);
+        self.turn_count = 0;
         let ticket = self.client.ticket();
         if ticket.take_cut() {
             self.end_revoked();
@@ -137,6 +149,9 @@ impl<'c> Http2Connection<'c> {
             let is_flushed = self.poll_flush(cx)?;
             if is_flushed && (self.error.is_some() || self.connection.is_drained()) {
                 return Poll::Ready(Ok(()));
+            }
+            if is_flushed && self.turn_count >= HTTP2_REQUESTS_PER_TURN_MAX {
+                break;
             }
             // If the output is full, no later event may announce the data that is left, so the loop
             // continues.
@@ -177,7 +192,9 @@ impl<'c> Http2Connection<'c> {
             self.client.worker.count(Counter::IdleDisplaced);
             return true;
         }
-        if ticket.overdue() && self.spare.take().is_some() {
+        if ticket.overdue() && std::mem::take(&mut self.is_warm) {
+            self.spare = None;
+            self.idle_spent_ms = HTTP2_MEMORY_KEPT_MS;
             self.streams.shrink();
             self.connection.shrink();
             ticket.disarm();
@@ -208,7 +225,9 @@ impl<'c> Http2Connection<'c> {
         let goes_on = handler.poll(worker, cx);
         let (connection, memory) = (&mut self.connection, &mut self.memory);
         let sent = handler.pipe().take_whole(|queue| {
+            let bytes = queue.len();
             let sent = send_whole(connection, (key, form.kind), queue, memory);
+            worker.count_many(Counter::BytesOut, (bytes - queue.len()) as u64);
             (sent == SentWhole::Later).then(|| self.streams.keep(queue, &self.shared))
         });
         let Some(kept) = sent else {
@@ -244,7 +263,8 @@ impl<'c> Http2Connection<'c> {
                     connection.reset(key, ErrorCode::InternalError, out);
                     pipe.reset();
                 }
-                if stream.is_gone || !connection.is_sending(key) {
+                let is_sent = !connection.is_sending(key) && !answer.is_tunnel();
+                if stream.is_gone || is_sent {
                     pipe.end_request();
                 }
                 pipe.is_work_over()
@@ -285,6 +305,9 @@ impl<'c> Http2Connection<'c> {
     /// Appends DATA frames in the order of the streams' priorities. Returns whether the output is
     /// full, so that some data may be left.
     fn grant(&mut self) -> bool {
+        if self.shared.has_lent() {
+            self.end_revoked();
+        }
         while self.error.is_none() && self.memory.out.len() < OUTPUT_BYTES_MAX {
             let before = self.memory.out.len();
             let grant = match self.connection.next_data(usize::MAX, &mut self.memory.out) {
@@ -306,6 +329,7 @@ impl<'c> Http2Connection<'c> {
                         self.fail(ConnectionError::new(ErrorCode::InternalError, LOST_BYTES));
                         return false;
                     }
+                    self.client.worker.count_many(Counter::BytesOut, grant.bytes as u64);
                 }
                 Some(StreamWork::Piped { pipe, answer, .. }) => {
                     answer.take_body(grant.bytes, &mut self.memory.out);
@@ -358,7 +382,7 @@ impl<'c> Http2Connection<'c> {
     fn take_input(&mut self, cx: &mut Context<'_>) {
         let mut consumed = 0;
         let now_ms = clock::monotonic_ms();
-        loop {
+        while self.turn_count < HTTP2_REQUESTS_PER_TURN_MAX {
             let rest = self.memory.input.bytes().get(consumed..).unwrap_or_default();
             let receipt = match self.connection.receive(rest, now_ms, &mut self.memory.out) {
                 Ok(receipt) => receipt,
@@ -372,6 +396,9 @@ impl<'c> Http2Connection<'c> {
                 None => break,
                 Some(StreamEvent::Request { stream, request }) => {
                     self.request_count += 1;
+                    self.turn_count += 1;
+                    self.is_warm = true;
+                    self.idle_spent_ms = 0;
                     if !has_room(self.client) {
                         self.client.worker.count(Counter::Http2StreamsRefused);
                         self.connection.reset(
@@ -437,8 +464,10 @@ impl<'c> Http2Connection<'c> {
             ticket.arm(deadline_ms.saturating_sub(clock::monotonic_ms()));
         } else if self.is_idle() {
             let idle_ms_max = u64::from(self.client.worker.config().server.idle_ms_max);
-            let (first_ms, rest_ms) = idle_times(idle_ms_max);
-            ticket.begin_idle(if self.spare.is_some() { first_ms } else { rest_ms });
+            let warm_ms = idle_ms_max.min(HTTP2_MEMORY_KEPT_MS);
+            // The second part begins when the first one is over.
+            let rest_ms = idle_ms_max.saturating_sub(self.idle_spent_ms);
+            ticket.begin_idle(if self.is_warm { warm_ms } else { rest_ms });
         } else {
             ticket.end_idle();
             ticket.disarm();
@@ -456,13 +485,6 @@ impl<'c> Http2Connection<'c> {
             }
         }
     }
-}
-
-/// Splits the longest idle time of a connection: during the first part, it keeps its memory for the
-/// next request.
-fn idle_times(idle_ms_max: u64) -> (u64, u64) {
-    let first_ms = idle_ms_max.min(HTTP2_MEMORY_KEPT_MS);
-    (first_ms, idle_ms_max - first_ms)
 }
 
 /// A connection that ends breaks the pipes of its streams, so that their tasks end.

@@ -51,6 +51,9 @@ fn try_send(
 ) -> Option<SentWhole> {
     let text = queue.front_text();
     let head = encode_head(text, kind, block).ok()??;
+    if head.status < 200 {
+        return None;
+    }
     let length = match head.framing {
         BodyFraming::None => 0,
         BodyFraming::Length(length) => length,

@@ -82,8 +82,8 @@ pub(crate) fn wanted_upgrade<'a>(
     wanted.filter(move |protocol| is_eligible && permitted.permits(protocol))
 }
 
-/// RFC 8441 §4: checks that the route of an extended CONNECT permits its protocol. Such a request is
-/// the only one over HTTP/2 that has Upgrade, because clients cannot send that field.
+/// RFC 8441 §4: checks that the route of an extended CONNECT permits its protocol. Of the requests
+/// over HTTP/2, only this one has Upgrade, because clients cannot send that field.
 ///
 /// # Errors
 /// [`RequestError::MethodNotImplemented`]: the tunnel is not available here. Without it, the client

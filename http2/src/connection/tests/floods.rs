@@ -20,6 +20,24 @@ fn a_slot_is_free_only_when_its_work_has_ended() {
     assert_eq!(bench.sent(), Vec::<String>::new());
 }
 
+/// The messages of a WebSocket are often shorter than any useful part of a request's body.
+#[test]
+fn short_messages_in_a_tunnel_are_no_flood() {
+    let limits = ConnectionLimits { extended_connect: true, ..ConnectionLimits::default() };
+    let mut bench = Bench::new(limits);
+    let mut block = b"\x86\x84\x01\x01a".to_vec();
+    for (name, value) in [(":method", "CONNECT"), (":protocol", "websocket")] {
+        crate::hpack::encode_field(&mut block, name.as_bytes(), value.as_bytes());
+    }
+    assert_eq!(bench.feed(&headers(1, 0, &block)), Ok(vec!["1 CONNECT".into()]));
+    let key = bench.key(1);
+    for _ in 0..20_000 {
+        assert_eq!(bench.feed(&data(1, 0, b"short")), Ok(vec!["1 5 false".into()]));
+        bench.connection.release_data(key, 5, &mut bench.out);
+        bench.out.clear();
+    }
+}
+
 /// Each flood ends the connection before it has cost much, and needs little memory.
 #[test]
 fn every_flood_ends_the_connection() {

@@ -52,6 +52,34 @@ fn bytes_of_a_stream_that_ended_are_announced_again() {
 }
 
 #[test]
+fn a_whole_response_needs_room_in_both_windows() {
+    let mut bench = Bench::new(ConnectionLimits::default());
+    bench.feed(&[setting(4, 1_000), get(1), get(3)].concat()).expect("valid");
+    bench.sent();
+    let mut send = |stream, bytes: usize| {
+        let key = bench.key(stream);
+        let body = vec![b'x'; bytes];
+        let sent = bench.connection.send_whole(key, (STATUS_200, &body), &mut bench.out);
+        (sent, bench.sent())
+    };
+    assert_eq!(send(1, 1_001), (Ok(false), vec![]), "the window of the stream is smaller");
+    assert_eq!(send(1, 0), (Ok(false), vec![]), "no DATA frame is empty");
+    let sent = (Ok(true), vec!["1 Headers 4".into(), "1 data 1000 1".into()]);
+    assert_eq!(send(1, 1_000), sent);
+    assert_eq!(send(1, 1), (Err(StreamGone), vec![]), "it has ended");
+    bench.feed(&setting(4, 65_535)).expect("valid");
+    bench.sent();
+    bench.respond(3, 60_000);
+    bench.grants();
+    bench.feed(&get(5)).expect("valid");
+    bench.sent();
+    let key = bench.key(5);
+    let body = [b'x'; 5_000];
+    let sent = bench.connection.send_whole(key, (STATUS_200, &body), &mut bench.out);
+    assert_eq!(sent, Ok(false), "the window of the connection is smaller");
+}
+
+#[test]
 fn windows_hold_data_back() {
     let mut bench = Bench::new(ConnectionLimits::default());
     bench.feed(&[setting(4, 1_000), get(1), get(3)].concat()).expect("valid");
