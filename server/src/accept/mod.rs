@@ -9,4 +9,4 @@ mod registry;
 pub(crate) use client::Client;
 pub(crate) use listen::{AdmittedConnection, accept_connections};
 pub(crate) use network::ClientNetwork;
-pub(crate) use registry::{Registry, StreamPlace, Ticket};
+pub(crate) use registry::{Registry, StreamPermit, Ticket};

@@ -169,9 +169,9 @@ pub(crate) struct Registry {
     entered_count: Cell<u64>,
     /// The number of tickets that belong to streams of HTTP/2 connections.
     stream_ticket_count: Cell<usize>,
-    /// The number of streams of HTTP/2 connections that have a place.
+    /// The number of streams of HTTP/2 connections that have a permit.
     stream_count: Cell<usize>,
-    /// The number of streams of HTTP/2 connections that have a place, for each network that has
+    /// The number of streams of HTTP/2 connections that have a permit, for each network that has
     /// any.
     streams_by_network: RefCell<HashMap<ClientNetwork, u32>>,
 }
@@ -184,9 +184,9 @@ pub(crate) struct RegisteredConnection {
     is_stream: bool,
 }
 
-/// The place of one stream of an HTTP/2 connection among the streams that are limited. It is freed
-/// when the work on the stream ends, even by a panic.
-pub(crate) struct StreamPlace {
+/// Permits a worker to work on one stream of an HTTP/2 connection for as long as it takes. It is
+/// given back when the work ends, even by a panic.
+pub(crate) struct StreamPermit {
     registry: Rc<Registry>,
     network: ClientNetwork,
 }
@@ -208,12 +208,12 @@ impl Registry {
         self.tickets.borrow().len() - self.stream_ticket_count.get()
     }
 
-    /// Returns the number of streams of HTTP/2 connections that have a place.
+    /// Returns the number of streams of HTTP/2 connections that have a permit.
     pub(crate) fn stream_count(&self) -> usize {
         self.stream_count.get()
     }
 
-    /// Returns the number of streams of HTTP/2 connections from one network that have a place.
+    /// Returns the number of streams of HTTP/2 connections from one network that have a permit.
     pub(crate) fn stream_count_of(&self, network: ClientNetwork) -> u32 {
         self.streams_by_network.borrow().get(&network).copied().unwrap_or(0)
     }
@@ -241,11 +241,11 @@ impl Registry {
         self.enter_ticket(network, true)
     }
 
-    /// Takes a place for a stream of a connection from `network`, for which there must be room.
-    pub(crate) fn take_stream_place(self: &Rc<Self>, network: ClientNetwork) -> StreamPlace {
+    /// Takes a permit for a stream of a connection from `network`, for which there must be room.
+    pub(crate) fn take_stream_permit(self: &Rc<Self>, network: ClientNetwork) -> StreamPermit {
         self.stream_count.update(|count| count + 1);
         *self.streams_by_network.borrow_mut().entry(network).or_default() += 1;
-        StreamPlace { registry: Rc::clone(self), network }
+        StreamPermit { registry: Rc::clone(self), network }
     }
 
     fn enter_ticket(
@@ -381,7 +381,7 @@ impl Drop for RegisteredConnection {
     }
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.registry.stream_count.update(|count| count - 1);
         let mut streams = self.registry.streams_by_network.borrow_mut();

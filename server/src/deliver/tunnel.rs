@@ -75,7 +75,7 @@ pub(super) async fn deliver_tunnel(
     client.ticket().disarm();
     match end {
         TunnelEnd::Closed => {}
-        // RFC: 8441-5: a stream that ends in an orderly way would look complete.
+        // RFC 8441 §5: a stream that ends in an orderly way would look complete.
         TunnelEnd::Failed if client.transport.is_http2_stream() => {
             client.transport.reset_on_close();
         }

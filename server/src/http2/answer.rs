@@ -6,7 +6,7 @@ use forebay_http2::StreamKey;
 use forebay_http2::connection::ServerConnection;
 use forebay_http2::hpack::encode_field;
 
-use super::head::{AnswerKind, EncodedHead, encode_head};
+use super::head::{EncodedHead, ResponseKind, encode_head};
 use super::pipe::{ByteQueue, StreamPipe};
 
 /// The limits of the trailers of our own responses; those of an origin are limited like its head.
@@ -19,7 +19,7 @@ const OWN_CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
 /// The progress of the response to one stream.
 pub(super) struct StreamAnswer {
     stage: AnswerStage,
-    kind: AnswerKind,
+    kind: ResponseKind,
     /// Whether the response has opened a tunnel.
     is_tunnel: bool,
     /// The bytes of the body that the HTTP/2 connection knows of, but may not send yet.
@@ -41,7 +41,7 @@ enum AnswerStage {
 pub(super) struct BrokenAnswer;
 
 impl StreamAnswer {
-    pub(super) fn new(kind: AnswerKind) -> StreamAnswer {
+    pub(super) fn new(kind: ResponseKind) -> StreamAnswer {
         StreamAnswer {
             stage: AnswerStage::Head,
             is_tunnel: false,
@@ -174,7 +174,7 @@ impl StreamAnswer {
             BodyFraming::UntilClose => AnswerStage::UntilClose,
         };
         let opens_tunnel = matches!(self.stage, AnswerStage::UntilClose);
-        self.is_tunnel = opens_tunnel && matches!(self.kind, AnswerKind::Tunnel(_));
+        self.is_tunnel = opens_tunnel && matches!(self.kind, ResponseKind::Tunnel(_));
         let is_last = matches!(self.stage, AnswerStage::Read);
         connection.send_head(stream, block, is_last, out).map_err(|_| BrokenAnswer)
     }

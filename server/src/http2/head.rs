@@ -6,7 +6,7 @@ use forebay_http2::hpack::{encode_known_field, encode_status};
 
 /// The kind of response that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AnswerKind {
+pub(super) enum ResponseKind {
     Content,
     /// The response to HEAD, without a body.
     HeadOnly,
@@ -42,17 +42,17 @@ pub(super) struct BrokenHead;
 /// for a tunnel, the client would take any other 2xx for the start of the tunnel.
 pub(super) fn encode_head(
     text: &[u8],
-    kind: AnswerKind,
+    kind: ResponseKind,
     block: &mut Vec<u8>,
 ) -> Result<Option<EncodedHead>, BrokenHead> {
     let start = block.len();
-    let mut lines = Lines { text, at: 0 };
+    let mut lines = HeadLines { text, at: 0 };
     let Some(first) = lines.next() else {
         return Ok(None);
     };
     let (status, opens_tunnel) = match (status_of(first).ok_or(BrokenHead)?, kind) {
-        (101, AnswerKind::Tunnel(_)) => (200, true),
-        (101, _) | (200..=299, AnswerKind::Tunnel(_)) => return Err(BrokenHead),
+        (101, ResponseKind::Tunnel(_)) => (200, true),
+        (101, _) | (200..=299, ResponseKind::Tunnel(_)) => return Err(BrokenHead),
         (status, _) => (status, false),
     };
     encode_status(block, status);
@@ -87,11 +87,11 @@ pub(super) fn encode_head(
     }
     let framing = match length {
         _ if opens_tunnel => {
-            let AnswerKind::Tunnel(expected) = kind else { return Err(BrokenHead) };
+            let ResponseKind::Tunnel(expected) = kind else { return Err(BrokenHead) };
             let is_accepted = expected.is_none_or(|expected| accept == Some(&expected[..]));
             if is_accepted { BodyFraming::UntilClose } else { return Err(BrokenHead) }
         }
-        _ if kind == AnswerKind::HeadOnly || matches!(status, 100..=199 | 204 | 304) => {
+        _ if kind == ResponseKind::HeadOnly || matches!(status, 100..=199 | 204 | 304) => {
             BodyFraming::None
         }
         _ if is_chunked => BodyFraming::Chunked,
@@ -102,13 +102,13 @@ pub(super) fn encode_head(
 }
 
 /// The lines of a text, without their ends.
-struct Lines<'t> {
+struct HeadLines<'t> {
     text: &'t [u8],
     /// The position after the last line that was returned.
     at: usize,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> HeadLines<'t> {
     /// Returns the next line, or `None` if it is incomplete.
     fn next(&mut self) -> Option<&'t [u8]> {
         let rest = self.text.get(self.at..)?;
@@ -155,8 +155,9 @@ mod tests {
 
     #[test]
     fn a_head_becomes_a_block_without_the_fields_of_a_connection() {
-        const CONTENT: AnswerKind = AnswerKind::Content;
-        const WEB_SOCKET: AnswerKind = AnswerKind::Tunnel(Some(*b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+        const CONTENT: ResponseKind = ResponseKind::Content;
+        const WEB_SOCKET: ResponseKind =
+            ResponseKind::Tunnel(Some(*b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
         for (text, kind, framing, expected) in [
             (
                 "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nx-A: b: c\r\nage: 3\r\n\
@@ -173,7 +174,7 @@ mod tests {
             ),
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
-                AnswerKind::HeadOnly,
+                ResponseKind::HeadOnly,
                 BodyFraming::None,
                 ":status=200 content-length=7",
             ),
@@ -193,7 +194,7 @@ mod tests {
             ),
             (
                 "HTTP/1.1 101 Switching Protocols\r\nupgrade: chat\r\n\r\n",
-                AnswerKind::Tunnel(None),
+                ResponseKind::Tunnel(None),
                 BodyFraming::UntilClose,
                 ":status=200",
             ),
@@ -228,7 +229,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\ncontent-length: 1 2\r\n\r\n",
             "HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551616\r\n\r\n",
         ] {
-            let encoded = encode_head(text.as_bytes(), AnswerKind::Content, &mut Vec::new());
+            let encoded = encode_head(text.as_bytes(), ResponseKind::Content, &mut Vec::new());
             assert_eq!(encoded, Err(BrokenHead), "{text:?}");
         }
         for text in [
@@ -236,7 +237,7 @@ mod tests {
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n",
             "HTTP/1.1 101 Switching Protocols\r\nsec-websocket-accept: other\r\n\r\n",
         ] {
-            let kind = AnswerKind::Tunnel(Some([b'a'; 28]));
+            let kind = ResponseKind::Tunnel(Some([b'a'; 28]));
             let encoded = encode_head(text.as_bytes(), kind, &mut Vec::new());
             assert_eq!(encoded, Err(BrokenHead), "{text:?}");
         }

@@ -6,16 +6,16 @@
 //! the same limits as any other request. The TLS information of a stream is that of its connection.
 //!
 //! `serve.rs` is the loop that moves bytes between the client's connection and the pipes.
-//! `handler.rs` answers the requests: it runs in the connection's own task until a request has to
+//! `stream_task.rs` answers the requests: it runs in the connection's own task until a request has to
 //! wait. `whole.rs` turns a response that is ready at once into frames, and `answer.rs` a response
 //! that arrives on the pipe.
 
 mod answer;
-mod handler;
 mod head;
 mod memory;
 mod pipe;
 mod serve;
+mod stream_task;
 mod streams;
 mod websocket;
 mod whole;

@@ -171,7 +171,7 @@ pub(super) struct StreamPipe {
     whole: RefCell<SendQueue>,
     /// Whether `whole` is the response to the current request.
     is_whole: Cell<bool>,
-    /// Whether the stream has a task of its own, so that the connection no longer waits for `whole`.
+    /// Whether the stream has a task of its own, so that the connection does not look at `whole`.
     is_spawned: Cell<bool>,
     response: RefCell<ByteQueue>,
     /// The number of bytes of the response that the pipe or the connection holds.

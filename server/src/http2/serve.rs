@@ -17,9 +17,9 @@ use forebay_http2::limits::{ConnectionLimits, OUTPUT_BYTES_MAX, WINDOW_BYTES_MIN
 use forebay_http2::{ListLimits, StreamKey};
 
 use super::answer::StreamAnswer;
-use super::handler::StreamHandler;
 use super::memory::TurnMemory;
 use super::pipe::SharedState;
+use super::stream_task::StreamTask;
 use super::streams::{OpenStream, OpenStreams, RequestForm, StreamWork, has_room};
 use super::websocket::{is_websocket, write_key};
 use super::whole::{SentWhole, send_whole};
@@ -65,8 +65,8 @@ struct Http2Connection<'c> {
     connection: ServerConnection,
     shared: Rc<SharedState>,
     streams: OpenStreams,
-    /// A handler that is ready for the next stream.
-    spare: Option<StreamHandler>,
+    /// The work that is ready for the next stream.
+    spare: Option<StreamTask>,
     memory: TurnMemory,
     pace: Pace,
     request_count: u32,
@@ -213,35 +213,35 @@ impl<'c> Http2Connection<'c> {
         }
     }
 
-    /// Begins the work on a request, whose head is in the pipe of `handler`.
+    /// Begins the work on a request, whose head is in the pipe of `task`.
     fn start(
         &mut self,
         key: StreamKey,
         form: RequestForm,
-        mut handler: StreamHandler,
+        mut task: StreamTask,
         cx: &mut Context<'_>,
     ) {
         let worker = &self.client.worker;
-        let goes_on = handler.poll(worker, cx);
+        let goes_on = task.poll(worker, cx);
         let (connection, memory) = (&mut self.connection, &mut self.memory);
-        let sent = handler.pipe().take_whole(|queue| {
+        let sent = task.pipe().take_whole(|queue| {
             let bytes = queue.len();
             let sent = send_whole(connection, (key, form.kind), queue, memory);
             worker.count_many(Counter::BytesOut, (bytes - queue.len()) as u64);
             (sent == SentWhole::Later).then(|| self.streams.keep(queue, &self.shared))
         });
         let Some(kept) = sent else {
-            let pipe = Rc::clone(handler.pipe());
+            let pipe = Rc::clone(task.pipe());
             if goes_on {
-                let place = worker.registry.take_stream_place(self.client.network());
-                handler.spawn(worker, place);
+                let permit = worker.registry.take_stream_permit(self.client.network());
+                task.spawn(worker, permit);
             }
             let answer = StreamAnswer::new(form.kind);
             let work = StreamWork::Piped { pipe, answer, is_chunked: form.is_chunked };
             self.streams.put(OpenStream { key, work, is_gone: false });
             return;
         };
-        self.spare = Some(handler);
+        self.spare = Some(task);
         if let Some(work) = kept {
             self.streams.put(OpenStream { key, work, is_gone: false });
         }
@@ -411,16 +411,15 @@ impl<'c> Http2Connection<'c> {
                     }
                     self.client.worker.count(Counter::Http2Requests);
                     let spare = self.spare.take();
-                    let handler =
-                        spare.unwrap_or_else(|| StreamHandler::new(self.client, &self.shared));
+                    let task = spare.unwrap_or_else(|| StreamTask::new(self.client, &self.shared));
                     let mut form = RequestForm::of(request);
-                    handler.pipe().begin(stream.slot(), request.has_body(), |text| {
+                    task.pipe().begin(stream.slot(), request.has_body(), |text| {
                         request.write_http1_head(text);
                         if request.protocol().is_some_and(is_websocket) {
                             form.kind = write_key(text, &self.client.worker);
                         }
                     });
-                    self.start(stream, form, handler, cx);
+                    self.start(stream, form, task, cx);
                 }
                 Some(StreamEvent::Data { stream, data, is_last }) => {
                     if let Some(open) = self.streams.find(stream) {

@@ -6,7 +6,7 @@ use forebay_http2::StreamKey;
 use forebay_http2::request::CheckedRequest;
 
 use super::answer::StreamAnswer;
-use super::head::AnswerKind;
+use super::head::ResponseKind;
 use super::pipe::{SharedState, StreamPipe};
 use crate::accept::Client;
 use crate::limits::HTTP2_QUEUES_KEPT_MAX;
@@ -32,14 +32,14 @@ pub(super) enum StreamWork {
     /// The rest of the response waits for the client's windows. `held` is the number of its bytes
     /// and of its lent pieces that the connection counts.
     Queued { queue: SendQueue, held: (usize, usize) },
-    /// A handler works in a task of its own; request and response pass through its pipe.
+    /// A task of its own works on the stream; request and response pass through the pipe.
     Piped { pipe: Rc<StreamPipe>, answer: StreamAnswer, is_chunked: bool },
 }
 
 /// The properties of a request that decide about the form of bodies.
 #[derive(Clone, Copy)]
 pub(super) struct RequestForm {
-    pub(super) kind: AnswerKind,
+    pub(super) kind: ResponseKind,
     /// Whether the head announced the request's body as chunked.
     pub(super) is_chunked: bool,
 }
@@ -49,9 +49,9 @@ impl RequestForm {
         let is_tunnel = request.protocol().is_some();
         RequestForm {
             kind: match request.method() {
-                _ if is_tunnel => AnswerKind::Tunnel(None),
-                b"HEAD" => AnswerKind::HeadOnly,
-                _ => AnswerKind::Content,
+                _ if is_tunnel => ResponseKind::Tunnel(None),
+                b"HEAD" => ResponseKind::HeadOnly,
+                _ => ResponseKind::Content,
             },
             is_chunked: !is_tunnel && request.has_body() && request.content_length().is_none(),
         }

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use forebay_http::write;
 
-use super::head::AnswerKind;
+use super::head::ResponseKind;
 use crate::worker::Worker;
 
 /// The text of RFC 6455 §1.3 that an origin appends to the key before it hashes it.
@@ -17,14 +17,14 @@ pub(super) fn is_websocket(protocol: &[u8]) -> bool {
 }
 
 /// Adds a key to a complete request head. Returns the kind of response that answers it.
-pub(super) fn write_key(head: &mut Vec<u8>, worker: &Worker) -> AnswerKind {
+pub(super) fn write_key(head: &mut Vec<u8>, worker: &Worker) -> ResponseKind {
     // A predictable key is enough: it shows only that the origin has read this request.
     let nonce = [worker.random().to_le_bytes(), worker.random().to_le_bytes()].concat();
     let key = STANDARD.encode(nonce);
     head.truncate(head.len().saturating_sub(b"\r\n".len()));
     write::field(head, b"sec-websocket-key", key.as_bytes());
     head.extend_from_slice(b"\r\n");
-    AnswerKind::Tunnel(Some(accept_of(key.as_bytes())))
+    ResponseKind::Tunnel(Some(accept_of(key.as_bytes())))
 }
 
 /// RFC 6455 §4.2.2: returns the value of Sec-WebSocket-Accept for a key.

@@ -5,7 +5,7 @@ use forebay_http2::StreamKey;
 use forebay_http2::connection::ServerConnection;
 use forebay_http2::error::ErrorCode;
 
-use super::head::{AnswerKind, encode_head};
+use super::head::{ResponseKind, encode_head};
 use super::memory::TurnMemory;
 use crate::send_queue::SendQueue;
 
@@ -23,7 +23,7 @@ pub(super) enum SentWhole {
 /// priority of its stream.
 pub(super) fn send_whole(
     connection: &mut ServerConnection,
-    (key, kind): (StreamKey, AnswerKind),
+    (key, kind): (StreamKey, ResponseKind),
     queue: &mut SendQueue,
     memory: &mut TurnMemory,
 ) -> SentWhole {
@@ -44,7 +44,7 @@ pub(super) fn send_whole(
 /// Returns `None` if the response is not one that this server writes, or the stream is gone.
 fn try_send(
     connection: &mut ServerConnection,
-    (key, kind): (StreamKey, AnswerKind),
+    (key, kind): (StreamKey, ResponseKind),
     queue: &mut SendQueue,
     block: &mut Vec<u8>,
     out: &mut Vec<u8>,

@@ -1,8 +1,8 @@
 //! The work on the streams of a connection.
 //!
-//! A handler answers the request of one stream. It runs in the connection's own task until it has
-//! to wait, which most hits never do: then it takes the next stream, without a task or memory for
-//! it. A handler that has to wait moves to a task of its own, and ends with its stream.
+//! The work on a stream runs in the connection's own task until it has to wait, which most hits
+//! never do: then the same work takes the next stream, and needs no new memory. If it has to wait,
+//! it continues as a task of its own, and ends with its stream.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use super::pipe::{SharedState, StreamPipe};
-use crate::accept::{AdmittedConnection, Client, StreamPlace, Ticket};
+use crate::accept::{AdmittedConnection, Client, StreamPermit, Ticket};
 use crate::buffers::Buffers;
 use crate::connection::{self, End};
 use crate::counters::Counter;
@@ -20,20 +20,20 @@ use crate::watched_task::poll_guarded;
 use crate::worker::Worker;
 
 /// The work on one stream after the other.
-pub(super) struct StreamHandler {
+pub(super) struct StreamTask {
     pipe: Rc<StreamPipe>,
     ticket: Rc<Ticket>,
-    task: Pin<Box<dyn Future<Output = ()>>>,
+    work: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-impl StreamHandler {
-    /// Creates a handler for streams of the connection of `client`.
-    pub(super) fn new(client: &Client, shared: &Rc<SharedState>) -> StreamHandler {
+impl StreamTask {
+    /// Creates the work on the streams of the connection of `client`.
+    pub(super) fn new(client: &Client, shared: &Rc<SharedState>) -> StreamTask {
         let pipe = StreamPipe::new(Rc::clone(shared), (client.peer, client.local()));
         let admitted = AdmittedConnection::of_streams(client, pipe.transport());
         let ticket = admitted.ticket();
-        let task = Box::pin(run(Rc::clone(&client.worker), admitted, Rc::clone(&pipe)));
-        StreamHandler { pipe, ticket, task }
+        let work = Box::pin(run(Rc::clone(&client.worker), admitted, Rc::clone(&pipe)));
+        StreamTask { pipe, ticket, work }
     }
 
     /// The pipe of the current stream.
@@ -42,23 +42,23 @@ impl StreamHandler {
     }
 
     /// Works on the stream as far as possible without waiting. Returns whether the work goes on;
-    /// otherwise the response was handed over, or the handler has ended.
+    /// otherwise the response was handed over, or the work has ended.
     pub(super) fn poll(&mut self, worker: &Rc<Worker>, cx: &mut Context<'_>) -> bool {
-        poll_guarded(worker, self.task.as_mut(), cx).is_pending() && !self.pipe.is_whole()
+        poll_guarded(worker, self.work.as_mut(), cx).is_pending() && !self.pipe.is_whole()
     }
 
     /// Continues in a task of its own.
-    pub(super) fn spawn(self, worker: &Rc<Worker>, place: StreamPlace) {
-        let StreamHandler { ticket, mut task, pipe } = self;
+    pub(super) fn spawn(self, worker: &Rc<Worker>, permit: StreamPermit) {
+        let StreamTask { ticket, mut work, pipe } = self;
         pipe.note_spawned();
         let mut has_waker = false;
         worker.spawn(async move {
-            let _place = place;
+            let _permit = permit;
             poll_fn(|cx| {
                 if !std::mem::replace(&mut has_waker, true) {
                     ticket.set_waker(cx.waker().clone());
                 }
-                task.as_mut().poll(cx)
+                work.as_mut().poll(cx)
             })
             .await;
         });
@@ -70,7 +70,7 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection, pipe: Rc<StreamPi
     let client = admitted.into_client(Rc::clone(&worker)).await;
     let mut slot = None;
     let end = loop {
-        // The connection polls the handler again when it has a request.
+        // The connection polls this future again when it has a request.
         poll_fn(|_| if pipe.has_head() { Poll::Ready(()) } else { Poll::Pending }).await;
         let buffers = slot.get_or_insert_with(|| worker.buffers.take());
         client.begin_stream(pipe.take_head(&mut buffers.input));
