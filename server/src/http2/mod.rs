@@ -6,7 +6,7 @@
 //! the same limits as any other request. The TLS information of a stream is that of its connection.
 //!
 //! `serve.rs` is the loop that moves bytes between the client's connection and the pipes.
-//! `stream_task.rs` answers the requests: it runs in the connection's own task until a request has to
+//! `stream_task.rs` answers the requests: it runs in the connection's own task until one has to
 //! wait. `whole.rs` turns a response that is ready at once into frames, and `answer.rs` a response
 //! that arrives on the pipe.
 
