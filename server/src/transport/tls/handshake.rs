@@ -78,10 +78,10 @@ impl TlsTransport {
             false => slot.as_mut().poll(cx).map(Ok),
         })
         .await?;
-        self.begin_session(&acceptor, &head, is_overdue).await?;
+        self.begin_session(&acceptor, &head, (network, is_overdue)).await?;
         while self.is_handshaking() {
             poll_fn(|cx| self.poll_take(cx, is_overdue)).await?;
-            self.step(is_overdue).await?;
+            self.step(network, is_overdue).await?;
         }
         let info = self.describe(&acceptor)?;
         Ok(&**self.info.get_or_init(|| Rc::new(info)))
@@ -93,10 +93,10 @@ impl TlsTransport {
         &self,
         acceptor: &TlsAcceptor,
         mut head: &[u8],
-        is_overdue: &dyn Fn() -> bool,
+        (network, is_overdue): (ClientNetwork, &dyn Fn() -> bool),
     ) -> Result<(), HandshakeFailure> {
         if acceptor.depends_on_name() {
-            let connection = self.accept_named(acceptor, head, is_overdue).await?;
+            let connection = self.accept_named(acceptor, head, (network, is_overdue)).await?;
             self.session.borrow_mut().connection = Some(Box::new(connection));
             return Ok(());
         }
@@ -160,8 +160,12 @@ impl TlsTransport {
 
     /// Processes the bytes that have arrived. This runs in a turn of the event loop in which no
     /// other handshake takes a step, because a signature takes long.
-    async fn step(&self, is_overdue: &dyn Fn() -> bool) -> Result<(), HandshakeFailure> {
-        let turn = self.tls.turn.acquire().await;
+    async fn step(
+        &self,
+        network: ClientNetwork,
+        is_overdue: &dyn Fn() -> bool,
+    ) -> Result<(), HandshakeFailure> {
+        let turn = self.tls.turns.acquire(network).await;
         if is_overdue() {
             return Err(HandshakeFailure::TimedOut);
         }

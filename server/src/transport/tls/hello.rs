@@ -10,6 +10,7 @@ use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 use super::acceptor::TlsAcceptor;
 use super::handshake::{HandshakeFailure, failure};
 use super::session::{EncryptedInput, EncryptedOutput, TlsTransport, would_block};
+use crate::accept::ClientNetwork;
 
 impl TlsTransport {
     /// Waits for the client's first message, and begins the session with the settings for the name
@@ -21,7 +22,7 @@ impl TlsTransport {
         &self,
         settings: &TlsAcceptor,
         mut head: &[u8],
-        is_overdue: &dyn Fn() -> bool,
+        (network, is_overdue): (ClientNetwork, &dyn Fn() -> bool),
     ) -> Result<ServerConnection, HandshakeFailure> {
         let mut acceptor = Acceptor::default();
         acceptor.read_tls(&mut head).map_err(|_| HandshakeFailure::Gone)?;
@@ -29,7 +30,7 @@ impl TlsTransport {
             poll_fn(|cx| self.poll_hello(&mut acceptor, cx, is_overdue)).await?;
             let accepted = acceptor.accept().map_err(|refused| self.refuse(refused))?;
             if let Some(accepted) = accepted {
-                return self.answer_hello(settings, accepted, is_overdue).await;
+                return self.answer_hello(settings, accepted, (network, is_overdue)).await;
             }
         }
     }
@@ -59,9 +60,9 @@ impl TlsTransport {
         &self,
         settings: &TlsAcceptor,
         accepted: Accepted,
-        is_overdue: &dyn Fn() -> bool,
+        (network, is_overdue): (ClientNetwork, &dyn Fn() -> bool),
     ) -> Result<ServerConnection, HandshakeFailure> {
-        let turn = self.tls.turn.acquire().await;
+        let turn = self.tls.turns.acquire(network).await;
         if is_overdue() {
             return Err(HandshakeFailure::TimedOut);
         }

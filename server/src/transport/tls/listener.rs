@@ -5,12 +5,11 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use tokio::sync::Semaphore;
-
 use super::acceptor::TlsAcceptor;
 use super::client_certificate::ClientCertificate;
 use super::session::{TlsInfo, TlsTransport};
 use super::slots::HandshakeSlots;
+use super::turns::HandshakeTurns;
 use crate::clock;
 use crate::counters::Counter;
 use crate::transport::{Listener, Transport};
@@ -21,9 +20,9 @@ pub(crate) struct WorkerTls {
     /// The TLS settings for new connections; `None` if the server has no listener for TLS.
     acceptor: RefCell<Option<Rc<TlsAcceptor>>>,
     pub(super) slots: Rc<HandshakeSlots>,
-    /// A single permit, so that each turn of the event loop runs at most one step of one handshake,
-    /// and requests of other connections are answered between two steps.
-    pub(super) turn: Semaphore,
+    /// Each turn of the event loop runs at most one step of one handshake, and requests of other
+    /// connections are answered between two steps.
+    pub(super) turns: HandshakeTurns,
     /// The number of handshakes in progress, for the gauge.
     handshake_count: Cell<u64>,
 }
@@ -33,7 +32,7 @@ impl WorkerTls {
         WorkerTls {
             acceptor: RefCell::new(acceptor.map(Rc::new)),
             slots: Rc::default(),
-            turn: Semaphore::new(1),
+            turns: HandshakeTurns::default(),
             handshake_count: Cell::default(),
         }
     }

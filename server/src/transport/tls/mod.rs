@@ -25,6 +25,7 @@ mod origin_pins;
 mod session;
 mod slots;
 mod tickets;
+mod turns;
 
 pub(crate) use acceptor::{TlsAcceptor, acceptor};
 pub(crate) use client_certificate::ClientCertificate;
