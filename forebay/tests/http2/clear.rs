@@ -1,7 +1,7 @@
 //! HTTP/2 by prior knowledge: an independent client gets the responses that a client of HTTP/1.1
 //! gets, and a hostile one reaches no origin.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 use bytes::Bytes;
 use forebay_testkit::server::Folder;
@@ -10,8 +10,8 @@ use h2::client::Builder;
 use http::Request;
 
 use crate::common::{
-    RawClient, ask, assert_floods_are_bounded, assert_silent_client_is_served, get, origin,
-    with_client,
+    RawClient, ask, assert_floods_are_bounded, assert_silent_client_is_served, frame_bytes, get,
+    origin, with_client,
 };
 
 fn start(origin: &Origin, flags: &[(&str, &str)]) -> Server {
@@ -227,6 +227,31 @@ fn a_response_that_breaks_off_resets_its_stream_only() {
         assert_eq!(answer.body.len(), 20);
     });
     assert_eq!(server.stat("http2_errors_total"), 0.0);
+}
+
+/// Frames that arrive together are read together, so no stream has begun to wait before its reset.
+#[test]
+fn a_stream_that_is_reset_at_once_causes_no_request_to_the_origin() {
+    let origin = origin();
+    let server = start(&origin, &[]);
+    let mut client = RawClient::connect(server.address());
+    let mut burst = Vec::new();
+    for stream in (1..100).step_by(2) {
+        // GET, http, the authority `a` and the path `/read`
+        let block = b"\x82\x86\x01\x01a\x04\x05/read";
+        burst.extend(frame_bytes(1, 5, stream, block));
+        burst.extend(frame_bytes(3, 0, stream, b"\0\0\0\x08"));
+    }
+    client.0.write_all(&burst).expect("an open connection");
+    client.until_pong();
+    with_client(server.address(), &Builder::new(), |client| async move {
+        assert_eq!(
+            ask(&client, get("http", "/stored/10"), &[]).await.expect("an answer").status,
+            200
+        );
+    });
+    assert_eq!(origin.request_count(), 1, "only the stream that was not reset");
+    assert_eq!(server.stat("http2_resets_total"), 50.0);
 }
 
 #[test]

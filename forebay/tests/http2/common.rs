@@ -125,11 +125,7 @@ impl RawClient {
 
     /// Sends a frame; the server may have closed the connection.
     pub(crate) fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
-        let length = payload.len();
-        let mut frame = vec![(length >> 16) as u8, (length >> 8) as u8, length as u8, kind, flags];
-        frame.extend([24, 16, 8, 0].map(|shift| (stream >> shift) as u8));
-        frame.extend_from_slice(payload);
-        self.0.write_all(&frame).is_ok()
+        self.0.write_all(&frame_bytes(kind, flags, stream, payload)).is_ok()
     }
 
     /// Sends a request as literals without indexing.
@@ -178,6 +174,15 @@ impl RawClient {
             frames.push((frame.kind, frame.stream));
         }
     }
+}
+
+/// Returns the bytes of a frame.
+pub(crate) fn frame_bytes(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = payload.len();
+    let mut frame = vec![(length >> 16) as u8, (length >> 8) as u8, length as u8, kind, flags];
+    frame.extend([24, 16, 8, 0].map(|shift| (stream >> shift) as u8));
+    frame.extend_from_slice(payload);
+    frame
 }
 
 /// A frame that a server has sent.

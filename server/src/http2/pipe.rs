@@ -253,6 +253,16 @@ impl StreamPipe {
         !self.head.borrow().is_empty()
     }
 
+    /// Whether the stream has a task of its own.
+    pub(super) fn is_spawned(&self) -> bool {
+        self.is_spawned.get()
+    }
+
+    /// Whether the client has reset the stream, or the connection is gone.
+    pub(super) fn is_reset(&self) -> bool {
+        self.is_reset.get()
+    }
+
     /// Records that the stream has a task of its own from now on.
     pub(super) fn note_spawned(&self) {
         self.is_spawned.set(true);

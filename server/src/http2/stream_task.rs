@@ -99,7 +99,15 @@ async fn serve(client: &Client, slot: &mut Option<Box<Buffers>>, pipe: &StreamPi
     let (after, is_at_once) = match flow::answer(client, &config, buffers, head_bytes, false) {
         AnswerState::AtOnce(after) => (after, true),
         AnswerState::Begun(answer) => (answer.finish().await, false),
-        AnswerState::Later(answer) => (answer.await, false),
+        AnswerState::Later(answer) => {
+            // The work begins only in a task of its own, in a later turn. So a client that resets
+            // the stream at once causes no request to the origin (CVE-2023-44487).
+            poll_fn(|_| if pipe.is_spawned() { Poll::Ready(()) } else { Poll::Pending }).await;
+            if pipe.is_reset() {
+                return Some(End::Close);
+            }
+            (answer.await, false)
+        }
     };
     let is_whole = is_at_once && matches!(after, Ok(AfterResponse::KeepAlive));
     if is_whole && pipe.hand_over(&mut buffers.queue) {
