@@ -8,9 +8,12 @@ use crate::fields::{FieldId, Fields};
 /// The media type of gRPC. A subtype for the format of messages may follow after `+`.
 const MEDIA_TYPE: &[u8] = b"application/grpc";
 
-/// Whether a request with these fields is a call of gRPC. gRPC-Web, which also works over HTTP/1.1,
-/// has another media type.
-pub fn is_grpc(fields: Fields<'_>) -> bool {
+/// Whether a request with this method and these fields is a call of gRPC, which is always a POST.
+/// gRPC-Web, which also works over HTTP/1.1, has another media type.
+pub fn is_grpc(method: &[u8], fields: Fields<'_>) -> bool {
+    if method != b"POST" {
+        return false;
+    }
     let Some(value) = fields.first(FieldId::ContentType) else { return false };
     let Some((start, rest)) = trim_space(value).split_at_checked(MEDIA_TYPE.len()) else {
         return false;
@@ -55,7 +58,7 @@ mod tests {
     use crate::fields::FieldBlock;
 
     #[test]
-    fn a_call_is_known_by_its_media_type() {
+    fn a_call_is_known_by_its_method_and_its_media_type() {
         for (value, expected) in [
             ("application/grpc", true),
             ("Application/gRPC+proto", true),
@@ -67,9 +70,10 @@ mod tests {
         ] {
             let mut block = FieldBlock::new();
             block.push(b"content-type", value.as_bytes());
-            assert_eq!(is_grpc(block.fields()), expected, "{value}");
+            assert_eq!(is_grpc(b"POST", block.fields()), expected, "{value}");
+            assert!(!is_grpc(b"GET", block.fields()), "{value}");
         }
-        assert!(!is_grpc(FieldBlock::new().fields()));
+        assert!(!is_grpc(b"POST", FieldBlock::new().fields()));
     }
 
     #[test]

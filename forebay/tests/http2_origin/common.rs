@@ -204,15 +204,20 @@ pub(crate) struct Frame {
     pub(crate) kind: u8,
     pub(crate) flags: u8,
     pub(crate) stream: u32,
+    pub(crate) payload: Vec<u8>,
 }
 
 pub(crate) const END_STREAM: u8 = 1;
+
+fn big_endian(number: u32) -> [u8; 4] {
+    [24, 16, 8, 0].map(|shift| (number >> shift) as u8)
+}
 
 impl RawConnection {
     pub(crate) fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         let length = payload.len();
         let mut frame = vec![(length >> 16) as u8, (length >> 8) as u8, length as u8, kind, flags];
-        frame.extend([24, 16, 8, 0].map(|shift| (stream >> shift) as u8));
+        frame.extend(big_endian(stream));
         frame.extend_from_slice(payload);
         // The server may have closed the connection.
         let _ = self.stream.write_all(&frame);
@@ -260,6 +265,31 @@ impl RawConnection {
         self.frame(3, 0, stream, &[0, 0, 0, code]);
     }
 
+    /// Permits the server to send more bytes on a stream, or on the connection (0).
+    pub(crate) fn widen(&mut self, stream: u32, bytes: u32) {
+        self.frame(8, 0, stream, &big_endian(bytes));
+    }
+
+    /// Changes a setting.
+    pub(crate) fn set(&mut self, setting: u8, value: u32) {
+        self.frame(4, 0, 0, &[&[0, setting], &big_endian(value)[..]].concat());
+    }
+
+    /// Reads until the body of the next request has `bytes_max` bytes, or is whole; returns its
+    /// stream and the body.
+    pub(crate) fn body(&mut self, bytes_max: usize) -> Option<(u32, Vec<u8>)> {
+        let mut body = Vec::new();
+        loop {
+            let frame = self.read()?;
+            if frame.kind == 0 {
+                body.extend_from_slice(&frame.payload);
+                if frame.flags & END_STREAM != 0 || body.len() >= bytes_max {
+                    return Some((frame.stream, body));
+                }
+            }
+        }
+    }
+
     pub(crate) fn go_away(&mut self, last_stream: u32) {
         self.frame(7, 0, 0, &[0, 0, 0, last_stream as u8, 0, 0, 0, 0]);
     }
@@ -274,12 +304,13 @@ impl RawConnection {
         self.stream.read_exact(&mut head).ok()?;
         let [high, middle, low, kind, flags, stream @ ..] = head;
         let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
-        self.stream.read_exact(&mut vec![0; length]).ok()?;
+        let mut payload = vec![0; length];
+        self.stream.read_exact(&mut payload).ok()?;
         let stream = stream.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
         if (kind, flags & 1) == (4, 0) {
             self.frame(4, 1, 0, b"");
         }
-        Some(Frame { kind, flags, stream })
+        Some(Frame { kind, flags, stream, payload })
     }
 
     /// Reads until a request is whole; returns its stream.

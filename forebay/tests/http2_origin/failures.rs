@@ -42,6 +42,61 @@ fn a_refused_stream_is_sent_again_with_its_body() {
     assert_eq!(server.stat("origin_connections_total"), 1.0);
 }
 
+/// Returns the body of the request that is refused twice. Its first chunk is one byte longer than
+/// the first window of a stream.
+fn long_body() -> Vec<u8> {
+    (0..(65_536 + 4 * 16_384)).map(|number: u32| (number / 251) as u8).collect()
+}
+
+#[test]
+fn a_request_that_is_refused_twice_loses_no_part_of_its_body() {
+    let origin = raw_origin(|mut connection| {
+        connection.widen(0, 1 << 20);
+        let (first, _) = connection.body(65_535).expect("a request");
+        // The server takes a second piece for this stream, and only one for the next stream.
+        connection.widen(first, 1_000);
+        connection.body(1_000).expect("a second piece");
+        connection.reset(first, 7);
+        let (second, _) = connection.body(65_535).expect("a second attempt");
+        connection.reset(second, 7);
+        connection.set(4, 1 << 20);
+        let (third, body) = connection.body(usize::MAX).expect("a third attempt");
+        let is_whole = body == long_body();
+        connection.answer(third, format!("{} {is_whole}", body.len()).as_bytes());
+    });
+    let server = builder(origin).start();
+    let mut client = Client::connect(server.address());
+    client.send("POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let body = long_body();
+    let (first, rest) = body.split_at(65_536);
+    for piece in std::iter::once(first).chain(rest.chunks(16_384)) {
+        client.send(format!("{:x}\r\n", piece.len()));
+        client.send(piece);
+        client.send("\r\n");
+    }
+    client.send("0\r\n\r\n");
+    let answer = client.response("POST").expect("an answer");
+    assert_eq!((answer.status, answer.text()), (200, format!("{} true", body.len())));
+}
+
+#[test]
+fn an_origin_that_permits_no_streams_for_a_while_gets_requests_again() {
+    let origin = raw_origin(|mut connection| {
+        if connection.number > 0 {
+            return answer_all(connection);
+        }
+        let stream = connection.request().expect("a request");
+        connection.set(3, 0);
+        connection.answer(stream, b"the last one");
+        while connection.read().is_some() {}
+    });
+    let server = builder(origin).start();
+    assert_eq!(ask(&server, "GET", "/a", &[]).text(), "the last one");
+    for _ in 0..2 {
+        assert_eq!(ask(&server, "GET", "/b", &[]).text(), "1");
+    }
+}
+
 #[test]
 fn an_origin_that_refuses_everything_gets_few_requests() {
     let origin = raw_origin(|mut connection| {

@@ -7,7 +7,7 @@ use h2::{RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use tokio::task::LocalSet;
 
-use crate::common::{Exchange, Http2Origin, builder};
+use crate::common::{Exchange, Http2Origin, ask, builder};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
@@ -132,4 +132,18 @@ fn errors_of_the_server_are_statuses_of_grpc() {
         });
     }
     assert_eq!(http1.request_count(), 1, "only the call of gRPC-Web");
+}
+
+#[test]
+fn only_a_post_is_a_call() {
+    let origin =
+        Origin::start(|_| Script::answer("200 OK", &["Cache-Control: max-age=60"], b"stored"));
+    let server = ServerBuilder::new(PROGRAM).origin(&origin).flag("--workers", "1").start();
+    let kind = ["Content-Type: application/grpc"];
+    for _ in 0..2 {
+        let answer = ask(&server, "GET", "/a", &kind);
+        assert_eq!((answer.status, answer.text()), (200, "stored".to_owned()));
+    }
+    assert_eq!(origin.request_count(), 1);
+    assert_eq!(ask(&server, "POST", "/a", &kind).status, 502);
 }

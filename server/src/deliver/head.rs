@@ -144,8 +144,9 @@ impl<'a> HeadContext<'a> {
     /// Whether the response is for a call of gRPC, whose client expects errors in its own terms.
     pub(super) fn is_grpc(&self) -> bool {
         self.transaction.is_some_and(|transaction| {
+            let head = &transaction.request.head;
             transaction.client.transport.is_http2_stream()
-                && is_grpc(transaction.request.head.fields())
+                && is_grpc(head.method().as_bytes(), head.fields())
         })
     }
 

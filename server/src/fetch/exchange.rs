@@ -186,7 +186,7 @@ impl Exchange<'_> {
         if let Some(progress) = progress {
             progress.begin(pool);
         }
-        if self.outbound.message.is_grpc() && !choice.address.may_use_http2() {
+        if self.outbound.is_grpc() && !choice.address.may_use_http2() {
             return Err(ExchangeError::Fault(GRPC_REFUSED));
         }
         choice.in_group.state.counts.note_request();
@@ -434,7 +434,7 @@ impl Exchange<'_> {
         mut connection: Connection,
         mut request: Request<OutboundBody>,
     ) -> ExchangeResult {
-        if self.outbound.message.is_grpc() {
+        if self.outbound.is_grpc() {
             return Err(ExchangeError::Fault(GRPC_REFUSED));
         }
         forward_interim(&mut request, self.interim.clone());

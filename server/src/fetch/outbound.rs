@@ -130,11 +130,6 @@ impl OutboundMessage<'_> {
         !matches!(self.framing, BodyFraming::None | BodyFraming::Length(0))
     }
 
-    /// Whether the request is a call of gRPC.
-    pub(super) fn is_grpc(&self) -> bool {
-        is_grpc(self.fields)
-    }
-
     /// Whether another request may follow on the same connection. No request may follow the content
     /// of a method that gives content no meaning (RFC 9110 §9.3): an origin that does not read such
     /// content would parse it as the next request, and another client would get the response.
@@ -190,6 +185,12 @@ impl Outbound<'_> {
             OutboundBody::None => {}
         }
         Ok(request)
+    }
+
+    /// Whether the request is a call of gRPC. A response that may be stored is never for one.
+    pub(super) fn is_grpc(&self) -> bool {
+        let method = self.message.line.method.as_str().as_bytes();
+        matches!(self.purpose, Purpose::PassThrough) && is_grpc(method, self.message.fields)
     }
 
     /// Whether the response may have trailers. They belong to one client, like other fields that

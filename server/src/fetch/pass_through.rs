@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::answer::OriginAnswer;
 use super::exchange::{Exchange, ServedClient, exchange};
-use super::outbound::{OutboundLine, OutboundMessage, Purpose};
+use super::outbound::{Outbound, OutboundLine, OutboundMessage, Purpose};
 use super::tunnel::WantedUpgrade;
 use super::upload::{BodyUpload, FirstPart};
 use crate::accept::Client;
@@ -61,7 +61,8 @@ pub(super) async fn pass_through<'t>(
     let (mut upload, mut early) = (None, Vec::new());
     let mut answer = match body.is_whole() {
         true => {
-            let answer = while_client_stays(client, message, exchange(&request, None)).await?;
+            let answer =
+                while_client_stays(client, &request.outbound, exchange(&request, None)).await?;
             if answer.switched.is_some() {
                 early = body.into_unread();
             }
@@ -102,7 +103,7 @@ async fn with_content<'t>(
 ) -> Result<OriginAnswer, Fault> {
     let length = body.length();
     let settings = request.route_settings();
-    let bytes_max = match request.outbound.message.is_grpc() {
+    let bytes_max = match request.outbound.is_grpc() {
         // The client may wait for an answer to its first message, and both sides may be quiet.
         true => {
             body.permit_pauses(settings.origin_idle_ms_max);
@@ -115,7 +116,7 @@ async fn with_content<'t>(
     let body = upload.insert(body);
     let outbound = Some((outbound, body.progress()));
     let answer = body.until_answer(exchange(request, outbound));
-    while_client_stays(client, request.outbound.message, answer).await
+    while_client_stays(client, &request.outbound, answer).await
 }
 
 /// Runs `work` until it ends. If the client of a call of gRPC leaves, ends the call, because its
@@ -125,10 +126,10 @@ async fn with_content<'t>(
 /// The errors of `work`, or [`Fault::ClientGone`].
 async fn while_client_stays<T>(
     client: &Client,
-    message: OutboundMessage<'_>,
+    outbound: &Outbound<'_>,
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
-    if !message.is_grpc() {
+    if !outbound.is_grpc() {
         return work.await;
     }
     let mut work = pin!(work);

@@ -99,9 +99,10 @@ impl OutboundBody {
         (source, OutboundBody::Stream { again, pieces: receiver, length, ended, progress })
     }
 
-    /// Returns the body with `again` in front of the pieces that have not been taken from it.
-    pub(super) fn preceded_by(mut self, pieces: VecDeque<UploadPiece>) -> OutboundBody {
+    /// Returns the body with `pieces` in front of those that have not been taken from it.
+    pub(super) fn preceded_by(mut self, mut pieces: VecDeque<UploadPiece>) -> OutboundBody {
         if let OutboundBody::Stream { again, ended, .. } = &mut self {
+            pieces.append(again);
             *again = pieces;
             *ended = false;
         }

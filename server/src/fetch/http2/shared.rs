@@ -83,9 +83,13 @@ impl SharedConnections {
     pub(in crate::fetch) fn take(&self, client: Option<ClientEnds>) -> Option<StreamPlace> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| connection.is_usable());
+        if open.is_empty() {
+            self.streams_max.set(HTTP2_STREAMS_MAX as usize);
+        }
         let mut usable = open.iter().filter(|connection| connection.client == client);
         usable.find_map(|connection| {
-            self.streams_max.set(connection.streams_max());
+            // An origin that permits no streams for a while may permit some on a new connection.
+            self.streams_max.set(connection.streams_max().max(1));
             connection.stream()
         })
     }
