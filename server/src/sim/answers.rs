@@ -2,16 +2,80 @@
 
 use forebay_testkit::Response;
 
+use super::blame::FailedRequest;
 use super::heads::check_heads;
 use super::hints::check_interim;
-use super::paths::{HIT_WITHOUT_COOKIE, OWN_COOKIE, OWN_PAGE, SEVERAL_PARTS};
+use super::missed;
+use super::paths::{HIT_WITHOUT_COOKIE, OWN_COOKIE, OWN_PAGE, SEVERAL_PARTS, STORED_ERROR};
 use super::ranges::check_parts;
 use super::run::Run;
 use super::scenario::Ask;
 use super::sending::SentRequest;
 use super::world::{Content, ResponseUse, kind_of};
 
-pub(super) fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
+/// The circumstances in which a response arrived.
+pub(super) struct ArrivedResponse<'a> {
+    pub(super) worker: usize,
+    /// Whether the client broke off the request, or a request on the same connection.
+    pub(super) is_broken_off: bool,
+    /// Whether the client itself may be the reason for which the response is cut off.
+    pub(super) may_be_cut: bool,
+    /// The request, and those that suffer if its response breaks off.
+    pub(super) sharing: &'a [Ask],
+}
+
+/// Judges a response: it must be right, unless a disturbance excuses its failure.
+pub(super) fn judge(
+    run: &Run,
+    arrived: &ArrivedResponse<'_>,
+    asked: &mut SentRequest,
+    response: &Response,
+) {
+    let ArrivedResponse { worker, is_broken_off, may_be_cut, sharing } = *arrived;
+    let Some(ask) = sharing.first() else { return };
+    let is_error = matches!(response.status, 404 | 502..=504);
+    if response.status == 404 && is_hit(response) {
+        run.paths.count(STORED_ERROR);
+        // If the clock was set back, the stored error stays fresh for longer.
+        let stepped_ms = run.world.borrow().stepped_ms;
+        asked.began_ms = asked.began_ms.saturating_sub(stepped_ms);
+    }
+    if !is_broken_off {
+        missed::note(run, ask, asked, response);
+    }
+    if is_error && !is_broken_off {
+        let why = format!("status {}", response.status);
+        blame(run, worker, (&sharing[..1], asked), (false, &why));
+    } else if !response.is_whole && !may_be_cut && !is_broken_off {
+        blame(run, worker, (sharing, asked), (true, "the response is cut off"));
+    }
+    let is_refused = is_broken_off && matches!(response.status, 408 | 502..=504);
+    if !is_error && !is_refused {
+        check(run, ask, asked, response);
+        run.answered();
+    }
+}
+
+/// Looks for a disturbance that excuses a failed request. A disturbance of a later request on the
+/// connection excuses it too, because the reset that ends a broken response may destroy earlier
+/// responses that the client has not read yet.
+pub(super) fn blame(
+    run: &Run,
+    worker: usize,
+    (asks, asked): (&[Ask], &SentRequest),
+    (has_begun, why): (bool, &str),
+) {
+    let failed = asks.iter().map(|ask| FailedRequest {
+        url: ask.url,
+        worker,
+        is_unsafe: ask.post.is_some(),
+        has_begun,
+        began_ms: asked.began_ms,
+    });
+    run.blame(failed, why);
+}
+
+fn check(run: &Run, ask: &Ask, asked: &SentRequest, response: &Response) {
     let checked = match ask.post {
         Some(_) => check_post(run, ask, response),
         None => check_response(run, ask, asked, response),

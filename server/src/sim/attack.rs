@@ -12,7 +12,7 @@ use super::paths::TOO_LONG_CHUNK;
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::WireEnd;
-use super::{beside, poison};
+use super::{beside, http2_attack, poison};
 
 /// The number of hostile clients in an attack. There are so many that another client would not get
 /// a connection to the origin in time if it had to wait behind all of them.
@@ -129,11 +129,13 @@ pub(super) enum Attack {
     Failures,
     /// Request variants of a page, one of which another client uses.
     Variants,
+    /// Send random frames of HTTP/2.
+    Frames,
 }
 
 impl Attack {
     pub(super) fn of(rng: &mut Rng, url: usize) -> Attack {
-        match rng.below(18) {
+        match rng.below(19) {
             0 => Attack::Heads,
             1 => Attack::Uploads,
             2 => Attack::Continues,
@@ -151,6 +153,7 @@ impl Attack {
             14 => Attack::Failures,
             15 => Attack::Variants,
             16 => Attack::Unstorable,
+            17 => Attack::Frames,
             _ => Attack::Authorized { url },
         }
     }
@@ -245,6 +248,7 @@ async fn play(run: &Run, end: &WireEnd, attack: Attack, number: u64) -> Option<(
         Attack::Unstorable => beside::unstorable(run, end).await,
         Attack::Failures => beside::failures(run, end).await,
         Attack::Variants => beside::variants(run, end, number).await,
+        Attack::Frames => http2_attack::frames(run, end, number).await,
     }
 }
 

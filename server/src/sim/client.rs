@@ -9,11 +9,9 @@ use std::time::Duration;
 use forebay_testkit::Response;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::answers::{check, is_hit};
+use super::answers::{ArrivedResponse, blame, judge};
 use super::blame::FailedRequest;
 use super::ideal::PendingRemoval;
-use super::missed;
-use super::paths::STORED_ERROR;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::scenario::{Act, ActKind, Ask, BreakOff, Reading};
 use super::sending::SentRequest;
@@ -25,10 +23,10 @@ use super::world::{URL_COUNT, tag_of};
 const SILENCE_MS_MAX: u64 = 15_000;
 
 /// How long a client may be idle between two requests without losing its connection.
-const IDLE_MS: u64 = 900;
+pub(super) const IDLE_MS: u64 = 900;
 
 /// How long a client may pause without being too slow: a little less than `body_grace_ms`.
-const GRACE_MS: u64 = 7_500;
+pub(super) const GRACE_MS: u64 = 7_500;
 
 /// Plays the client of an act; does nothing for an act without a client.
 pub(super) async fn play(run: &Run, act: &Act) {
@@ -53,11 +51,13 @@ pub(super) async fn play(run: &Run, act: &Act) {
         | ActKind::Restart { .. }
         | ActKind::Exhaust { .. }
         | ActKind::Attack { .. }
-        | ActKind::Visit { .. } => {}
+        | ActKind::Visit { .. }
+        | ActKind::Http2 { .. } => {}
     }
 }
 
-fn connect(run: &Run, act: &Act, worker: usize) -> WireEnd {
+/// Opens the connection of the client of an act.
+pub(super) fn connect(run: &Run, act: &Act, worker: usize) -> WireEnd {
     let number = act.number as u32;
     let from = SocketAddr::from(([10, 1, (number >> 8) as u8, number as u8], 40_000));
     run.connect(worker, from, act.number)
@@ -266,7 +266,12 @@ impl Session<'_> {
                 Err(NoResponse::ByClient) => return false,
                 Err(NoResponse::Ended) => {
                     if !is_broken_off && !self.may_end_idle(responses) {
-                        self.blame(&asks[index..], &asked, false, "a request got no response");
+                        blame(
+                            self.run,
+                            self.worker,
+                            (&asks[index..], &asked),
+                            (false, "a request got no response"),
+                        );
                     }
                     return false;
                 }
@@ -277,33 +282,18 @@ impl Session<'_> {
             if response.ends_with_connection {
                 response.is_whole &= !self.run.blame.was_restarted(self.worker, asked.began_ms);
             }
-            let is_error = matches!(response.status, 404 | 502..=504);
-            if response.status == 404 && is_hit(&response) {
-                self.run.paths.count(STORED_ERROR);
-                // If the clock was set back, the stored error stays fresh for longer.
-                let stepped_ms = self.run.world.borrow().stepped_ms;
-                asked.began_ms = asked.began_ms.saturating_sub(stepped_ms);
-            }
-            if !is_broken_off {
-                missed::note(self.run, ask, &asked, &response);
-            }
+            let arrived = ArrivedResponse {
+                worker: self.worker,
+                is_broken_off,
+                may_be_cut: self.may_be_cut(responses),
+                sharing: &asks[index..],
+            };
+            judge(self.run, &arrived, &mut asked, &response);
             // The server may look up a pipelined request only now, after the previous response.
             if let (Some(next), Some(ask)) =
                 (sent.borrow_mut().get_mut(index + 1), asks.get(index + 1))
             {
                 next.reuse = next.reuse.take().and_then(|_| self.run.ideal.permitted(ask));
-            }
-            let is_cut = !response.is_whole && !self.may_be_cut(responses);
-            if is_error && !is_broken_off {
-                let why = format!("status {}", response.status);
-                self.blame(&asks[index..=index], &asked, false, &why);
-            } else if is_cut && !is_broken_off {
-                self.blame(&asks[index..], &asked, true, "the response is cut off");
-            }
-            let is_refused = is_broken_off && matches!(response.status, 408 | 502..=504);
-            if !is_error && !is_refused {
-                check(self.run, ask, &asked, &response);
-                self.run.answered();
             }
             if !response.is_whole {
                 return false;
@@ -327,20 +317,6 @@ impl Session<'_> {
     /// because the client occupied memory or a connection that the cache or another request needed.
     fn may_be_cut(&self, responses: &Responses<'_>) -> bool {
         responses.paused_ms >= GRACE_MS || self.run.pressure() > responses.pressure
-    }
-
-    /// Looks for a disturbance that excuses a failed request. A disturbance of a later request on
-    /// the connection excuses it too, because the reset that ends a broken response may destroy
-    /// earlier responses that the client has not read yet.
-    fn blame(&self, asks: &[Ask], asked: &SentRequest, has_begun: bool, why: &str) {
-        let failed = asks.iter().map(|ask| FailedRequest {
-            url: ask.url,
-            worker: self.worker,
-            is_unsafe: ask.post.is_some(),
-            has_begun,
-            began_ms: asked.began_ms,
-        });
-        self.run.blame(failed, why);
     }
 
     async fn purge(&self, (url, query): (usize, &str), is_soft: bool, by_tag: bool) {

@@ -16,12 +16,14 @@
 //! | `origin.rs`, `origin_fault.rs`, `reply.rs` | the origin's connections, faults and responses |
 //! | `flaps.rs` | several origins, which fail now and then; the log of the requests that they get |
 //! | `client.rs`, `sending.rs` | clients; their requests |
+//! | `http2_act.rs`, `http2_client.rs`, `http2_state.rs`, `http2_frames.rs` | clients of HTTP/2 |
 //! | `answers.rs` | the checks of each response |
 //! | `ranges.rs`, `hints.rs` | the checks of parts of a response, and of hints before a response |
 //! | `ideal.rs` | a cache with unlimited room, as RFC 9111 permits it |
 //! | `heads.rs` | responses to HEAD that contradict stored responses |
 //! | `missed.rs` | the requests that `ideal.rs` could have answered but the server did not |
 //! | `attack.rs` | hostile clients |
+//! | `http2_attack.rs` | hostile clients that send random frames of HTTP/2 |
 //! | `poison.rs` | hostile clients that try to have a wrong response stored |
 //! | `beside.rs` | hostile clients that delay other clients |
 //! | `attacked.rs` | the origin's responses to hostile clients |
@@ -35,6 +37,8 @@
 //! A run fails as soon as one of these promises is broken:
 //! - A response belongs to the requested URL and variant, and is whole unless it says otherwise. It
 //!   does not mix two versions. No byte follows the last response of a connection.
+//! - Over HTTP/2, all this holds for each stream of a connection. The frames obey RFC 9113 and the
+//!   client's windows, and END_STREAM follows only a whole response.
 //! - A version is served only while RFC 9111 permits it: while it is fresh, and until a purge or a
 //!   successful unsafe request for its URL is acknowledged.
 //! - A request for several ranges gets parts that are right to the byte. A 103 has links that the
@@ -76,6 +80,11 @@ mod guarded;
 mod guarded_origin;
 mod heads;
 mod hints;
+mod http2_act;
+mod http2_attack;
+mod http2_client;
+mod http2_frames;
+mod http2_state;
 mod ideal;
 mod in_progress;
 mod missed;

@@ -24,6 +24,8 @@ pub(super) const HIT_BESIDE_VARIANTS: &str = "hits while clients request many ot
 pub(super) const HIT_WITHOUT_COOKIE: &str = "hits of responses whose cookie was stripped";
 pub(super) const HINT_FORWARDED: &str = "hints forwarded from the origin";
 pub(super) const HINT_REPLAYED: &str = "hints from a stored page";
+pub(super) const HTTP2_ANSWERED: &str = "responses over HTTP/2";
+pub(super) const HTTP2_CUT: &str = "responses over HTTP/2 that broke off";
 pub(super) const INNER_HIT: &str = "hits of pages for a single network";
 pub(super) const LEFT_IN_PROGRESS: &str = "clients that left during a limited request";
 pub(super) const LIMITED_ADDRESS: &str = "requests refused because of others of their address";
@@ -63,6 +65,8 @@ const COUNTED_BY_RUN: &[&str] = &[
     HIT_WITHOUT_COOKIE,
     HINT_FORWARDED,
     HINT_REPLAYED,
+    HTTP2_ANSWERED,
+    HTTP2_CUT,
     INNER_HIT,
     LEFT_IN_PROGRESS,
     LIMITED_ADDRESS,

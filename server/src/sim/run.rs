@@ -22,7 +22,7 @@ use super::scenario::{Act, ActKind, Scenario};
 use super::server::SimServer;
 use super::wire::{PendingConnections, WireEnd};
 use super::world::SiteHistory;
-use super::{attack, client, guarded, origin};
+use super::{attack, client, guarded, http2_client, origin};
 use crate::clock::simulated::{VirtualClocks, step_unix_ms};
 use crate::secret::simulated::FixedNumbers;
 
@@ -310,6 +310,11 @@ async fn play_acts(run: &Rc<Run>) -> Outcome {
             }
             ActKind::Visit { worker, visit } => {
                 clients.extend(guarded::start(run, act.number, *worker, *visit));
+            }
+            ActKind::Http2 { worker, session } => {
+                let client =
+                    http2_client::play(Rc::clone(run), act.clone(), *worker, session.clone());
+                clients.push(tokio::task::spawn_local(client));
             }
             ActKind::Session { .. } | ActKind::Purge { .. } | ActKind::Silence { .. } => {
                 let (run, act) = (Rc::clone(run), act.clone());

@@ -3,6 +3,7 @@
 use super::attack::Attack;
 use super::flaps::OriginSet;
 use super::guarded::Visit;
+use super::http2_act::Http2Session;
 use super::ranges::ByteRange;
 use super::rng::Rng;
 use super::world::{LANGUAGES, SPELLINGS, Spelling, THEMES, URL_COUNT, long_urls};
@@ -59,6 +60,8 @@ pub(super) enum ActKind {
     Exhaust { worker: usize, ms: u64 },
     /// Many hostile clients from `network_count` networks attack a worker.
     Attack { worker: usize, attack: Attack, network_count: u64 },
+    /// A client sends requests on its own HTTP/2 connection.
+    Http2 { worker: usize, session: Http2Session },
     /// Clients of one of the guarded sites.
     Visit { worker: usize, visit: Visit },
 }
@@ -163,13 +166,20 @@ impl Scenario {
         if has_faults && rng.percent(15) {
             add(rng.below(span_ms), eviction_during_hits(&mut rng, worker_count));
         }
-        // These acts have numbers of their own, so they change no other act of a seed.
+        // The further acts have numbers of their own, so they change no other act of a seed.
         let mut rng_of_visits = Rng::of(&[seed, 4]);
         for _ in 0..rng_of_visits.pick(&[0, 2, 4, 6]) {
             let worker = rng_of_visits.below(worker_count as u64) as usize;
             let visit = rng_of_visits.pick(&[Visit::Routed, Visit::Signed, Visit::InProgress]);
             let kind = ActKind::Visit { worker, visit };
             add(rng_of_visits.below(span_ms), vec![(0, kind)]);
+        }
+        let mut rng_of_http2 = Rng::of(&[seed, 5]);
+        for _ in 0..rng_of_http2.pick(&[0, 2, 5, 12]) {
+            let worker = rng_of_http2.below(worker_count as u64) as usize;
+            let session = Http2Session::of(&mut rng_of_http2, &hot, has_faults);
+            let kind = ActKind::Http2 { worker, session };
+            add(rng_of_http2.below(span_ms), vec![(0, kind)]);
         }
         acts.sort_by_key(|act| act.at_ms);
         let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };
@@ -366,7 +376,11 @@ impl Ask {
         self.post.map_or(BreakOff::Never, |body| body.break_off)
     }
 
-    fn of(rng: &mut Rng, url: &mut impl FnMut(&mut Rng) -> usize, has_faults: bool) -> Ask {
+    pub(super) fn of(
+        rng: &mut Rng,
+        url: &mut impl FnMut(&mut Rng) -> usize,
+        has_faults: bool,
+    ) -> Ask {
         if rng.percent(6) {
             let url = url(rng);
             return Ask::post(rng, url, has_faults);
@@ -391,7 +405,7 @@ impl Ask {
 }
 
 impl Reading {
-    fn of(rng: &mut Rng, has_faults: bool) -> Reading {
+    pub(super) fn of(rng: &mut Rng, has_faults: bool) -> Reading {
         if !has_faults || rng.percent(75) {
             return Reading::Eager;
         }

@@ -8,11 +8,12 @@ use tokio::time::sleep;
 use super::client::Session;
 use super::ideal::PermittedReuse;
 use super::ranges::range_line;
+use super::run::Run;
 use super::scenario::{Ask, BreakOff};
 use super::world::{Content, kind_of, post_body};
 
 /// How long a client waits for `100 Continue` before it sends the body anyway.
-const CONTINUE_MS: u64 = 1_000;
+pub(super) const CONTINUE_MS: u64 = 1_000;
 
 /// The properties of a request that depend on the moment at which it was sent.
 #[derive(Clone, Debug)]
@@ -27,39 +28,50 @@ pub(super) struct SentRequest {
     pub(super) reuse: Option<PermittedReuse>,
 }
 
+/// Notes a request that is sent now. Returns its field lines after Host, and its properties.
+pub(super) fn request_of(run: &Run, act: u64, ask: &Ask) -> (String, SentRequest) {
+    let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
+    let mut lines = format!("X-Ask: {event}\r\n");
+    lines += &ask.spelling.lines(ask.language);
+    let version = run.world.borrow().version(ask.url);
+    let has = Content::of(ask.url, version, ask);
+    let has = (ask.is_conditional && kind_of(ask.url).has_etag).then_some(has);
+    if let Some(has) = &has {
+        lines += &format!("If-None-Match: {}\r\n", has.etag());
+    }
+    lines += &range_line(&ask.ranges);
+    if !ask.theme.is_empty() {
+        lines += &format!("X-Theme: {}\r\n", ask.theme);
+    }
+    if ask.is_navigation {
+        lines += "Sec-Fetch-Mode: navigate\r\n";
+    }
+    let cookie = ask.has_cookie.then(|| format!("client={act}"));
+    if let Some(cookie) = &cookie {
+        lines += &format!("Cookie: {cookie}\r\n");
+    }
+    if ask.no_cache {
+        lines += "Cache-Control: no-cache\r\n";
+    }
+    if let Some(body) = ask.post {
+        lines += &format!("X-Act: {act}\r\nX-Body-Bytes: {}\r\n", body.bytes);
+        if body.expects_continue {
+            lines += "Expect: 100-continue\r\n";
+        }
+    }
+    let reuse = run.ideal.permitted(ask);
+    (lines, SentRequest { event, began_ms, has, cookie, reuse })
+}
+
 impl Session<'_> {
     /// Sends a request; returns whether the connection can take another request.
     pub(super) async fn send(&self, ask: &Ask, sent: &RefCell<Vec<SentRequest>>) -> bool {
-        let run = self.run;
-        let kind = kind_of(ask.url);
         let (method, query) = (ask.method(), ask.spelling.query);
         let version = if ask.is_http_10 { "1.0" } else { "1.1" };
-        let mut head = format!("{method} /u{}{query} HTTP/{version}\r\n", ask.url);
-        let (event, began_ms) = (run.world.borrow_mut().event(), run.now_ms());
-        head += &format!("Host: a.test\r\nX-Ask: {event}\r\n");
-        head += &ask.spelling.lines(ask.language);
-        let version = run.world.borrow().version(ask.url);
-        let has = Content::of(ask.url, version, ask);
-        let has = (ask.is_conditional && kind.has_etag).then_some(has);
-        if let Some(has) = &has {
-            head += &format!("If-None-Match: {}\r\n", has.etag());
-        }
-        head += &range_line(&ask.ranges);
-        if !ask.theme.is_empty() {
-            head += &format!("X-Theme: {}\r\n", ask.theme);
-        }
-        if ask.is_navigation {
-            head += "Sec-Fetch-Mode: navigate\r\n";
-        }
-        let cookie = ask.has_cookie.then(|| format!("client={}", self.act));
-        if let Some(cookie) = &cookie {
-            head += &format!("Cookie: {cookie}\r\n");
-        }
-        if ask.no_cache {
-            head += "Cache-Control: no-cache\r\n";
-        }
-        let reuse = run.ideal.permitted(ask);
-        sent.borrow_mut().push(SentRequest { event, began_ms, has, cookie, reuse });
+        let mut head = format!("{method} /u{}{query} HTTP/{version}\r\nHost: a.test\r\n", ask.url);
+        let (lines, asked) = request_of(self.run, self.act, ask);
+        head += &lines;
+        sent.borrow_mut().push(asked);
         match ask.post {
             Some(_) => self.send_post(ask, head).await,
             None => self.end.write((head + "\r\n").as_bytes()).await.is_ok(),
@@ -70,10 +82,6 @@ impl Session<'_> {
         let Some(body) = ask.post else {
             return false;
         };
-        head += &format!("X-Act: {}\r\nX-Body-Bytes: {}\r\n", self.act, body.bytes);
-        if body.expects_continue {
-            head += "Expect: 100-continue\r\n";
-        }
         head += &match body.is_chunked {
             true => "Transfer-Encoding: chunked\r\n\r\n".to_owned(),
             false => format!("Content-Length: {}\r\n\r\n", body.bytes),

@@ -190,6 +190,9 @@ impl SimServer {
             ("unkeyed fields removed", sum(Counter::UnkeyedFieldsRemoved)),
             ("abandoned fetches stopped", sum(Counter::FetchesAbandoned)),
             ("idle connections displaced", sum(Counter::IdleDisplaced)),
+            ("requests over HTTP/2", sum(Counter::Http2Requests)),
+            ("streams of HTTP/2 that clients reset", sum(Counter::Http2Resets)),
+            ("connections of HTTP/2 that end with an error", sum(Counter::Http2Errors)),
             ("connections not accepted", sum(Counter::AcceptErrors)),
         ];
         paths.into_iter()
@@ -321,6 +324,7 @@ fn config_of(run: &Run, idle_ms: u64) -> Config {
     let text = format!(
         "cache_size = \"{cache_bytes}\"\n\
          workers = 2\n\
+         http2 = true\n\
          listen = [\"{first}\", \"{second}\"]\n\
          head_ms_max = \"2s\"\n\
          idle_ms_max = \"{idle_ms}ms\"\n\

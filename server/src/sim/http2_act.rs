@@ -1,0 +1,76 @@
+//! The HTTP/2 connections of a run: their requests, and the behaviour of their clients.
+
+use super::rng::Rng;
+use super::scenario::{Ask, BreakOff, PostBody, Reading};
+
+/// A client that sends several requests on one HTTP/2 connection, partly at the same time.
+#[derive(Clone, Debug)]
+pub(super) struct Http2Session {
+    pub(super) asks: Vec<Http2Ask>,
+    pub(super) reading: Reading,
+    /// The initial window of a stream, and the window to which it is enlarged when it is half empty.
+    pub(super) window: (u32, u32),
+    /// The initial window of a stream from [`Http2Session::resize_ms`] on.
+    pub(super) later_window: u32,
+    pub(super) resize_ms: Option<u64>,
+    /// The window of the connection.
+    pub(super) connection_window: u32,
+    /// How long the client waits before it enlarges windows.
+    pub(super) update_ms: u64,
+    pub(super) ping_count: u64,
+}
+
+/// A request of an HTTP/2 client.
+#[derive(Clone, Debug)]
+pub(super) struct Http2Ask {
+    pub(super) ask: Ask,
+    /// The time from the opening of the connection to the request.
+    pub(super) begin_ms: u64,
+    /// The time from the request to the reset of its stream by the client.
+    pub(super) cancel_ms: Option<u64>,
+}
+
+impl Http2Session {
+    pub(super) fn of(rng: &mut Rng, hot: &[usize; 2], has_faults: bool) -> Http2Session {
+        let span_ms = rng.pick(&[1, 30, 500, 4_000]);
+        let count = rng.pick(&[1, 2, 3, 5, 8]);
+        let asks = (0..count).map(|_| Http2Ask::of(rng, hot, (has_faults, span_ms))).collect();
+        let piece = rng.pick(&[2_000, 20_000, 65_535, 1 << 20]);
+        let update_ms = match piece {
+            // A small window that is enlarged late keeps the client below the lowest rate.
+            0..20_000 => 0,
+            _ => rng.pick(&[0, 0, 5, 300, 2_000]),
+        };
+        Http2Session {
+            asks,
+            reading: Reading::of(rng, has_faults),
+            window: (rng.pick(&[0, 1, 700, 65_535, 1 << 20]), piece),
+            later_window: rng.pick(&[0, 1_000, 65_535, 200_000]),
+            resize_ms: rng.percent(30).then(|| rng.between(0, 300)),
+            connection_window: rng.pick(&[65_535, 65_535, 1 << 20]),
+            update_ms,
+            ping_count: rng.pick(&[0, 0, 1, 5]),
+        }
+    }
+}
+
+impl Http2Ask {
+    fn of(rng: &mut Rng, hot: &[usize; 2], (has_faults, span_ms): (bool, u64)) -> Http2Ask {
+        let mut url = |rng: &mut Rng| rng.pick(hot);
+        let mut ask = Ask::of(rng, &mut url, has_faults);
+        ask.is_http_10 = false;
+        let is_cancelled = rng.percent(if has_faults { 15 } else { 5 });
+        let cancel_ms = is_cancelled.then(|| rng.pick(&[0, 1, 40, 400, 3_000]));
+        Http2Ask { ask, begin_ms: rng.below(span_ms), cancel_ms }
+    }
+}
+
+impl PostBody {
+    /// Returns the number of bytes that the client sends, and whether they are the whole body.
+    pub(super) fn sent_part(&self) -> (usize, bool) {
+        match self.break_off {
+            BreakOff::Never => (self.bytes, true),
+            BreakOff::Stop(bytes) | BreakOff::Reset(bytes) => (bytes.min(self.bytes), false),
+        }
+    }
+}
