@@ -44,6 +44,7 @@ struct Http2Client {
     /// The time for which the client has paused, and has not enlarged windows.
     paused_ms: Cell<u64>,
     late_ms: Cell<u64>,
+    began_ms: u64,
     /// The last time at which a stream was open.
     busy_ms: Cell<u64>,
     /// The value of [`Run::pressure`] at the time when the connection was opened.
@@ -74,6 +75,7 @@ pub(super) async fn play(run: Rc<Run>, act: Act, worker: usize, session: Http2Se
         is_left: Cell::default(),
         paused_ms: Cell::default(),
         late_ms: Cell::default(),
+        began_ms: run.now_ms(),
         busy_ms: Cell::new(run.now_ms()),
         pressure: run.pressure(),
         rng: RefCell::new(Rng::of(&[run.scenario.seed, 5, act.number])),
@@ -371,9 +373,13 @@ impl Http2Client {
             (stream.response.clone(), stream.end, state.last_processed)
         };
         response.is_whole = end == StreamEnd::Whole;
-        let is_broken_off =
-            ask.break_off() != BreakOff::Never || end == StreamEnd::Cancelled || self.is_left.get();
         let may_be_cut = self.paused_ms.get() >= GRACE_MS || run.pressure() > self.pressure;
+        // A client that does not read learns nothing of windows, so its upload stops too.
+        let is_stalled = self.paused_ms.get() > 0 && may_be_cut && response.status == 408;
+        let is_broken_off = ask.break_off() != BreakOff::Never
+            || end == StreamEnd::Cancelled
+            || self.is_left.get()
+            || is_stalled;
         if !response.is_whole && !is_broken_off {
             run.paths.count(HTTP2_CUT);
         }
@@ -388,7 +394,9 @@ impl Http2Client {
         // The client may send such a request again (RFC 9113 §8.7).
         let is_unprocessed = last_processed.is_some_and(|last| last < id)
             || end == StreamEnd::Reset(REFUSED) && run.may_have_failed(ask.url, asked.began_ms);
-        if !is_broken_off && !may_be_cut && !is_unprocessed && !is_after_idle {
+        // A client that pauses notices the end of the connection late.
+        let is_lost = run.blame.was_restarted(self.worker, self.began_ms);
+        if !(is_broken_off || may_be_cut || is_unprocessed || is_after_idle || is_lost) {
             let why = format!("a stream got no response, {end:?}");
             blame(run, self.worker, (std::slice::from_ref(ask), &asked), (false, &why));
         }
