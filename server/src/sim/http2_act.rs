@@ -1,14 +1,14 @@
 //! The HTTP/2 connections of a run: their requests, and the behaviour of their clients.
 
 use super::rng::Rng;
-use super::scenario::{Ask, BreakOff, PostBody, Reading};
+use super::scenario::{ActKind, Ask, BreakOff, PostBody, Reading};
 
 /// A client that sends several requests on one HTTP/2 connection, partly at the same time.
 #[derive(Clone, Debug)]
 pub(super) struct Http2Session {
     pub(super) asks: Vec<Http2Ask>,
     pub(super) reading: Reading,
-    /// The initial window of a stream, and the window to which it is enlarged when it is half empty.
+    /// The initial window of a stream, and the size to which the client enlarges it.
     pub(super) window: (u32, u32),
     /// The initial window of a stream from [`Http2Session::resize_ms`] on.
     pub(super) later_window: u32,
@@ -31,7 +31,23 @@ pub(super) struct Http2Ask {
 }
 
 impl Http2Session {
-    pub(super) fn of(rng: &mut Rng, hot: &[usize; 2], has_faults: bool) -> Http2Session {
+    /// Returns the sessions of a run, with their workers and times.
+    pub(super) fn some(
+        rng: &mut Rng,
+        (worker_count, span_ms): (usize, u64),
+        hot: &[usize; 2],
+        has_faults: bool,
+    ) -> Vec<(u64, ActKind)> {
+        let count = rng.pick(&[0, 2, 5, 12]);
+        let session = |_| {
+            let worker = rng.below(worker_count as u64) as usize;
+            let session = Http2Session::of(rng, hot, has_faults);
+            (rng.below(span_ms), ActKind::Http2 { worker, session })
+        };
+        (0..count).map(session).collect()
+    }
+
+    fn of(rng: &mut Rng, hot: &[usize; 2], has_faults: bool) -> Http2Session {
         let span_ms = rng.pick(&[1, 30, 500, 4_000]);
         let count = rng.pick(&[1, 2, 3, 5, 8]);
         let asks = (0..count).map(|_| Http2Ask::of(rng, hot, (has_faults, span_ms))).collect();

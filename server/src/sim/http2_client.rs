@@ -14,7 +14,7 @@ use super::http2_act::{Http2Ask, Http2Session};
 use super::http2_frames::{
     CANCEL, CONTINUATION, END_HEADERS, END_STREAM, Frame, HEADERS, INITIAL_WINDOW,
     PAYLOAD_BYTES_MAX, PING, PREFACE, REFUSED, RST_STREAM, frame, header_block, padded_data,
-    settings,
+    settings, word,
 };
 use super::http2_state::{ClientState, StreamEnd};
 use super::paths::{HTTP2_ANSWERED, HTTP2_CUT};
@@ -176,10 +176,10 @@ impl Http2Client {
             }
             let read = self.end.read().await;
             let bytes = read.as_deref().unwrap_or_default();
-            self.run.trace("client over HTTP/2", bytes);
             read_bytes += bytes.len();
             input.extend_from_slice(bytes);
             while let Some(received) = Frame::take(&mut input) {
+                self.run.trace(&received.name(), &received.payload);
                 let mut answers = Vec::new();
                 let taken = self.state.borrow_mut().receive(received, &mut answers);
                 self.push(&answers);
@@ -230,7 +230,7 @@ impl Http2Client {
             if self.is_closing.get() {
                 return;
             }
-            self.push(&frame(PING, 0, 0, &number.to_be_bytes()));
+            self.push(&frame(PING, 0, 0, &[number as u8; 8]));
         }
         let Some(ms) = self.session.resize_ms else { return };
         sleep(Duration::from_millis(ms)).await;
@@ -362,7 +362,7 @@ impl Http2Client {
         if let Some(stream) = self.state.borrow_mut().streams.get_mut(&id) {
             stream.end = StreamEnd::Cancelled;
         }
-        self.push(&frame(RST_STREAM, 0, id, &CANCEL.to_be_bytes()));
+        self.push(&frame(RST_STREAM, 0, id, &word(CANCEL)));
     }
 
     fn judge(&self, id: u32, (ask, mut asked): (&Ask, SentRequest), is_after_idle: bool) {
@@ -375,7 +375,7 @@ impl Http2Client {
         response.is_whole = end == StreamEnd::Whole;
         let may_be_cut = self.paused_ms.get() >= GRACE_MS || run.pressure() > self.pressure;
         // A client that does not read learns nothing of windows, so its upload stops too.
-        let is_stalled = self.paused_ms.get() > 0 && may_be_cut && response.status == 408;
+        let is_stalled = self.paused_ms.get() > 0 && response.status == 408;
         let is_broken_off = ask.break_off() != BreakOff::Never
             || end == StreamEnd::Cancelled
             || self.is_left.get()

@@ -44,10 +44,16 @@ impl Frame {
     /// Takes the first frame of `input`; returns `None` if it has not arrived completely.
     pub(super) fn take(input: &mut Vec<u8>) -> Option<Frame> {
         let [high, middle, low, kind, flags, stream @ ..] = *input.first_chunk::<9>()?;
-        let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+        let length = number_of([0, high, middle, low]) as usize;
         let payload = input.get(9..9 + length)?.to_vec();
         input.drain(..9 + length);
-        Some(Frame { kind, flags, stream: u32::from_be_bytes(stream) & !(1 << 31), payload })
+        Some(Frame { kind, flags, stream: number_of(stream) & !(1 << 31), payload })
+    }
+
+    /// Returns a description for traces.
+    pub(super) fn name(&self) -> String {
+        let Frame { kind, flags, stream, .. } = self;
+        format!("client got frame {kind} {flags:#x} of stream {stream}")
     }
 
     pub(super) fn has(&self, flag: u8) -> bool {
@@ -56,14 +62,24 @@ impl Frame {
 
     /// Returns the number at the end of a payload of at least four bytes.
     pub(super) fn number(&self) -> Option<u32> {
-        self.payload.last_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes))
+        self.payload.last_chunk::<4>().map(|bytes| number_of(*bytes))
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let length = (self.payload.len() as u32).to_be_bytes();
-        let head = [&length[1..], &[self.kind, self.flags], &self.stream.to_be_bytes()].concat();
+        let length = word(self.payload.len() as u32);
+        let head = [&length[1..], &[self.kind, self.flags], &word(self.stream)].concat();
         [head, self.payload.clone()].concat()
     }
+}
+
+/// Returns a number as the four bytes that frames have, the highest byte first.
+pub(super) fn word(number: u32) -> [u8; 4] {
+    [24, 16, 8, 0].map(|shift| (number >> shift) as u8)
+}
+
+/// Returns the number that [`word`] writes in this form.
+pub(super) fn number_of(word: [u8; 4]) -> u32 {
+    word.into_iter().fold(0, |number, byte| number << 8 | u32::from(byte))
 }
 
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -81,7 +97,7 @@ pub(super) fn padded_data(flags: u8, stream: u32, data: &[u8], padding: u8) -> V
 
 /// Returns a SETTINGS frame with one setting.
 pub(super) fn settings(identifier: u16, value: u32) -> Vec<u8> {
-    let payload = [&identifier.to_be_bytes()[..], &value.to_be_bytes()].concat();
+    let payload = [&word(identifier.into())[2..], &word(value)].concat();
     frame(SETTINGS, 0, 0, &payload)
 }
 

@@ -7,7 +7,7 @@ use forebay_testkit::Response;
 
 use super::http2_frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, GOAWAY, HEADERS, INITIAL_WINDOW, PING,
-    RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, response_head,
+    RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, number_of, response_head, word,
 };
 
 /// The windows before any SETTINGS (RFC 9113 §6.9.2).
@@ -60,7 +60,6 @@ pub(super) struct ClientState {
     pub(super) is_over: bool,
     /// The last stream that the server has processed, if it has sent GOAWAY.
     pub(super) last_processed: Option<u32>,
-    pub(super) pongs: u64,
 }
 
 impl Default for ClientState {
@@ -77,7 +76,6 @@ impl Default for ClientState {
             is_settled: false,
             is_over: false,
             last_processed: None,
-            pongs: 0,
         }
     }
 }
@@ -137,7 +135,7 @@ impl ClientState {
             let increment = i64::from(window) - *now;
             if *now <= i64::from(window) / 2 {
                 *now += increment;
-                let increment = (increment as u32).to_be_bytes();
+                let increment = word(increment as u32);
                 frames.extend(frame(WINDOW_UPDATE, 0, id, &increment));
             }
         };
@@ -179,8 +177,8 @@ impl ClientState {
             }
             SETTINGS => {
                 for entry in received.payload.as_chunks::<6>().0 {
-                    if entry[..2] == INITIAL_WINDOW.to_be_bytes() {
-                        let initial = u32::from_be_bytes([entry[2], entry[3], entry[4], entry[5]]);
+                    if number_of([0, 0, entry[0], entry[1]]) == u32::from(INITIAL_WINDOW) {
+                        let initial = number_of([entry[2], entry[3], entry[4], entry[5]]);
                         let change = i64::from(initial) - self.send_initial;
                         self.send_initial += change;
                         self.streams.values_mut().for_each(|it| it.send_window += change);
@@ -189,11 +187,11 @@ impl ClientState {
                 self.is_settled = true;
                 out.extend(frame(SETTINGS, END_STREAM, 0, b""));
             }
-            PING if received.has(END_STREAM) => self.pongs += 1,
+            PING if received.has(END_STREAM) => {}
             PING => out.extend(frame(PING, END_STREAM, 0, &received.payload)),
             GOAWAY => {
                 let last = received.payload.first_chunk::<4>().ok_or("a short GOAWAY")?;
-                self.last_processed = Some(u32::from_be_bytes(*last));
+                self.last_processed = Some(number_of(*last));
             }
             WINDOW_UPDATE => {
                 let increment = i64::from(received.number().ok_or("a short WINDOW_UPDATE")?);

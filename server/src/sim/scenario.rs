@@ -175,12 +175,7 @@ impl Scenario {
             add(rng_of_visits.below(span_ms), vec![(0, kind)]);
         }
         let mut rng_of_http2 = Rng::of(&[seed, 5]);
-        for _ in 0..rng_of_http2.pick(&[0, 2, 5, 12]) {
-            let worker = rng_of_http2.below(worker_count as u64) as usize;
-            let session = Http2Session::of(&mut rng_of_http2, &hot, has_faults);
-            let kind = ActKind::Http2 { worker, session };
-            add(rng_of_http2.below(span_ms), vec![(0, kind)]);
-        }
+        add(0, Http2Session::some(&mut rng_of_http2, (worker_count, span_ms), &hot, has_faults));
         acts.sort_by_key(|act| act.at_ms);
         let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };
         let origins = OriginSet::of(&mut rng);
