@@ -326,6 +326,62 @@ fn the_certificate_is_logged_and_forwarded_and_cannot_be_forged() {
 }
 
 #[test]
+fn a_response_with_a_certificate_is_not_stored_for_other_clients() {
+    let (origin, authorities) = (origin(), Authorities::new());
+    let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+    authorities.write(&builder);
+    let top = format!("{OPTIONAL}\nforward_client_certificate = true");
+    let server = builder.config(&config(&origin, &top, "")).start();
+    let showing =
+        |name, serial| authorities.showing(&authorities.clients.issue_client(name, serial));
+    let ask = |config: &Arc<ClientConfig>| {
+        let mut client = connect(&server, "a.org", config);
+        client.get("a.org", "/").expect("an answer").text()
+    };
+    let of_ann = ask(&showing("ann", 10));
+    assert!(of_ann.starts_with(':'), "{of_ann}");
+    assert_eq!(ask(&authorities.plain()), "- -");
+    let of_bob = ask(&showing("bob", 11));
+    assert!(of_bob.starts_with(':') && of_bob != of_ann, "{of_bob}");
+    assert_eq!(origin.count("/"), 3);
+}
+
+#[test]
+fn no_route_of_the_site_forwards_a_forged_certificate() {
+    const FORGED: [&str; 4] =
+        ["Client-Cert", "Client-Cert-Chain", "Client_Cert", "client_cert-CHAIN"];
+    let (origin, authorities) = (origin(), Authorities::new());
+    let off = "[[site.route]]\npath_prefix = '/off'\nforward_client_certificate = false";
+    let on = "[[site.route]]\npath_prefix = '/on'\nforward_client_certificate = true";
+    for (top, site) in
+        [(OPTIONAL, ""), (OPTIONAL, on), ("forward_client_certificate = true", off), ("", on)]
+    {
+        let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+        authorities.write(&builder);
+        let server = builder.config(&config(&origin, top, site)).start();
+        let earlier = origin.request_count();
+        let fields: String = FORGED.iter().map(|name| format!("{name}: :Zm9v:\r\n")).collect();
+        for target in ["/", "/off", "/on"] {
+            let mut client = connect(&server, "a.org", &authorities.plain());
+            let head = format!("POST {target} HTTP/1.1\r\nHost: a.org\r\n{fields}");
+            let body = format!("1\r\nx\r\n0\r\n{fields}\r\n");
+            client
+                .send(format!("{head}Transfer-Encoding: chunked\r\n\r\n{body}"))
+                .expect("it is read");
+            let answer = client.read().expect("an answer");
+            assert_eq!((answer.status(), answer.text().as_str()), (200, "- -"), "{top} {site}");
+        }
+        let requests = origin.requests_since(earlier);
+        assert_eq!(requests.len(), 3);
+        for request in requests {
+            assert!(request.trailers.is_empty(), "{:?}", request.trailers);
+            let has_forged = FORGED.iter().any(|name| request.head.has(name));
+            assert!(!has_forged, "{top} {site}: {}", request.target);
+        }
+    }
+}
+
+#[test]
 fn settings_that_cannot_work_are_named() {
     let (origin, authorities) = (origin(), Authorities::new());
     let builder = ServerBuilder::bare(PROGRAM, "check");

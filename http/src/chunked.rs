@@ -275,8 +275,10 @@ impl ChunkedDecoder {
 /// such trailers.
 ///
 /// No well-known field may be a trailer, because Forebay acts on these fields when the head
-/// arrives.
+/// arrives. `_` counts as `-`, as for origins with CGI variables.
 pub fn is_allowed_trailer(field: Field<'_>) -> bool {
+    let hyphenated = |byte: &u8| if *byte == b'_' { b'-' } else { *byte };
+    let name: Vec<u8> = field.name.iter().map(hyphenated).collect();
     const PREFIXES: [&[u8]; 5] =
         [b"content-", b"if-", b"proxy-", b"x-forwarded-", b"access-control-"];
     const NAMES: [&[u8]; 8] = [
@@ -290,11 +292,11 @@ pub fn is_allowed_trailer(field: Field<'_>) -> bool {
         b"x-real-ip",
     ];
     let begins = |prefix: &&[u8]| {
-        field.name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
     };
-    field.id == FieldId::Other
+    FieldId::of(&name) == FieldId::Other
         && !PREFIXES.iter().any(begins)
-        && !NAMES.iter().any(|name| name.eq_ignore_ascii_case(field.name))
+        && !NAMES.iter().any(|one| one.eq_ignore_ascii_case(&name))
 }
 
 /// Length of the longest chunk head: the size and CRLF.

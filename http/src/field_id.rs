@@ -93,6 +93,13 @@ impl FieldId {
     }
 }
 
+/// Whether a field name is the name `of`, which is in lower case, with `_` for `-`. Origins with
+/// CGI variables read it as the same field.
+pub fn is_respelled(name: &[u8], of: &str) -> bool {
+    let hyphenated = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    name.contains(&b'_') && of.bytes().eq(name.iter().map(hyphenated))
+}
+
 /// The fingerprint of a name of up to 24 bytes: the name in lower case, as three words, which
 /// overlap if the name is short. Names with equal fingerprints are equal, so one table access and
 /// one comparison recognise a field, without a branch that depends on the field.

@@ -5,7 +5,7 @@
 //! lines. Parsing allocates nothing per request, because the caller reuses the `Vec<FieldLine>`. A
 //! [`FieldBlock`] owns its bytes; it is for heads that are built or stored.
 
-pub use crate::field_id::{FieldId, FieldSet};
+pub use crate::field_id::{FieldId, FieldSet, is_respelled};
 
 /// The position of one field line in the bytes of its head, in byte offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

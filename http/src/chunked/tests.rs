@@ -65,6 +65,8 @@ fn chunks_are_decoded_and_following_bytes_are_left() {
         ("0\r\nAuthorization: x\r\nX: y\r\nCookie: z\r\n\r\n", "", "X: y\r\n", 0),
         ("0\r\nContent-Foo: x\r\nIf-Foo: y\r\nForwarded: z\r\n\r\n", "", "", 0),
         ("0\r\nCache-Control: no-store\r\nETag: \"a\"\r\n\r\n", "", "", 0),
+        ("0\r\nClient_Cert: x\r\nclient_CERT-chain: x\r\nX_Y: z\r\n\r\n", "", "X_Y: z\r\n", 0),
+        ("0\r\nClient-Cert: x\r\nX_Forwarded_For: y\r\n\r\n", "", "", 0),
     ] {
         let expected = Ok(Some((data.as_bytes().to_vec(), trailers.to_owned(), left_over)));
         check(text.as_bytes(), &expected);

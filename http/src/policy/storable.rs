@@ -121,7 +121,7 @@ fn check_directives(
     if directives.private {
         return Err(NotStorable::Private);
     }
-    if request.fields.contains(FieldId::Authorization) && !directives.permits_authorized() {
+    if request.directives.is_authorized && !directives.permits_authorized() {
         return Err(NotStorable::Authorization);
     }
     Ok(())

@@ -45,10 +45,14 @@ pub struct Route {
     /// The settings of the route's own origins; `None` if it has those of its site.
     pub(super) own_origins: Option<Box<SiteSettings>>,
     /// Whether a request may be refused because of its client: by its address, its certificate, its
-    /// password or a limit on requests; or whether it is forwarded with the client's certificate.
+    /// password or a limit on requests; or whether its fields about the client's certificate are
+    /// replaced.
     is_restricted: bool,
     /// Whether a request needs a verified certificate of its client.
     requires_certificate: bool,
+    /// Whether the origin may take the field `Client-Cert` for the certificate of a client, so that
+    /// it gets none that a client has made up.
+    removes_certificate_fields: bool,
     /// Whether the settings change fields of every response.
     changes_heads: bool,
     /// Whether the route has a list of rate limits of its own, in place of its site's.
@@ -117,6 +121,7 @@ impl Route {
             own_origins: None,
             is_restricted,
             requires_certificate: false,
+            removes_certificate_fields: settings.forward_client_certificate,
             changes_heads: settings.hsts.0.is_some() || settings.uses_credentials(),
             has_own_limits: false,
             has_own_concurrency: false,
@@ -131,13 +136,15 @@ impl Route {
     }
 
     /// Decides whether requests need a certificate of their client; `mode` is that of the site.
-    pub(super) fn settle_certificates(&mut self, mode: ClientAuthMode) {
+    /// `site_forwards` says whether a route of the site forwards certificates.
+    pub(super) fn settle_certificates(&mut self, mode: ClientAuthMode, site_forwards: bool) {
         self.requires_certificate = match self.settings.client_certificate {
             CertificateDemand::Auto => mode == ClientAuthMode::Required,
             CertificateDemand::Required => true,
             CertificateDemand::Off => false,
         };
-        self.is_restricted |= self.requires_certificate;
+        self.removes_certificate_fields = mode != ClientAuthMode::Off || site_forwards;
+        self.is_restricted |= self.requires_certificate || self.removes_certificate_fields;
         self.changes_heads |= self.requires_certificate;
     }
 
@@ -150,6 +157,11 @@ impl Route {
     /// Whether a request needs a verified certificate of its client.
     pub(crate) fn requires_certificate(&self) -> bool {
         self.requires_certificate
+    }
+
+    /// Whether the fields of requests that state the certificate of a client are removed.
+    pub(crate) fn removes_certificate_fields(&self) -> bool {
+        self.removes_certificate_fields
     }
 
     /// Sets whether the route has lists of its own: of rate limits, and of concurrency limits.
@@ -167,7 +179,7 @@ impl Route {
 
     /// Whether the client of a request must be looked at before anything else of the route is
     /// used: it may be refused because of its address, its certificate, its password or a limit on
-    /// requests, or the request is forwarded with its certificate.
+    /// requests, or the request must not state a certificate of its own.
     #[inline]
     pub(crate) fn is_restricted(&self) -> bool {
         self.is_restricted

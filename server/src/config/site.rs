@@ -98,8 +98,9 @@ impl Site {
 
     /// Gives the site the settings from which its parts were made.
     pub(super) fn with_settings(mut self, settings: SiteSettings) -> Site {
+        let forwards = self.routes.iter().any(|route| route.settings.forward_client_certificate);
         for route in &mut self.routes {
-            route.settle_certificates(settings.tls_client_auth);
+            route.settle_certificates(settings.tls_client_auth, forwards);
         }
         Site { settings, ..self }
     }

@@ -1349,8 +1349,9 @@ settings! {
     }
     forward_client_certificate: bool = "false" {
         doc: "Whether the origin gets the certificate of the client in the field `Client-Cert` \
-            (RFC 9440). If so, this field of clients is removed, and responses to requests with a \
-            certificate are stored only if they permit it, as in `Cache-Control: public`.",
+            (RFC 9440). If so, responses to requests with a certificate are stored only if they \
+            permit it, as in `Cache-Control: public`. The field of clients is removed on all \
+            routes of the site, as it is with `tls_client_auth`.",
         kind: SettingKind::Bool,
         reloads: true,
         reason: "Without the field, all clients get the same responses, so one stored response \

@@ -12,7 +12,7 @@ mod known;
 mod queue;
 
 use aws_lc_rs::hmac;
-use forebay_http::fields::{Field, FieldId};
+use forebay_http::fields::{Field, FieldId, is_respelled};
 use forebay_http::request::HeadLimits;
 use forebay_rules::apply::RequestText;
 
@@ -53,9 +53,9 @@ fn tag_of(
 }
 
 /// Returns the request without its Authorization field, if the route uses the field itself. Then
-/// the request is the same for all users, and so is the response of the origin. If the route
-/// forwards certificates, the request has the verified `certificate` in its Client-Cert field, and
-/// none that the client has made up (RFC 9440 §4).
+/// the request is the same for all users, and so is the response of the origin. The `certificate`
+/// becomes its Client-Cert field. On each route of a site that knows certificates of clients, the
+/// request has no such field that the client has made up (RFC 9440 §4).
 ///
 /// # Errors
 /// [`Fault::Rules`]: rules have made a request that is not valid without the field.
@@ -65,11 +65,12 @@ pub(crate) fn with_other_credentials<'a>(
     mut limits: HeadLimits,
     text: &'a mut RequestText,
 ) -> Result<Option<Request<'a>>, Fault> {
-    let (uses_credentials, forwards_certificate) =
-        (route.settings.uses_credentials(), route.settings.forward_client_certificate);
+    let (uses_credentials, removes_certificate) =
+        (route.settings.uses_credentials(), route.removes_certificate_fields());
     let is_replaced = |field: &Field<'_>| match field.id {
         FieldId::Authorization => uses_credentials,
-        FieldId::ClientCert | FieldId::ClientCertChain => forwards_certificate,
+        FieldId::ClientCert | FieldId::ClientCertChain => removes_certificate,
+        FieldId::Other => removes_certificate && is_respelled_certificate(field.name),
         _ => false,
     };
     if certificate.is_none() && !request.head.fields().iter().any(|field| is_replaced(&field)) {
@@ -88,4 +89,10 @@ pub(crate) fn with_other_credentials<'a>(
         text.copy_replacing(request.head, is_replaced, added, &limits).map_err(|_| Fault::Rules)?;
     let changed = Request::check(head, request.scheme).map_err(|_| Fault::Rules)?;
     Ok(Some(Request { form: request.form, ..changed }))
+}
+
+/// Whether this is the name of a field with a certificate of a client in another spelling, which
+/// origins with CGI variables read as the same field.
+fn is_respelled_certificate(name: &[u8]) -> bool {
+    [FieldId::ClientCert, FieldId::ClientCertChain].iter().any(|id| is_respelled(name, id.name()))
 }

@@ -1,5 +1,7 @@
 //! The setting `forwarded_fields`.
 
+use forebay_http::fields::is_respelled;
+
 use crate::config::setting::{RawValue, Readable, Setting, ValueProblem};
 use crate::config::suggest::nearest;
 
@@ -35,9 +37,8 @@ impl ForwardedField {
     /// Whether this is the name of a field about a request in another spelling: with `_` for `-`,
     /// which origins with CGI variables read as the same field.
     pub(crate) fn is_respelled(name: &[u8]) -> bool {
-        let hyphenated = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
         let mut names = Self::ALL.map(ForwardedField::name).into_iter().chain([REAL_IP]);
-        name.contains(&b'_') && names.any(|of| of.bytes().eq(name.iter().map(hyphenated)))
+        names.any(|of| is_respelled(name, of))
     }
 
     /// Returns the name of the field in lower case.

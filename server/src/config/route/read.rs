@@ -26,6 +26,7 @@ const PROTECTING: &[&str] = &[
     "deny_from",
     "basic_auth",
     "client_certificate",
+    "forward_client_certificate",
     "signed_urls",
     "rate_limit",
     "concurrency_limit",

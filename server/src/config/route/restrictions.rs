@@ -15,12 +15,14 @@ use super::super::tls::client_auth::CertificateDemand;
 use super::conditions::share_methods;
 use super::{Route, RoutePaths};
 
-/// Settings that restrict the clients of a route, unless they have their defaults.
+/// Settings that restrict the clients of a route, or tell its origin about them, unless they have
+/// their defaults.
 const RESTRICTING: &[&str] = &[
     "allow_from",
     "deny_from",
     "basic_auth",
     "client_certificate",
+    "forward_client_certificate",
     "signed_urls",
     "rate_limit",
     "concurrency_limit",

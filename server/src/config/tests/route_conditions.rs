@@ -72,6 +72,9 @@ const EVASIONS: &[Case] = &[
         [[site.route]]\npath_prefix = '/a'\nambiguous_path = 'refuse'\n\
         [[site.route]]\npath_prefix = '/a/b'\nwith_cookies = ['b=1']", "10:15",
         &["the route of /a, which has another `ambiguous_path`"]),
+    ("[[site.route]]\npath_prefix = '/a'\nforward_client_certificate = true\n\
+        [[site.route]]\npath_prefix = '/a'\nwith_cookies = ['b=1']", "9:15",
+        &["the route of /a, which has another `forward_client_certificate`"]),
     ("[[site.route]]\npath = '/a'\nwith_query = ['v']\n\
         [[site.route]]\npath = '/a'\nmethods = ['POST']\ndeny_from = ['::1']", "6:8",
         &["/a (only this path), method POST, which has another `deny_from`"]),
