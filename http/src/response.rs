@@ -11,6 +11,7 @@ pub use switch::{SwitchHead, switch_head, wanted_protocols};
 
 use crate::{
     bytes::{find_control, is_token, trim_space},
+    chunked::is_allowed_trailer,
     error::{LineError, OriginError},
     fields::{Field, FieldBlock, FieldId, FieldSet, Fields},
     framing::{BodyFraming, FramingLines},
@@ -71,6 +72,26 @@ pub fn origin_head<'a>(
     }
     let framing = body_framing(status, method, declared)?;
     Ok(ResponseHead { status, framing, content_length, block })
+}
+
+/// Returns the trailers of an origin's response, whose name/value lines a library has parsed.
+/// Fields that must not be trailers are dropped (RFC 9110 §6.5.1).
+///
+/// # Errors
+/// The trailers are malformed, or larger than `limits`.
+pub fn origin_trailers<'a>(
+    limits: &OriginLimits,
+    lines: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+) -> Result<FieldBlock, OriginError> {
+    let facts = HeadFacts::collect(limits, lines.clone())?;
+    let mut block = FieldBlock::with_capacity(facts.wire_bytes, facts.field_count);
+    for (name, value) in lines {
+        let field = Field::new(name, trim_space(value));
+        if is_allowed_trailer(field) {
+            block.push_field(field);
+        }
+    }
+    Ok(block)
 }
 
 // RFC: 9110-15-1, 9110-15-2

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::LocalSet;
 use tokio_rustls::TlsAcceptor;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 /// An origin that answers requests over HTTP/2 by a function.
 pub(crate) struct Http2Origin {

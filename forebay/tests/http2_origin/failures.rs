@@ -1,10 +1,12 @@
 //! Origins that refuse requests, end connections, and violate the protocol.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use forebay_testkit::{Client, Server, eventually};
+use forebay_testkit::clock::holds_within;
+use forebay_testkit::{Client, Server, ServerBuilder, eventually};
 
-use crate::common::{END_STREAM, RawConnection, ask, builder, raw_origin};
+use crate::common::{END_STREAM, PROGRAM, RawConnection, ask, builder, raw_origin};
 
 /// Answers every request with the number of the connection.
 fn answer_all(mut connection: RawConnection) {
@@ -109,6 +111,11 @@ fn an_origin_that_refuses_everything_gets_few_requests() {
     assert_eq!(answer.status, 502);
     assert!(answer.text().contains("without processing it"), "{}", answer.text());
     assert_eq!(server.stat("origin_http2_refused_total"), 3.0);
+    // Only the first repeat is free.
+    let server = builder(origin).flag("--origin-retry-percent", "0").start();
+    assert_eq!(ask(&server, "GET", "/a", &[]).status, 502);
+    assert_eq!(ask(&server, "GET", "/b", &[]).status, 502);
+    assert_eq!(server.stat("origin_http2_refused_total"), 4.0);
 }
 
 #[test]
@@ -160,7 +167,7 @@ fn a_goaway_loses_no_request() {
 #[test]
 fn a_connection_that_ends_costs_only_requests_that_must_not_be_repeated() {
     let origin = raw_origin(|mut connection| {
-        if connection.number == 2 {
+        if connection.number > 1 {
             return answer_all(connection);
         }
         let Some(stream) = connection.request() else { return };
@@ -177,9 +184,12 @@ fn a_connection_that_ends_costs_only_requests_that_must_not_be_repeated() {
     let mut first = Client::connect(server.address());
     first.send("GET /b HTTP/1.1\r\nHost: a\r\n\r\n");
     eventually("it is sent", || server.stat("origin_http2_requests_total") == 3.0);
-    ask(&server, "GET", "/c", &[]);
-    let answer = first.response("GET").expect("an answer");
-    assert_eq!((answer.status, answer.text()), (200, "2".to_owned()));
+    let second = ask(&server, "GET", "/c", &[]).text();
+    let first = first.response("GET").expect("an answer").text();
+    // One of the requests may be the reason, so no other request shares its new connection.
+    let (low, high) = if first < second { (first, second) } else { (second, first) };
+    assert_eq!((&*low, &*high), ("2", "3"));
+    assert_eq!(ask(&server, "GET", "/d", &[]).text(), "4");
 }
 
 /// An origin whose responses to the first requests are broken by `answer`.
@@ -283,6 +293,51 @@ fn heads_that_are_too_large_or_malformed_are_refused() {
 }
 
 #[test]
+fn malformed_heads_retire_a_connection_before_they_end_it_for_others() {
+    let origin = raw_origin(|mut connection| {
+        if connection.number > 0 {
+            return answer_all(connection);
+        }
+        while let Some(stream) = connection.request() {
+            connection.head(stream, true, &[("a", "no status")]);
+        }
+    });
+    let server = builder(origin).start();
+    let mut refused = 0;
+    let last = loop {
+        let answer = ask(&server, "POST", "/a", &[]);
+        if answer.status == 200 {
+            break answer.text();
+        }
+        refused += 1;
+        assert!(refused <= 100, "the connection takes too many requests");
+    };
+    assert_eq!((refused, last), (100, "1".to_owned()));
+}
+
+#[test]
+fn trailers_that_are_too_large_or_malformed_break_the_body_off() {
+    let origin = raw_origin(|mut connection| {
+        while let Some(stream) = connection.request() {
+            let long = "x".repeat(40_000);
+            connection.head(stream, false, &[(":status", "200"), STORABLE]);
+            connection.frame(0, 0, stream, b"body");
+            match connection.number {
+                0 => connection.head(stream, true, &[("a", &*long), ("b", &*long), ("c", "d")]),
+                _ => connection.head(stream, true, &[("a", "b")]),
+            }
+            connection.go_away(stream);
+        }
+    });
+    let server = builder(origin).start();
+    let mut client = Client::connect(server.address());
+    assert!(client.ask("GET", "/a", &["TE: trailers"]).is_err(), "the body looks whole");
+    let answer = ask(&server, "GET", "/a", &["TE: trailers"]);
+    assert_eq!((answer.status, answer.text()), (200, "body".to_owned()));
+    assert_eq!(server.stat("hits_total"), 0.0);
+}
+
+#[test]
 fn an_origin_that_is_silent_gets_a_new_connection() {
     let origin = raw_origin(|mut connection| match connection.number {
         0 => while connection.read().is_some() {},
@@ -291,4 +346,56 @@ fn an_origin_that_is_silent_gets_a_new_connection() {
     let server = builder(origin).flag("--origin-first-byte-ms-max", "1500ms").start();
     assert_eq!(ask(&server, "GET", "/a", &[]).status, 504);
     assert_eq!(ask(&server, "GET", "/b", &[]).text(), "1");
+}
+
+#[test]
+fn a_connection_that_ends_is_one_failure_of_its_origin() {
+    let origins = [(), ()].map(|()| {
+        raw_origin(|mut connection| {
+            if connection.number > 0 {
+                return answer_all(connection);
+            }
+            for _ in 0..3 {
+                connection.request();
+            }
+            connection.close();
+        })
+    });
+    let config = format!(
+        "[[site]]\nname = \"a\"\nnames = [\"*\"]\norigin_http2 = \"always\"\n\
+         origin = [\"http://{}\", \"http://{}\"]\n",
+        origins[0], origins[1]
+    );
+    let server = ServerBuilder::new(PROGRAM).config(&config).flag("--workers", "1").start();
+    let clients: Vec<_> = (1..6)
+        .map(|count| {
+            let mut client = Client::connect(server.address());
+            client.send(BODY);
+            let is_sent = || server.stat("origin_http2_requests_total") >= f64::from(count);
+            eventually("it is sent", is_sent);
+            client
+        })
+        .collect();
+    // One of the two origins has got three of five requests.
+    eventually("they fail", || server.stat("origin_bad_answers_total") >= 3.0);
+    assert_eq!(server.stat("origin_ejections_total"), 0.0);
+    drop(clients);
+}
+
+#[test]
+fn an_origin_that_reads_nothing_does_not_keep_its_connection_open() {
+    let origin = raw_origin(|mut connection| {
+        connection.set(4, 1 << 30);
+        connection.widen(0, 1 << 30);
+        let (_sender, never) = std::sync::mpsc::channel::<()>();
+        let _ = never.recv();
+    });
+    let server = builder(origin).flag("--origin-first-byte-ms-max", "1500ms").start();
+    let mut client = Client::connect(server.address());
+    client.send(format!("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 64 << 20));
+    let piece = vec![b'x'; 1 << 20];
+    while client.send(&piece) {}
+    drop(client);
+    let is_closed = || server.stat("origin_connections_open") == 0.0;
+    assert!(holds_within(Duration::from_secs(30), is_closed), "the connection stays open");
 }

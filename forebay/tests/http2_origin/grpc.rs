@@ -103,6 +103,28 @@ fn a_response_that_is_only_a_head_stays_one() {
 }
 
 #[test]
+fn a_message_of_declared_length_is_followed_by_its_trailers() {
+    let origin = Http2Origin::start(100, |mut exchange: Exchange| async move {
+        let head = Response::builder().header("content-type", "application/grpc");
+        let head = head.header("content-length", "7").body(()).expect("a head");
+        let mut stream = exchange.respond.send_response(head, false).expect("it is open");
+        stream.send_data(Bytes::from_static(b"message"), false).expect("it is open");
+        let mut trailers = HeaderMap::new();
+        trailers.insert("grpc-status", HeaderValue::from_static("0"));
+        stream.send_trailers(trailers).expect("it is open");
+    });
+    let server = builder(origin.address).flag("--http2", "true").start();
+    with_client(&server, |mut client| async move {
+        let (response, _sending) = call(&mut client, "application/grpc");
+        let mut receiving = response.await.expect("a head").into_body();
+        let message = receiving.data().await.expect("a message").expect("an open call");
+        assert_eq!(message, "message");
+        let trailers = receiving.trailers().await.expect("a whole call").expect("trailers");
+        assert_eq!(trailers["grpc-status"], "0");
+    });
+}
+
+#[test]
 fn errors_of_the_server_are_statuses_of_grpc() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let nowhere = free.local_addr().expect("it is bound");

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_http::chunked::is_allowed_trailer;
-use forebay_http::fields::{Field, FieldBlock, Fields};
+use forebay_http::error::OriginError;
+use forebay_http::fields::{FieldBlock, Fields};
 use forebay_http::policy::exchange::ResponseTiming;
-use forebay_http::response::ResponseHead;
+use forebay_http::response::{ResponseHead, origin_trailers};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
@@ -20,13 +20,14 @@ use super::http2::Http2Body;
 use super::origins::OriginPool;
 use super::permits::ExchangePermit;
 use super::preempt::{Preempted, SlowWatch};
+use super::received_head::lines;
 use super::tunnel::SwitchedConnection;
 use super::upload::{UploadProgress, wait_for_origin};
 use crate::accept::{Client, ClientNetwork};
 use crate::clock;
 use crate::counters::Counter;
 use crate::fault::{Fault, Side};
-use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_MS_MAX};
+use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_MS_MAX, ORIGIN_LIMITS};
 use crate::store::BodyDecoder;
 use crate::worker::Worker;
 
@@ -110,6 +111,11 @@ pub(crate) enum BodySource {
 }
 
 impl BodySource {
+    /// Whether the body broke off with a connection whose end is recorded already.
+    fn is_known_loss(&self) -> bool {
+        matches!(self, BodySource::Http2(body) if body.is_known_loss())
+    }
+
     /// Returns the next piece, which is never empty.
     async fn next(&mut self) -> Result<OriginPart, Fault> {
         let incoming = match self {
@@ -132,7 +138,8 @@ impl BodySource {
                 Ok(data) if data.is_empty() => {}
                 Ok(data) => return Ok(OriginPart::Data(data)),
                 Err(frame) => {
-                    let trailers = frame.into_trailers().ok().map(|fields| trailer_block(&fields));
+                    let trailers = frame.into_trailers().ok();
+                    let trailers = trailers.map(|fields| checked_trailers(&fields)).transpose()?;
                     return Ok(OriginPart::End(trailers));
                 }
             }
@@ -261,7 +268,7 @@ impl OriginBody {
                 || self.upload.as_ref().is_some_and(UploadProgress::awaits_client);
             let is_other = match fault {
                 Fault::OriginCoding(_) => true,
-                Fault::OriginBroke => is_slow,
+                Fault::OriginBroke => is_slow || self.source.is_known_loss(),
                 _ => false,
             };
             if let Some(member) = self.in_group.as_ref().filter(|_| !is_other) {
@@ -377,15 +384,12 @@ fn body_fault(error: &hyper::Error) -> Fault {
     if broken { Fault::OriginBroke } else { Fault::OriginAnswer("the origin's body is malformed") }
 }
 
-/// Converts trailers. Fields that must not be trailers are dropped (RFC 9110 §6.5.1).
-pub(super) fn trailer_block(fields: &http::HeaderMap) -> FieldBlock {
-    let mut block = FieldBlock::new();
-    for (name, value) in fields {
-        let name = name.as_str().as_bytes();
-        let field = Field::new(name, value.as_bytes());
-        if is_allowed_trailer(field) {
-            block.push(field.name, field.value);
+/// Returns the checked trailers of a body.
+pub(super) fn checked_trailers(fields: &http::HeaderMap) -> Result<FieldBlock, Fault> {
+    origin_trailers(&ORIGIN_LIMITS, lines(fields).iter().copied()).map_err(|error| match error {
+        OriginError::HeadTooLarge | OriginError::TooManyFields => {
+            Fault::OriginAnswer("the trailers of the origin's body are too large")
         }
-    }
-    block
+        _ => Fault::OriginAnswer("the trailers of the origin's body are malformed"),
+    })
 }

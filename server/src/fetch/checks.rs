@@ -193,7 +193,9 @@ async fn status_of(
             match stream.send(request).await {
                 Ok(response) => Ok(response.status().as_u16()),
                 Err(StreamFailure::Refused(_)) => Err(failed(Fault::OriginAnswer(REFUSED), None)),
-                Err(StreamFailure::Dead { cause }) => Err(failed(Fault::OriginBroke, Some(cause))),
+                Err(StreamFailure::Dead { cause, .. }) => {
+                    Err(failed(Fault::OriginBroke, Some(cause)))
+                }
                 Err(StreamFailure::Fault(fault)) => Err(failed(fault, None)),
             }
         }

@@ -2,7 +2,6 @@
 //! head.
 
 use std::cell::Cell;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
@@ -11,7 +10,6 @@ use std::time::Duration;
 
 use forebay_cache::Leader;
 use http::{HeaderValue, Request, Response};
-use hyper::client::conn::TrySendError;
 use tokio::time::timeout;
 
 use super::answer::{BodySource, OriginAnswer};
@@ -38,7 +36,6 @@ use crate::poll_once::poll_once;
 use crate::rules::{HookContext, RuleProgress};
 use crate::trace::{RequestStep, Trace};
 use crate::transaction::Transaction;
-use crate::transport::tls::refused_certificate;
 use crate::worker::Worker;
 
 /// The fault for a call of gRPC to an origin that speaks HTTP/1.1, which cannot carry it.
@@ -57,6 +54,9 @@ pub(super) struct Exchange<'a> {
     pub(super) trace: &'a Trace,
     /// Whether the request has already been sent a second time to one of the origins.
     pub(super) is_repeated: Cell<bool>,
+    /// Whether the request gets a connection of its own: the end of a shared one failed it, which
+    /// the request may have caused.
+    is_alone: Cell<bool>,
     /// Whether a retry of the request was refused and counted.
     pub(super) is_refused: Cell<bool>,
     /// The state of the rules before the exchange. Each attempt begins with it.
@@ -108,6 +108,7 @@ impl<'a> Exchange<'a> {
             leader: None,
             trace,
             is_repeated: Cell::default(),
+            is_alone: Cell::default(),
             is_refused: Cell::default(),
             rules_before,
         }
@@ -193,7 +194,7 @@ impl Exchange<'_> {
         if choice.leaves_zone {
             self.worker().count(Counter::OriginOutOfZone);
         }
-        let answered = self.send_to(choice, upload, progress).await?;
+        let answered = self.send_to(choice, attempts, upload, progress).await?;
         let status = answered.response.status().as_u16();
         choice.in_group.state.counts.note_answer(status, answered.took_us);
         self.trace.note_answer(&pool.authority, answered.response.version(), answered.took_us);
@@ -215,40 +216,43 @@ impl Exchange<'_> {
     async fn send_to(
         &self,
         choice: &OriginChoice<'_>,
+        attempts: &Attempts,
         upload: OutboundBody,
         progress: Option<&UploadProgress>,
     ) -> Result<HeadReceived, ExchangeError> {
-        let mut answered = match self.pooled(choice) {
+        let pooled = self.pooled(choice);
+        let mut may_be_closed = pooled.is_some();
+        let mut answered = match pooled {
             None => self.send_anew(choice, upload, progress).await,
             Some(pooled) => {
                 self.worker().count(Counter::OriginReused);
                 self.trace.step(|| RequestStep::Connection { is_new: false });
-                match self.send(choice, pooled, upload, progress).await {
-                    Err(ExchangeError::Unsent(upload, _)) => {
-                        self.send_again(choice, upload, progress).await
-                    }
-                    Err(ExchangeError::Dead { is_reset, .. })
-                        if self.outbound.message.is_repeatable()
-                            && (!is_reset || self.takes_retry()) =>
-                    {
-                        if !is_reset {
-                            choice.pool.note_closed_reuse();
-                        }
-                        self.send_again(choice, OutboundBody::None, None).await
-                    }
-                    answered => answered,
-                }
+                self.send(choice, pooled, upload, progress).await
             }
         };
-        for _ in 0..HTTP2_REFUSALS_MAX {
-            match answered {
+        for repeat in 0..HTTP2_REFUSALS_MAX {
+            let is_free = repeat == 0;
+            answered = match answered {
                 Err(ExchangeError::Unsent(upload, failure))
-                    if failure.fault == Fault::OriginAnswer(REFUSED) =>
+                    if may_be_closed
+                        || failure.fault == Fault::OriginAnswer(REFUSED)
+                            && (is_free || !self.is_late(attempts) && self.takes_retry()) =>
                 {
-                    answered = self.send_again(choice, upload, progress).await;
+                    self.send_again(choice, upload, progress).await
+                }
+                Err(ExchangeError::Dead { is_reset, .. })
+                    if may_be_closed
+                        && self.outbound.message.is_repeatable()
+                        && (!is_reset || self.takes_retry()) =>
+                {
+                    if !is_reset {
+                        choice.pool.note_closed_reuse();
+                    }
+                    self.send_again(choice, OutboundBody::None, None).await
                 }
                 answered => return answered,
-            }
+            };
+            may_be_closed = false;
         }
         answered
     }
@@ -271,7 +275,7 @@ impl Exchange<'_> {
 
     /// Whether the request may share its connection with other requests.
     fn is_shared(&self, choice: &OriginChoice<'_>) -> bool {
-        choice.address.may_use_http2() && self.outbound.upgrade.is_none()
+        choice.address.may_use_http2() && self.outbound.upgrade.is_none() && !self.is_alone.get()
     }
 
     /// Records that the origin has answered.
@@ -439,7 +443,7 @@ impl Exchange<'_> {
         }
         forward_interim(&mut request, self.interim.clone());
         let sent = connection.sender.try_send_request(request).await;
-        let response = sent.map_err(failed)?.map(BodySource::Http1);
+        let response = sent.map_err(ExchangeError::of_http1)?.map(BodySource::Http1);
         Ok((response, Some(connection)))
     }
 
@@ -460,8 +464,9 @@ impl Exchange<'_> {
             }
             // Other requests were in progress, so the end is no sign of an idle connection that the
             // origin has closed.
-            Err(StreamFailure::Dead { cause }) => {
-                Err(ExchangeError::Dead { cause: Some(cause), is_reset: true })
+            Err(StreamFailure::Dead { cause, is_connection, is_known }) => {
+                self.is_alone.update(|is_alone| is_alone || is_connection);
+                Err(ExchangeError::Dead { cause: Some(cause), is_reset: true, is_known })
             }
             Err(StreamFailure::Fault(fault)) => Err(ExchangeError::Fault(fault)),
         }
@@ -470,24 +475,3 @@ impl Exchange<'_> {
 
 /// A response and its connection, unless other requests share the connection.
 type ExchangeResult = Result<(Response<BodySource>, Option<Connection>), ExchangeError>;
-
-fn failed(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
-    if let Some(request) = error.take_message() {
-        return ExchangeError::Unsent(request.into_body(), Fault::OriginBroke.into());
-    }
-    let error = error.into_error();
-    let source = std::error::Error::source(&error);
-    let broken = source.and_then(|source| source.downcast_ref::<std::io::Error>());
-    if let Some(fault) = broken.and_then(refused_certificate) {
-        return ExchangeError::Fault(fault);
-    }
-    let is_cut = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
-    if is_cut || broken.is_some() {
-        let is_reset = broken.is_some_and(|error| error.kind() == ErrorKind::ConnectionReset);
-        return ExchangeError::Dead { cause: broken.map(std::io::Error::to_string), is_reset };
-    }
-    if error.is_user() || error.is_body_write_aborted() {
-        return ExchangeError::Fault(Fault::RequestBody);
-    }
-    ExchangeError::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
-}

@@ -2,7 +2,11 @@
 //! the next origin of its route or, if no other one gets requests, to the same origin once more.
 
 use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
 use std::rc::Rc;
+
+use http::Request;
+use hyper::client::conn::TrySendError;
 
 use super::answer::OriginAnswer;
 use super::choose::Candidate;
@@ -16,6 +20,7 @@ use crate::clock;
 use crate::counters::Counter;
 use crate::fault::{Fault, Side};
 use crate::trace::RequestStep;
+use crate::transport::tls::refused_certificate;
 
 /// The reason why an attempt to send a request brought no response.
 pub(super) enum ExchangeError {
@@ -30,6 +35,8 @@ pub(super) enum ExchangeError {
         /// not reset it: even if the next request crosses the end of the connection, that end is
         /// read before the reset that answers the request.
         is_reset: bool,
+        /// Whether the end of a shared connection is recorded already, by another exchange.
+        is_known: bool,
     },
     /// The answer had an error status, and the request goes on to another origin.
     ErrorStatus,
@@ -78,6 +85,29 @@ impl Attempts {
 }
 
 impl ExchangeError {
+    /// Returns the reason why a connection over HTTP/1.1 brought no response.
+    pub(super) fn of_http1(mut error: TrySendError<Request<OutboundBody>>) -> ExchangeError {
+        if let Some(request) = error.take_message() {
+            return ExchangeError::Unsent(request.into_body(), Fault::OriginBroke.into());
+        }
+        let error = error.into_error();
+        let source = std::error::Error::source(&error);
+        let broken = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+        if let Some(fault) = broken.and_then(refused_certificate) {
+            return ExchangeError::Fault(fault);
+        }
+        let is_cut = error.is_incomplete_message() || error.is_canceled() || error.is_closed();
+        if is_cut || broken.is_some() {
+            let is_reset = broken.is_some_and(|error| error.kind() == ErrorKind::ConnectionReset);
+            let cause = broken.map(std::io::Error::to_string);
+            return ExchangeError::Dead { cause, is_reset, is_known: false };
+        }
+        if error.is_user() || error.is_body_write_aborted() {
+            return ExchangeError::Fault(Fault::RequestBody);
+        }
+        ExchangeError::Fault(Fault::OriginAnswer("the origin's answer is malformed"))
+    }
+
     pub(super) fn fault(&self) -> Fault {
         match self {
             ExchangeError::Unsent(_, failure) => failure.fault,
@@ -344,8 +374,8 @@ impl<'a> Exchange<'a> {
         self.worker().origin_fault(fault, authority, error.cause());
         choice.in_group.state.counts.note_failed(fault);
         // An origin may close a connection on which the rest of a request does not arrive.
-        let is_excused = matches!(error, ExchangeError::Dead { .. })
-            && progress.is_some_and(UploadProgress::awaits_client);
+        let is_excused = matches!(error, ExchangeError::Dead { is_known, .. }
+            if *is_known || progress.is_some_and(UploadProgress::awaits_client));
         if !self.has_others() || is_excused || matches!(fault, Fault::OriginAnswer(_)) {
             return;
         }

@@ -85,7 +85,7 @@ impl Exchange<'_> {
             ));
         }
         self.reverse_location(&mut head, choice.address);
-        let source = body_of(response, &mut head);
+        let source = body_of(response, &mut head, self.outbound.is_grpc());
         let received_status = head.status;
         let received = self.run_response_rules(&mut head)?;
         Ok(OriginAnswer {
@@ -171,14 +171,18 @@ impl Exchange<'_> {
 }
 
 /// Returns the body of a response. A body over HTTP/2 has a certain end even if its length is not
-/// declared, and a head may end its stream.
-fn body_of(response: Response<BodySource>, head: &mut ResponseHead) -> BodySource {
+/// declared, and a head may end its stream. A call of gRPC ends with trailers, for which the client
+/// needs a framing that has room for them.
+fn body_of(response: Response<BodySource>, head: &mut ResponseHead, is_grpc: bool) -> BodySource {
     let mut source = response.into_body();
     if let BodySource::Http2(body) = &mut source {
         match head.framing {
             BodyFraming::None => body.forbid_content(),
             BodyFraming::UntilClose if body.is_empty() => head.framing = BodyFraming::Length(0),
             BodyFraming::UntilClose => head.framing = BodyFraming::Chunked,
+            BodyFraming::Length(_) if is_grpc && !body.is_empty() => {
+                head.framing = BodyFraming::Chunked;
+            }
             BodyFraming::Length(_) | BodyFraming::Chunked => {}
         }
     }
@@ -203,7 +207,7 @@ fn checked_head(response: &Response<BodySource>, method: &Method) -> Result<Resp
 }
 
 /// Returns the names and values of the fields.
-fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
+pub(super) fn lines(headers: &HeaderMap) -> Vec<(&[u8], &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect()
 }
 

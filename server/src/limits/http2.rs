@@ -10,6 +10,18 @@ pub(crate) const HTTP2_STREAMS_MAX: u32 = 100;
 /// that no stream stops another one.
 pub(crate) const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 
+/// The budget of a connection for frames of less than 256 bytes that wait for slow clients: each
+/// counts for the bytes that it lacks. The crate ends a connection that exceeds it. The budget
+/// suffices if the windows of all streams are full of frames of 52 bytes, or one window is full of
+/// frames of one byte.
+pub(crate) const HTTP2_FRAME_BUDGET: usize =
+    4 * HTTP2_STREAM_WINDOW_BYTES as usize * HTTP2_STREAMS_MAX as usize;
+
+/// Bytes of a head or of trailers that the crate reads, as many as a stream may send otherwise. The
+/// crate leaves out fields of trailers beyond this limit without saying so; `ORIGIN_LIMITS`, which
+/// is much lower, refuses them before.
+pub(crate) const HTTP2_FIELDS_BYTES_MAX: u32 = HTTP2_STREAM_WINDOW_BYTES;
+
 /// Bytes of a request's body that wait on a stream until they are sent.
 pub(crate) const HTTP2_SEND_BYTES_MAX: usize = 64 << 10;
 
@@ -17,8 +29,13 @@ pub(crate) const HTTP2_SEND_BYTES_MAX: usize = 64 << 10;
 /// origin refuses can be sent again: the default of `upload_buffer_bytes`, and one further piece.
 pub(crate) const HTTP2_KEPT_BYTES_MAX: usize = 128 << 10;
 
+/// Bytes for which a piece of a request's body counts at least while it is kept, for the memory
+/// that it takes beside its bytes.
+pub(crate) const HTTP2_KEPT_PIECE_BYTES_MIN: usize = 256;
+
 /// Requests that the origin refused are sent to the same origin at most this many times more. The
-/// first refusal may be a race with the origin's settings or its GOAWAY.
+/// first refusal may be a race with the origin's settings or its GOAWAY, so the first repeat is
+/// free; the second takes a retry from the budget.
 pub(crate) const HTTP2_REFUSALS_MAX: u32 = 2;
 
 /// Streams that may be reset on a connection before it takes no further requests. An origin counts
@@ -34,6 +51,10 @@ pub(crate) const HTTP2_SILENT_MS: u64 = 1_000;
 /// there. gRPC servers end connections with more PINGs than one in five minutes. Streams have
 /// shorter limits of their own, unless `origin_idle_ms_max` is raised.
 pub(crate) const HTTP2_PING_MS: u64 = 310_000;
+
+/// Time in which a connection sends what it still has to send once no exchange needs it. An origin
+/// that reads nothing would keep it open otherwise.
+pub(crate) const HTTP2_CLOSE_MS_MAX: u64 = 10_000;
 
 /// Time for the answer to a PING.
 pub(crate) const HTTP2_PONG_MS_MAX: u64 = 10_000;

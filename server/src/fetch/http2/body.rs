@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::connection::StreamPlace;
 use super::failure::body_fault;
 use crate::fault::Fault;
-use crate::fetch::answer::{OriginPart, trailer_block};
+use crate::fetch::answer::{OriginPart, checked_trailers};
 
 /// The body of a response. Dropping it before its end resets the stream.
 pub(crate) struct Http2Body {
@@ -16,6 +16,8 @@ pub(crate) struct Http2Body {
     pub(super) unreleased_bytes: usize,
     /// The place of the stream; `None` after the end of the body.
     pub(super) place: Option<StreamPlace>,
+    /// Whether the end of the connection broke the body off, and had failed another exchange.
+    pub(super) is_known_loss: bool,
     /// Whether the response may have content; if not, any byte is a fault.
     pub(super) may_have_content: bool,
     /// Dropping it ends the upload of the request.
@@ -33,17 +35,28 @@ impl Http2Body {
         self.may_have_content = false;
     }
 
+    /// Whether the failure of the body says nothing new about the origin.
+    pub(in crate::fetch) fn is_known_loss(&self) -> bool {
+        self.is_known_loss
+    }
+
+    fn failed(&mut self, error: &h2::Error) -> Fault {
+        let connection = self.place.as_ref().map(|place| &place.connection);
+        self.is_known_loss = connection.is_some_and(|connection| connection.note_lost(error));
+        body_fault(error)
+    }
+
     /// Returns the next piece, which is never empty. If the future is dropped, no byte is lost.
     ///
     /// # Errors
-    /// The stream was reset, the connection ended, or the content has another length than
-    /// announced.
+    /// The stream was reset, the connection ended, the content has another length than announced,
+    /// or the trailers are too large.
     pub(in crate::fetch) async fn next(&mut self) -> Result<OriginPart, Fault> {
         let released = std::mem::take(&mut self.unreleased_bytes);
         // An error means that the stream has ended, which the next piece reports.
         let _ = self.stream.flow_control().release_capacity(released);
         while let Some(piece) = self.stream.data().await {
-            let piece = piece.map_err(|error| body_fault(&error))?;
+            let piece = piece.map_err(|error| self.failed(&error))?;
             if piece.is_empty() {
                 continue;
             }
@@ -53,8 +66,9 @@ impl Http2Body {
             self.unreleased_bytes = piece.len();
             return Ok(OriginPart::Data(piece));
         }
-        let trailers = self.stream.trailers().await.map_err(|error| body_fault(&error))?;
+        let trailers = self.stream.trailers().await.map_err(|error| self.failed(&error))?;
         self.place.take().inspect(StreamPlace::note_complete);
-        Ok(OriginPart::End(trailers.map(|fields| trailer_block(&fields))))
+        let trailers = trailers.map(|fields| checked_trailers(&fields)).transpose()?;
+        Ok(OriginPart::End(trailers))
     }
 }

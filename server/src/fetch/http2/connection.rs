@@ -1,7 +1,7 @@
 //! A connection to an origin that carries many exchanges.
 
 use std::cell::{Cell, RefCell};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::meter::{InputMeter, MeteredIo};
@@ -17,14 +18,12 @@ use crate::counters::Counter;
 use crate::fault::Fault;
 use crate::fetch::proxy_header::ClientEnds;
 use crate::limits::{
-    HTTP2_PING_MS, HTTP2_PONG_MS_MAX, HTTP2_RESETS_MAX, HTTP2_SEND_BYTES_MAX, HTTP2_SILENT_MS,
-    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_MAX, ORIGIN_LIMITS,
+    HTTP2_CLOSE_MS_MAX, HTTP2_FIELDS_BYTES_MAX, HTTP2_FRAME_BUDGET, HTTP2_PING_MS,
+    HTTP2_PONG_MS_MAX, HTTP2_RESETS_MAX, HTTP2_SEND_BYTES_MAX, HTTP2_SILENT_MS,
+    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_MAX,
 };
 use crate::transport::{OriginConnection, OriginEnds};
 use crate::worker::Worker;
-
-/// The bytes that RFC 9113 §6.5.2 adds to each field when it counts the size of a head.
-const FIELD_OVERHEAD_BYTES: u32 = 32;
 
 /// A connection whose streams carry exchanges. It closes once no handle to it is left.
 pub(in crate::fetch) struct SharedConnection {
@@ -44,6 +43,10 @@ pub(in crate::fetch) struct SharedConnection {
     has_gone_away: Cell<bool>,
     /// Whether the origin has not answered a PING.
     is_silent: Cell<bool>,
+    /// Whether the end of the connection has failed an exchange.
+    is_lost: Cell<bool>,
+    /// Dropping it tells the driver that no exchange needs the connection.
+    _needed: oneshot::Sender<()>,
 }
 
 /// A place for one exchange on a connection, until it is dropped.
@@ -68,12 +71,12 @@ impl SharedConnection {
         let OriginConnection { io, ends, .. } = connection;
         let meter = Rc::new(InputMeter::default());
         let io = MeteredIo { io, meter: Rc::clone(&meter) };
-        let overhead = u32::from(ORIGIN_LIMITS.field_count_max) * FIELD_OVERHEAD_BYTES;
         let handshake = Builder::new()
             .enable_push(false)
-            .max_header_list_size(ORIGIN_LIMITS.head_bytes_max + overhead)
+            .max_header_list_size(HTTP2_FIELDS_BYTES_MAX)
             .initial_window_size(HTTP2_STREAM_WINDOW_BYTES)
             .initial_connection_window_size(HTTP2_STREAM_WINDOW_BYTES * HTTP2_STREAMS_MAX)
+            .data_frame_budget(HTTP2_FRAME_BUDGET)
             .max_send_buffer_size(HTTP2_SEND_BYTES_MAX)
             .initial_max_send_streams(streams_max)
             .handshake(io)
@@ -81,6 +84,7 @@ impl SharedConnection {
         let (sender, mut driven) = handshake.map_err(|_| Fault::OriginConnect)?;
         worker.count(Counter::OriginHttp2Connections);
         let pings = driven.ping_pong();
+        let (needed, unneeded) = oneshot::channel();
         let begun = Rc::new(SharedConnection {
             worker: Rc::clone(worker),
             sender: RefCell::new(sender),
@@ -93,11 +97,21 @@ impl SharedConnection {
             is_retired: Cell::default(),
             has_gone_away: Cell::default(),
             is_silent: Cell::default(),
+            is_lost: Cell::default(),
+            _needed: needed,
         });
         let (driver, link) = (Rc::clone(worker), Rc::downgrade(&begun));
         worker.spawn(async move {
             let open = driver.origins.open_guard(&driver);
-            drive(driven, pings, &link).await;
+            let mut driven = pin!(driven);
+            tokio::select! {
+                biased;
+                () = drive(driven.as_mut(), pings, &link) => {}
+                _ = unneeded => {
+                    let limit = Duration::from_millis(HTTP2_CLOSE_MS_MAX);
+                    let _ = timeout(limit, driven).await;
+                }
+            }
             link.upgrade().inspect(|connection| connection.retire());
             drop(open);
         });
@@ -155,6 +169,13 @@ impl SharedConnection {
         }
     }
 
+    /// Records that an error of the connection has failed an exchange, or an error of its stream
+    /// only. Returns whether the end of the connection was known: it is one failure of the origin,
+    /// however many exchanges it fails.
+    pub(super) fn note_lost(&self, error: &h2::Error) -> bool {
+        !error.is_reset() && self.is_lost.replace(true)
+    }
+
     /// Returns the cause of an error, for the log.
     pub(super) fn cause(&self, error: &h2::Error) -> String {
         if self.is_silent.get() {
@@ -198,11 +219,10 @@ impl Drop for StreamPlace {
 /// Drives a connection until it ends. If the origin is silent for long while exchanges wait, sends
 /// a PING; without an answer to it, the connection ends.
 async fn drive(
-    driven: h2::client::Connection<MeteredIo, Bytes>,
+    mut driven: Pin<&mut h2::client::Connection<MeteredIo, Bytes>>,
     mut pings: Option<PingPong>,
     link: &Weak<SharedConnection>,
 ) {
-    let mut driven = pin!(driven);
     let received = || link.upgrade().map(|connection| connection.meter.bytes());
     loop {
         let before = received();

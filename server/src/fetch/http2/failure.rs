@@ -12,6 +12,10 @@ pub(in crate::fetch) enum StreamFailure {
     /// The stream or its connection ended. The origin may have acted on the request.
     Dead {
         cause: String,
+        /// Whether the connection ended, and with it all its streams.
+        is_connection: bool,
+        /// Whether the end of the connection has failed another exchange before.
+        is_known: bool,
     },
     Fault(Fault),
 }

@@ -86,6 +86,7 @@ impl StreamPlace {
                     BodySource::Http2(Box::new(Http2Body {
                         stream,
                         unreleased_bytes: 0,
+                        is_known_loss: false,
                         place: Some(self),
                         may_have_content,
                         _upload: stop,
@@ -98,9 +99,17 @@ impl StreamPlace {
 
     fn failed(&self, error: &h2::Error, upload: StreamUpload) -> StreamFailure {
         let connection = &self.connection;
-        self.note_complete();
+        // The crate ends a connection on which it has reset too many streams itself, so these
+        // resets count.
+        if !(error.is_library() && error.is_reset()) {
+            self.note_complete();
+        }
         connection.note_error(error);
-        let dead = || StreamFailure::Dead { cause: connection.cause(error) };
+        let dead = || StreamFailure::Dead {
+            cause: connection.cause(error),
+            is_connection: !error.is_reset(),
+            is_known: connection.note_lost(error),
+        };
         if is_refusal(error) {
             connection.worker.count(Counter::OriginHttp2Refused);
             return upload.into_whole().map_or_else(dead, StreamFailure::Refused);

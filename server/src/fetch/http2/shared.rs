@@ -103,7 +103,8 @@ impl SharedConnections {
     /// request can share.
     ///
     /// # Errors
-    /// The connection, on which the request may have waited, cannot be opened.
+    /// The connection, on which the request may have waited, cannot be opened; or
+    /// [`Fault::OriginBusy`]: other requests open connections, and none became free in time.
     pub(in crate::fetch) async fn join(
         &self,
         client: Option<ClientEnds>,
@@ -119,7 +120,8 @@ impl SharedConnections {
             let Some(SharedOpening { state, .. }) = opening else { break };
             let left_ms = deadline_ms.saturating_sub(clock::monotonic_ms());
             let ended = timeout(Duration::from_millis(left_ms), state.ended.notified()).await;
-            ended.map_err(|_| Fault::OriginConnectTimeout)?;
+            // Several connections were opened in turn, which says nothing about the origin.
+            ended.map_err(|_| Fault::OriginBusy)?;
             if let Some(failure) = &*state.failure.borrow() {
                 return Err(failure.clone());
             }
@@ -178,5 +180,27 @@ impl SharedConnections {
     pub(in crate::fetch) fn close(&self) {
         self.is_closed.set(true);
         self.open.borrow_mut().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::pin::pin;
+
+    use super::*;
+    use crate::poll_once::poll_once;
+
+    #[test]
+    fn a_request_that_waits_too_long_for_the_connection_of_another_blames_no_origin() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("an event loop").block_on(async {
+            let shared = SharedConnections::default();
+            let limits = (10, IdleLimits { count_max: 1, ms_max: 1_000 });
+            let mut first = pin!(shared.join(None, limits, pending()));
+            assert!(poll_once(first.as_mut()).await.is_none());
+            let second = shared.join(None, limits, pending()).await;
+            assert_eq!(second.err().map(|failure| failure.fault), Some(Fault::OriginBusy));
+        });
     }
 }

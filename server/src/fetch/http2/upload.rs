@@ -10,7 +10,7 @@ use http_body::Body;
 use tokio::sync::oneshot;
 
 use crate::fetch::upload::{OutboundBody, UploadPiece};
-use crate::limits::HTTP2_KEPT_BYTES_MAX;
+use crate::limits::{HTTP2_KEPT_BYTES_MAX, HTTP2_KEPT_PIECE_BYTES_MIN};
 
 /// A request's body on its way to a stream.
 pub(super) struct StreamUpload {
@@ -48,7 +48,8 @@ impl StreamUpload {
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => {
-                        self.keep(UploadPiece::Data(piece.clone()), piece.len());
+                        let bytes = piece.len().max(HTTP2_KEPT_PIECE_BYTES_MIN);
+                        self.keep(UploadPiece::Data(piece.clone()), bytes);
                         self.rest = piece;
                     }
                     Err(frame) => self.end_with(frame.into_trailers().ok()),
