@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Config;
+use super::certificate_der::is_for_name;
 use super::setting::ValueProblem;
 use super::tls::client_auth::ClientAuth;
 use super::tls::{CertificateSet, Identity, check_pair, read_chain, read_key, read_staple};
+use crate::x509::validity;
 
 /// The files of a certificate, its key and its OCSP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +174,36 @@ impl Config {
             }
         }
         sets
+    }
+
+    /// Gives certificates of `previous` to the sites whose certificate by ACME is not in its file,
+    /// if there is one for all names of the site. They stay in use until the next order succeeds.
+    pub(crate) fn keep_certificates(&mut self, previous: &Config) {
+        let known = previous.certificate_sets();
+        self.sites.change_certificates(|set| {
+            let Some(terms) = set.acme.as_ref().filter(|_| set.identities.is_empty()) else {
+                return;
+            };
+            let life = |identity: &&Identity| {
+                let certificate = identity.chain.first()?;
+                let is_whole = terms.names.iter().all(|name| is_for_name(certificate, name));
+                validity(certificate).filter(|_| is_whole)
+            };
+            let identities = known.iter().flat_map(|set| &set.identities);
+            let usable = identities.filter_map(|identity| Some((life(&identity)?.1, identity)));
+            if let Some((_, found)) = usable.max_by_key(|(until, _)| *until) {
+                let Identity { chain, key, staple: _ } = found;
+                let kept = Identity { chain: chain.clone(), key: key.clone_key(), staple: None };
+                *set = Arc::new(CertificateSet {
+                    id: set.id,
+                    identities: vec![kept],
+                    client_auth: set.client_auth.clone(),
+                    warnings: set.warnings.clone(),
+                    files: set.files.clone(),
+                    acme: set.acme.clone(),
+                });
+            }
+        });
     }
 
     /// Puts `set` in place of the certificate set with the same identity.

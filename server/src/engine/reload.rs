@@ -142,6 +142,7 @@ impl Control {
     /// workers.
     pub(super) fn apply(&self, mut config: Config) -> Result<(Config, Replies<()>), ReloadError> {
         files::fit_limit(&mut config, self.worker_count());
+        config.keep_certificates(&self.config.borrow());
         // The logs are reopened even if their settings did not change, because log rotation renames
         // the files and then reloads.
         let writers =
