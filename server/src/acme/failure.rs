@@ -28,14 +28,18 @@ impl OrderFailure {
     pub(super) fn of(step: &str) -> impl Fn(Error) -> OrderFailure {
         move |error| match error {
             Error::Api(problem) => {
-                let kind = problem.r#type.as_deref();
-                let is_of_account = kind.is_some_and(|kind| kind.ends_with(":accountDoesNotExist"));
+                let is_of_account = problem_kind(&problem) == Some("accountDoesNotExist");
                 OrderFailure { is_of_account, ..OrderFailure::new(step, problem_text(&problem)) }
             }
             Error::Json(_) => OrderFailure::new(step, "the answer is not the JSON of RFC 8555"),
             error => OrderFailure::new(step, error),
         }
     }
+}
+
+/// Returns the last part of a problem's type (RFC 8555 §6.7).
+pub(super) fn problem_kind(problem: &Problem) -> Option<&str> {
+    problem.r#type.as_deref()?.rsplit(':').next()
 }
 
 /// Returns the text of a problem document (RFC 7807).
@@ -46,7 +50,7 @@ pub(super) fn problem_text(problem: &Problem) -> String {
 }
 
 /// Makes text from outside short and printable.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let mut text = escaped_line(text);
     if text.len() > ACME_PROBLEM_BYTES_MAX {
         let end = (0..=ACME_PROBLEM_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));

@@ -8,15 +8,19 @@
 //!   Whatever the authority answers, the certificate in use stays in use.
 //! - Only the holder of the directory's lock orders a certificate. It looks at the files again
 //!   under the lock, so several processes can share the directory.
-//! - Before an order begins, a file says when the next one may follow. So neither a process that is
-//!   killed again and again nor several processes can flood the authority with orders.
+//! - Before an order begins, a file says when the next one may follow, and the time of the
+//!   certificate's file does after it. So neither a process that is killed again and again nor
+//!   several processes can flood the authority with orders.
+//! - A file that cannot be read is no reason for an order or for another account.
 //! - Every answer of the authority is bounded in size and time ([`client`]).
 
+mod certificate_file;
 mod challenges;
 mod client;
 mod failure;
 mod keeper;
 mod order;
+mod progress;
 mod renewal;
 mod schedule;
 mod status;

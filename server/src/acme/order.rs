@@ -3,19 +3,22 @@
 use std::time::Duration;
 
 use instant_acme::{
-    Account, AuthorizationStatus, ChallengeType, Identifier, KeyAuthorization, NewOrder, Order,
-    OrderStatus, RetryPolicy,
+    Account, AuthorizationStatus, ChallengeType, Error, Identifier, KeyAuthorization, NewOrder,
+    Order, OrderStatus, RetryPolicy,
 };
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
+use super::certificate_file::usable_certificate;
 use super::challenges::{Challenges, HttpAnswer, TlsAnswer};
-use super::failure::{OrderFailure, problem_text};
+use super::failure::{OrderFailure, problem_kind, problem_text};
 use super::renewal::identifier;
+use super::schedule::renewal_time;
 use crate::clock;
 use crate::config::{AcmeChallenge, AcmeTerms, Identity, is_for_name};
-use crate::limits::{ACME_POLL_MS_MAX, ACME_TOKEN_BYTES_MAX, CERTIFICATE_BYTES_MAX};
+use crate::limits::{
+    ACME_CLOCK_S_MAX, ACME_POLL_MS_MAX, ACME_TOKEN_BYTES_MAX, CERTIFICATE_BYTES_MAX,
+};
 use crate::x509::validity;
 
 /// Orders a certificate, which replaces `previous`. `publish` gives the answers to the challenges
@@ -44,8 +47,10 @@ pub(super) async fn order(
     order.finalize_csr(request.der()).await.map_err(OrderFailure::of("certificate request"))?;
     let chain = order.poll_certificate(&patience()).await;
     let chain = chain.map_err(OrderFailure::of("certificate"))?;
-    check(&chain, terms).map_err(|why| OrderFailure::new("certificate", why))?;
-    Ok(format!("{}\n{}", key.serialize_pem().trim_end(), chain))
+    let pem = format!("{}\n{}", key.serialize_pem().trim_end(), chain);
+    let checked = check(&chain, &pem, terms, clock::unix_seconds());
+    checked.map_err(|why| OrderFailure::new("certificate", why))?;
+    Ok(pem)
 }
 
 /// Creates the order. It names the certificate that it replaces, if the authority can make use of
@@ -56,13 +61,30 @@ async fn new_order(
     previous: Option<&CertificateDer<'static>>,
 ) -> Result<Order, OrderFailure> {
     let failed = OrderFailure::of("new order");
-    if let Some(id) = previous.and_then(identifier)
-        && let Ok(order) = account.new_order(&NewOrder::new(names).replaces(id)).await
-    {
-        return Ok(order);
+    if let Some(id) = previous.and_then(identifier) {
+        match account.new_order(&NewOrder::new(names).replaces(id)).await {
+            Ok(order) => return Ok(order),
+            Err(error) if may_be_of_previous(&error) => {}
+            Err(error) => return Err(failed(error)),
+        }
     }
-    // The previous certificate may be one of another authority, or one that is replaced already.
     account.new_order(&NewOrder::new(names)).await.map_err(failed)
+}
+
+/// Whether the reason of an error may be the certificate that an order replaces: it may be one of
+/// another authority or of another account, or one that is replaced already.
+fn may_be_of_previous(error: &Error) -> bool {
+    const KINDS: &[&str] = &["alreadyReplaced", "malformed", "unauthorized", "notFound"];
+    match error {
+        Error::Unsupported(_) => true,
+        Error::Api(problem) => {
+            let kind = problem_kind(problem);
+            matches!(problem.status, Some(404 | 409)) || kind.is_some_and(|k| KINDS.contains(&k))
+        }
+        // The authority ignores the field. The text is that of the ACME client.
+        Error::Other(why) => why.to_string().starts_with("replaces field mismatch"),
+        _ => false,
+    }
 }
 
 /// Returns the answers to the challenges that the authority wants to check.
@@ -181,25 +203,102 @@ fn challenge_identity(name: &str, proof: &KeyAuthorization) -> Result<Identity, 
     Ok(Identity { chain: vec![certificate.der().clone()], key, staple: None })
 }
 
-/// Checks that a certificate can be used for the site. Its key is checked when it is read.
-fn check(chain: &str, terms: &AcmeTerms) -> Result<(), String> {
+/// Checks that a certificate can be used for the site. `pem` has its key, too.
+fn check(chain: &str, pem: &str, terms: &AcmeTerms, now: u64) -> Result<(), String> {
     if chain.len() > CERTIFICATE_BYTES_MAX / 2 {
         return Err(format!("the chain has {} bytes", chain.len()));
     }
     if chain.contains("PRIVATE KEY") {
         return Err("the chain has a private key".to_owned());
     }
-    let certificates: Result<Vec<_>, _> =
-        CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
-    let certificates = certificates.map_err(|error| format!("the chain is malformed: {error}"))?;
-    let first = certificates.first().ok_or("the chain is empty")?;
-    if let Some(name) = terms.names.iter().find(|name| !is_for_name(first, name)) {
+    let first = usable_certificate(pem.as_bytes())?;
+    if let Some(name) = terms.names.iter().find(|name| !is_for_name(&first, name)) {
         return Err(format!("it is not for the name {name}"));
     }
-    let (from, until) = validity(first).ok_or("its dates cannot be read")?;
+    let (from, until) = validity(&first).ok_or("its dates cannot be read")?;
     // The clocks of this server and of the authority may differ a little.
-    match until <= clock::unix_seconds().max(from) {
-        true => Err("it has expired already".to_owned()),
+    if from > now + ACME_CLOCK_S_MAX {
+        return Err("it is not valid yet".to_owned());
+    }
+    if until <= now.max(from) {
+        return Err("it has expired already".to_owned());
+    }
+    match renewal_time((from, until), None, &terms.site) <= now {
+        true => Err("its renewal would be due at once".to_owned()),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use instant_acme::Problem;
+    use rcgen::{Certificate, date_time_ymd};
+
+    use super::*;
+
+    const DAY: u64 = 86_400;
+    /// The first day of 2026.
+    const YEAR_2026: u64 = 1_767_225_600;
+
+    fn issue(key: &KeyPair) -> Certificate {
+        let mut params = CertificateParams::new(vec!["a.org".to_owned()]).expect("a name");
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2026, 4, 1);
+        params.self_signed(key).expect("it is signed")
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_used_does_not_replace_another() {
+        let terms = |name: &str| AcmeTerms {
+            site: "a".to_owned(),
+            names: vec![name.to_owned()],
+            challenge: AcmeChallenge::Http,
+            file: "a.pem".into(),
+        };
+        let key = KeyPair::generate().expect("a key");
+        let other = KeyPair::generate().expect("a key").serialize_pem();
+        let (chain, key) = (issue(&key).pem(), key.serialize_pem());
+        let broken = chain.replace("MII", "AAA");
+        let early = YEAR_2026 - ACME_CLOCK_S_MAX;
+        let cases = [
+            (&chain, &key, "a.org", YEAR_2026, ""),
+            (&chain, &key, "a.org", early, ""),
+            (&chain, &key, "a.org", early - 1, "not valid yet"),
+            (&chain, &key, "a.org", YEAR_2026 + 61 * DAY, "due at once"),
+            (&chain, &key, "a.org", YEAR_2026 + 91 * DAY, "has expired"),
+            (&chain, &key, "b.org", YEAR_2026, "not for the name b.org"),
+            (&chain, &other, "a.org", YEAR_2026, "cannot be used"),
+            (&broken, &key, "a.org", YEAR_2026, "cannot be used"),
+            (&String::new(), &key, "a.org", YEAR_2026, "the chain is empty"),
+            (&other, &key, "a.org", YEAR_2026, "has a private key"),
+        ];
+        for (chain, key, name, now, expected) in cases {
+            let found = check(chain, &format!("{key}{chain}"), &terms(name), now);
+            let text = found.err().unwrap_or_default();
+            let is_good =
+                if expected.is_empty() { text.is_empty() } else { text.contains(expected) };
+            assert!(is_good, "{expected:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn an_order_is_repeated_only_if_the_previous_certificate_may_be_the_reason() {
+        let api = |kind: &str, status: u16| {
+            let text =
+                format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}", "status": {status}}}"#);
+            Error::Api(serde_json::from_str::<Problem>(&text).expect("a problem"))
+        };
+        for (error, expected) in [
+            (api("alreadyReplaced", 409), true),
+            (api("malformed", 400), true),
+            (api("unauthorized", 403), true),
+            (api("rateLimited", 429), false),
+            (api("serverInternal", 500), false),
+            (api("accountDoesNotExist", 400), false),
+            (Error::Unsupported("ARI"), true),
+            (Error::Other("cannot connect".into()), false),
+        ] {
+            assert_eq!(may_be_of_previous(&error), expected, "{error}");
+        }
     }
 }

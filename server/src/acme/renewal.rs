@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use instant_acme::{Account, CertificateIdentifier, RenewalInfo};
 use rustls::pki_types::{CertificateDer, Der};
 
-use super::schedule::RenewalWindow;
+use super::schedule::{RenewalWindow, credible};
 use crate::clock;
 use crate::limits::ACME_RENEWAL_INFO_S;
 
@@ -28,7 +28,8 @@ impl RenewalWindows {
 
     /// Whether the authority should be asked for the window of a certificate.
     pub(super) fn is_due(&self, certificate: &CertificateDer<'_>, now: u64) -> bool {
-        self.0.get(certificate.as_ref()).is_none_or(|known| known.ask_at <= now)
+        let known = self.0.get(certificate.as_ref());
+        known.is_none_or(|known| credible(known.ask_at, now) <= now)
     }
 
     /// Asks the authority for the window of a certificate. Without an answer, the last window stays

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::limits::{ACME_RETRY_AFTER_S_MAX, ACME_RETRY_S_MAX};
+use crate::limits::{ACME_ORDER_S_MIN, ACME_RETRY_AFTER_S_MAX, ACME_RETRY_S_MAX};
 
 /// A range of times for a renewal, which a certificate authority suggests (RFC 9773 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,20 @@ pub(super) fn retry_time(now: u64, failures: u32, retry_ms: u64, retry_after: Op
     let own = now + doubled.min(ACME_RETRY_S_MAX.max(first));
     let asked = retry_after.unwrap_or(0).min(now + ACME_RETRY_AFTER_S_MAX);
     own.max(asked)
+}
+
+/// Returns the time before which a certificate is not ordered again, whatever the names of the next
+/// order: processes that share the directory may have different ones. `issued` is the time of the
+/// last order, and `life` that of its certificate.
+pub(super) fn time_after_order(issued: u64, life: (u64, u64), retry_ms: u64) -> u64 {
+    let third = life.1.saturating_sub(life.0) / 3;
+    issued.saturating_add((retry_ms / 1000).max(ACME_ORDER_S_MIN).min(third))
+}
+
+/// Returns a time for the next step, as it was stored; 0 if the clock must have been wrong when it
+/// was, because no step is put off for so long.
+pub(super) fn credible(time: u64, now: u64) -> u64 {
+    if time > now.saturating_add(ACME_RETRY_AFTER_S_MAX) { 0 } else { time }
 }
 
 /// Whether a certificate is so near its end that an operator should know: less than a week, and
@@ -112,6 +126,30 @@ mod tests {
             assert_eq!(at - 1_000_000, expected, "{failures} {asked:?}");
         }
         assert_eq!(retry_time(0, 9, 1_000, None), 256);
+    }
+
+    #[test]
+    fn a_certificate_is_not_ordered_again_soon_after_it_was_issued() {
+        let cases = [
+            (90 * DAY, 1_000, 3_600),
+            (90 * DAY, 7_200_000, 7_200),
+            (600, 1_000, 200),
+            (600, 7_200_000, 200),
+            (0, 1_000, 0),
+        ];
+        for (life, retry_ms, expected) in cases {
+            let at = time_after_order(5_000, (1_000, 1_000 + life), retry_ms);
+            assert_eq!(at - 5_000, expected, "{life} {retry_ms}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_a_clock_that_was_ahead_does_not_count() {
+        for (time, expected) in
+            [(999, 999), (1_000 + DAY, 1_000 + DAY), (1_001 + DAY, 0), (u64::MAX, 0)]
+        {
+            assert_eq!(credible(time, 1_000), expected, "{time}");
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::schedule::is_near_end;
-use super::storage::{read_limited, write_durably};
+use super::schedule::{credible, is_near_end};
+use super::storage::{modified_ns, read_limited, write_durably};
 use crate::clock;
 use crate::config::{AcmeTerms, CertificateSet, is_for_name};
 use crate::x509::validity;
@@ -29,7 +29,7 @@ impl Failures {
         }
         Failures {
             count: value["count"].as_u64().unwrap_or(0).try_into().unwrap_or(u32::MAX),
-            retry_at: value["retry_at"].as_u64().unwrap_or(0),
+            retry_at: credible(value["retry_at"].as_u64().unwrap_or(0), clock::unix_seconds()),
             reason: value["reason"].as_str().unwrap_or_default().to_owned(),
         }
     }
@@ -48,6 +48,12 @@ impl Failures {
             "reason": reason,
         });
         write_durably(&terms.failures_file(), format!("{value}\n").as_bytes())
+    }
+
+    /// Whether the failures of a certificate were written before a file at this time.
+    pub(super) fn are_older(terms: &AcmeTerms, written_ns: i128) -> bool {
+        let metadata = std::fs::metadata(terms.failures_file());
+        metadata.is_ok_and(|metadata| modified_ns(&metadata) < written_ns)
     }
 
     /// Forgets the failures of a certificate after an order.

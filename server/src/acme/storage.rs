@@ -4,9 +4,9 @@
 //! reader finds either the old content or the new, even after a crash. A certificate and its key
 //! are in one file, so they are replaced together.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::limits::ACME_FILE_BYTES_MAX;
@@ -25,6 +25,9 @@ pub(super) struct OrderLock {
 
 /// The file with the account.
 const ACCOUNT: &str = "account.json";
+
+/// The file with the previous account, which may be of use to an operator.
+const OLD_ACCOUNT: &str = "account.json.old";
 
 /// The file whose lock is the right to order. It is never removed: otherwise two processes could
 /// lock two files of this name.
@@ -65,9 +68,16 @@ impl AcmeStorage {
         }
     }
 
-    /// Returns the stored account; `None` if there is none that can be read.
-    pub(super) fn account(&self) -> Option<String> {
-        read_limited(&self.dir.join(ACCOUNT))
+    /// Returns the stored account; `None` if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read, so there may be an account.
+    pub(super) fn account(&self) -> io::Result<Option<String>> {
+        match read_limited(&self.dir.join(ACCOUNT)) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Stores the account, including its key.
@@ -78,22 +88,32 @@ impl AcmeStorage {
         write_durably(&self.dir.join(ACCOUNT), text.as_bytes())
     }
 
-    /// Forgets the account, which the authority does not know.
-    pub(super) fn remove_account(&self) {
-        // It may have been removed already.
-        let _ = std::fs::remove_file(self.dir.join(ACCOUNT));
+    /// Puts the account aside, which the authority does not know.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn retire_account(&self) -> io::Result<()> {
+        std::fs::rename(self.dir.join(ACCOUNT), self.dir.join(OLD_ACCOUNT))
     }
 }
 
 /// Opening a link fails, because its target may be anywhere.
 const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
-/// Returns the content of a small file; `None` if there is none that can be read.
-pub(super) fn read_limited(path: &Path) -> Option<String> {
+/// Returns the content of a small file.
+///
+/// # Errors
+/// The system refuses, or the content is not text.
+pub(super) fn read_limited(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let file = OpenOptions::new().read(true).custom_flags(NO_LINK).open(path).ok()?;
-    file.take(ACME_FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
-    Some(text)
+    let file = OpenOptions::new().read(true).custom_flags(NO_LINK).open(path)?;
+    file.take(ACME_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Returns the time at which a file was written, as a Unix time in nanoseconds.
+pub(super) fn modified_ns(metadata: &Metadata) -> i128 {
+    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
 }
 
 /// Replaces a file, which only its owner can read. The new content is on disk when this returns.
@@ -146,10 +166,16 @@ mod tests {
             let mode = std::fs::metadata(folder.path(path)).expect(path).permissions().mode();
             assert_eq!(mode & 0o777, expected, "{path}");
         }
-        assert_eq!(storage.account().as_deref(), Some("{\"id\":1}"));
+        let account = || storage.account().expect("it can be read");
+        assert_eq!(account().as_deref(), Some("{\"id\":1}"));
         drop(lock);
-        storage.remove_account();
-        assert_eq!(storage.account(), None);
+        storage.retire_account().expect("it is ours");
+        assert_eq!(account(), None);
+        let old = std::fs::read_to_string(dir.join("account.json.old")).expect("it is kept");
+        assert_eq!(old, "{\"id\":1}");
+        std::fs::create_dir(dir.join("account.json")).expect("it is ours");
+        storage.account().expect_err("a file that cannot be read is no missing account");
+        std::fs::remove_dir(dir.join("account.json")).expect("it is ours");
         AcmeStorage::open(&dir).expect("it is ours");
         std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o755)).expect("it is ours");
         let refused = AcmeStorage::open(&dir).expect_err("others can read it");
@@ -173,7 +199,7 @@ mod tests {
         let path = folder.path("site.pem");
         std::fs::write(folder.path("site.pem.new"), "half").expect("the folder is ours");
         write_durably(&path, b"whole").expect("it is written");
-        assert_eq!(read_limited(&path).as_deref(), Some("whole"));
+        assert_eq!(read_limited(&path).expect("it can be read"), "whole");
         assert!(!folder.path("site.pem.new").exists());
         let refused = write_durably(&folder.path("none/site.pem"), b"").expect_err("no folder");
         assert_eq!(refused.kind(), io::ErrorKind::NotFound);

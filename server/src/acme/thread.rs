@@ -1,11 +1,14 @@
 //! The thread that keeps certificates, and its messages to the control thread.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::challenges::Challenges;
 use super::keeper::Keeper;
+use super::progress::OrderProgress;
 use crate::config::{AcmeSettings, CertificateSet, Config};
 
 /// The certificates to keep, and the terms on which they are ordered.
@@ -37,8 +40,12 @@ pub(crate) enum AcmeReport {
         valid_until: Option<u64>,
         is_near_end: bool,
     },
-    /// The directory cannot be used, so nothing can be ordered.
-    Obstacle(String),
+    /// A certificate cannot be ordered, because its files or the directory cannot be used.
+    Obstacle {
+        text: String,
+        /// Whether the site has no certificate, or one that soon ends.
+        is_urgent: bool,
+    },
 }
 
 /// The thread. It ends when this value is dropped, at the latest after the step that it takes.
@@ -63,10 +70,11 @@ impl AcmePlan {
 
     /// Whether `other` has the same certificates on the same terms.
     fn is_same(&self, other: &AcmePlan) -> bool {
-        let terms = |plan: &AcmePlan| -> Vec<_> {
-            plan.sets.iter().filter_map(|set| set.acme.clone()).collect()
+        // Reports name a set by its identity, which other settings of the site may change.
+        let sets = |plan: &AcmePlan| -> Vec<_> {
+            plan.sets.iter().map(|set| (set.id, set.acme.clone())).collect()
         };
-        self.settings == other.settings && terms(self) == terms(other)
+        self.settings == other.settings && sets(self) == sets(other)
     }
 }
 
@@ -90,7 +98,7 @@ impl AcmeThread {
         Ok((AcmeThread { plan }, received))
     }
 
-    /// Gives the thread another plan. An order for a plan that has changed ends.
+    /// Gives the thread another plan. The order in progress ends if its terms have changed.
     pub(crate) fn set_plan(&self, plan: AcmePlan) {
         self.plan.send_if_modified(|current| {
             let is_new = !current.is_same(&plan);
@@ -122,21 +130,38 @@ async fn keep(mut plans: watch::Receiver<AcmePlan>, reporter: Reporter) {
         let plan = plans.borrow_and_update().clone();
         // The order of an earlier plan may have been cut off.
         reporter.publish(Challenges::default()).await;
-        let work = async {
-            match Keeper::new(&plan, &reporter) {
-                Ok(mut keeper) => loop {
-                    let wait_s = keeper.look().await;
-                    tokio::time::sleep(std::time::Duration::from_secs(wait_s)).await;
-                },
-                Err(why) => {
-                    reporter.send(AcmeReport::Obstacle(why));
-                    std::future::pending::<()>().await;
+        let progress = OrderProgress::default();
+        let mut work = pin!(keep_plan(&plan, &reporter, &progress));
+        loop {
+            tokio::select! {
+                changed = plans.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    if !progress.ends_for(&plan, &plans.borrow()) {
+                        break;
+                    }
                 }
+                () = &mut work => break,
             }
-        };
-        tokio::select! {
-            changed = plans.changed() => if changed.is_err() { return },
-            () = work => {}
         }
+    }
+}
+
+/// Keeps the certificates of a plan. Returns after its last order.
+async fn keep_plan(plan: &AcmePlan, reporter: &Reporter, progress: &OrderProgress) {
+    let mut keeper = match Keeper::new(plan, reporter, progress) {
+        Ok(keeper) => keeper,
+        Err(text) => {
+            reporter.send(AcmeReport::Obstacle { text, is_urgent: true });
+            return std::future::pending().await;
+        }
+    };
+    loop {
+        let wait_s = keeper.look().await;
+        if progress.is_last() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(wait_s)).await;
     }
 }

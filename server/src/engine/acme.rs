@@ -1,9 +1,10 @@
 //! The control thread's part in certificates by ACME: it gives certificates and the answers to
 //! challenges to the workers, and reports the events.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forebay_http::date::write_date;
 use tokio::sync::mpsc;
@@ -13,12 +14,15 @@ use super::worker_thread::{NewSettings, WorkerCommand};
 use crate::acme::{AcmePlan, AcmeReport, AcmeThread, Challenges};
 use crate::counters::Counter;
 use crate::events::Event;
+use crate::limits::ACME_RESTART_MS;
 use crate::x509::validity;
 
 /// The thread that orders certificates, if a site has `acme`, and the challenges of its order.
 #[derive(Default)]
 pub(super) struct AcmeState {
     thread: RefCell<Option<AcmeThread>>,
+    /// The number of threads that have started.
+    thread_number: Cell<u64>,
     challenges: RefCell<Arc<Challenges>>,
 }
 
@@ -39,7 +43,9 @@ impl Control {
             (Some(plan), None) => match AcmeThread::start(plan) {
                 Ok((started, reports)) => {
                     *thread = Some(started);
-                    tokio::task::spawn_local(Rc::clone(self).take_acme_reports(reports));
+                    let number = self.acme.thread_number.get() + 1;
+                    self.acme.thread_number.set(number);
+                    tokio::task::spawn_local(Rc::clone(self).take_acme_reports(number, reports));
                 }
                 Err(error) => {
                     Event::AcmeFailed.log(&format_args!("cannot start a thread: {error}"));
@@ -56,7 +62,11 @@ impl Control {
         self.acme.thread.replace(None);
     }
 
-    async fn take_acme_reports(self: Rc<Self>, mut reports: mpsc::UnboundedReceiver<AcmeReport>) {
+    async fn take_acme_reports(
+        self: Rc<Self>,
+        number: u64,
+        mut reports: mpsc::UnboundedReceiver<AcmeReport>,
+    ) {
         while let Some(report) = reports.recv().await {
             match report {
                 AcmeReport::Publish { challenges, done } => {
@@ -71,9 +81,22 @@ impl Control {
                 report => self.report_acme(report),
             }
         }
-        // The thread has ended, and its order with it.
+        // The thread has ended, and its order with it. A later thread publishes its own challenges.
         if self.acme.thread.borrow().is_none() {
             self.publish_challenges(Challenges::default()).await;
+        } else if self.acme.thread_number.get() == number {
+            self.restart_acme(number).await;
+        }
+    }
+
+    /// Starts the thread again after it has ended by an error of its own.
+    async fn restart_acme(self: Rc<Self>, number: u64) {
+        self.publish_challenges(Challenges::default()).await;
+        self.count(Counter::AcmeFailures, 1);
+        Event::AcmeUrgent.log(&"the thread that orders certificates has failed; it starts again");
+        tokio::time::sleep(Duration::from_millis(ACME_RESTART_MS)).await;
+        if self.acme.thread_number.get() == number && self.acme.thread.take().is_some() {
+            self.update_acme();
         }
     }
 
@@ -100,9 +123,10 @@ impl Control {
                 let event = if is_near_end { Event::AcmeUrgent } else { Event::AcmeFailed };
                 event.log(&format_args!("{site}: {reason}; {state}; the next order is at {next}"));
             }
-            AcmeReport::Obstacle(why) => {
+            AcmeReport::Obstacle { text, is_urgent } => {
                 self.count(Counter::AcmeFailures, 1);
-                Event::AcmeFailed.log(&why);
+                let event = if is_urgent { Event::AcmeUrgent } else { Event::AcmeFailed };
+                event.log(&text);
             }
             AcmeReport::Publish { .. } | AcmeReport::Changed { .. } => {}
         }

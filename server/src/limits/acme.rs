@@ -47,7 +47,27 @@ pub(crate) const ACME_LOCKED_S: u64 = 5;
 /// Longest time between two orders after failures.
 pub(crate) const ACME_RETRY_S_MAX: u64 = 6 * 3600;
 
-/// Longest time for which a certificate authority can put off the next order.
+/// Least time between two orders of a certificate if the first one succeeds. A third of the
+/// certificate's life is enough if it is shorter.
+pub(crate) const ACME_ORDER_S_MIN: u64 = 3600;
+
+/// Most that the clocks of this server and of the authority may differ: a certificate whose life
+/// begins later is refused.
+pub(crate) const ACME_CLOCK_S_MAX: u64 = 3600;
+
+/// Time without requests to an authority that cannot be reached or is overloaded, and the longest
+/// one that it can ask for. A limit of the authority may concern one site only, so it must not put
+/// off the orders of others for long.
+pub(crate) const ACME_PAUSE_S: std::ops::RangeInclusive<u64> = 60..=3600;
+
+/// Delay of the next order after one that was cut off because the server stopped.
+pub(crate) const ACME_CUT_OFF_MS: u64 = 60_000;
+
+/// Delay until the thread that orders certificates is started again if it has failed.
+pub(crate) const ACME_RESTART_MS: u64 = 60_000;
+
+/// Longest time for which a certificate authority can put off the next order. No time on disk may
+/// lie further ahead.
 pub(crate) const ACME_RETRY_AFTER_S_MAX: u64 = 24 * 3600;
 
 /// Interval at which the authority is asked when to renew a certificate, unless it states one
