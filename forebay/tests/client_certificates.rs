@@ -388,6 +388,21 @@ fn settings_that_cannot_work_are_named() {
     authorities.write(&builder);
     let folder = builder.path("");
     std::fs::write(folder.join("empty.pem"), "nothing").expect("a folder of ours");
+    std::fs::write(folder.join("long.crl"), "x".repeat(300_000)).expect("a folder of ours");
+    let check = |top: &str, site: &str| {
+        let path = folder.join("f.toml");
+        std::fs::write(&path, config(&origin, top, site)).expect("a folder of ours");
+        let mut command = std::process::Command::new(PROGRAM);
+        let output = command.arg("check").arg(&path).output().expect("it runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    // Both routes require a certificate, one by the setting of its site.
+    let (is_valid, text) = check(
+        REQUIRED,
+        "[[site.route]]\npath_prefix = '/a'\nclient_certificate = 'required'\n\
+         [[site.route]]\npath = '/a/b'\nwith_query = ['v']",
+    );
+    assert!(is_valid, "{text}");
     let required = "[[site.route]]\npath_prefix = '/x'\nclient_certificate = 'required'";
     for (top, site, parts) in [
         ("tls_client_auth = 'optional'", "", &["f.toml:5:19", "needs `tls_client_ca`"][..]),
@@ -404,14 +419,23 @@ fn settings_that_cannot_work_are_named() {
         ),
         ("", required, &["f.toml:12:22", "needs `tls_client_auth`"]),
         ("tls_client_auth = 'on'", "", &["f.toml:5:19", "off, optional, required"]),
+        (
+            REQUIRED,
+            "client_certificate = 'off'\n\
+             [[site.route]]\npath_prefix = '/a'\nclient_certificate = 'auto'\n\
+             [[site.route]]\npath = '/a/b'\nwith_query = ['v']",
+            &["f.toml:16:8", "the route of /a, which has another `client_certificate`"],
+        ),
+        (
+            "tls_client_auth = 'optional'\ntls_client_ca = 'clients.pem'\n\
+             tls_client_crl = ['long.crl']",
+            "",
+            &["f.toml:7:18", "larger than 262144 bytes"],
+        ),
         ("client_certificate = 'optional'", "", &["f.toml:5:22", "auto, required, off"]),
     ] {
-        let path = folder.join("f.toml");
-        std::fs::write(&path, config(&origin, top, site)).expect("a folder of ours");
-        let mut command = std::process::Command::new(PROGRAM);
-        let output = command.arg("check").arg(&path).output().expect("it runs");
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success(), "{top} {site}");
+        let (is_valid, text) = check(top, site);
+        assert!(!is_valid, "{top} {site}");
         assert!(parts.iter().all(|part| text.contains(part)), "{top} {site}: {parts:?}: {text}");
     }
 }

@@ -56,6 +56,18 @@ impl TestAuthority {
         TestAuthority(CertifiedIssuer::self_signed(params, key).expect("valid parameters"))
     }
 
+    /// Makes an authority below this one, which is valid until a year.
+    pub fn issue_authority(&self, until_year: i32) -> TestAuthority {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_after = rcgen::date_time_ymd(until_year, 1, 1);
+        let name = format!("authority {}", AUTHORITIES.fetch_add(1, Relaxed));
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("randomness");
+        let issued = CertifiedIssuer::signed_by(params, key, &self.0);
+        TestAuthority(issued.expect("valid parameters"))
+    }
+
     /// Issues an ECDSA certificate for these names.
     pub fn issue(&self, names: &[&str]) -> IssuedCertificate {
         self.issue_with(names, &rcgen::PKCS_ECDSA_P256_SHA256, |_| {})

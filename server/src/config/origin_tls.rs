@@ -14,12 +14,14 @@ use rustls::pki_types::ServerName;
 
 use super::error::ProblemSpan;
 use super::origin_address::OriginAddress;
+use super::origins::OriginGroup;
 use super::read::Reader;
+use super::route::Route;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::SiteSettings;
 use super::tls::{PlaceOf, read_chain, unusable};
 pub use identity::KeyPins;
-use identity::OriginIdentity;
+use identity::{OriginFile, OriginIdentity};
 
 /// The terms of TLS to an origin. Two values are equal if all of their terms are the same.
 #[derive(Clone, Debug)]
@@ -89,6 +91,34 @@ impl Readable for TlsName {
 }
 
 impl Reader<'_> {
+    /// Reports settings about TLS beside origins without TLS: an operator would believe that these
+    /// are authenticated. `routes` inherit the settings. `own_at` returns the positions of the
+    /// settings in the section of the origins.
+    pub(crate) fn check_origin_terms(
+        &mut self,
+        (origins, routes): (&OriginGroup, &[Route]),
+        settings: &SiteSettings,
+        own_at: PlaceOf<'_>,
+    ) {
+        let have_tls = origins.members.iter().all(|member| member.address.tls.is_some());
+        if have_tls || routes.iter().any(Route::has_own_tls) {
+            return;
+        }
+        for (name, is_set) in [
+            ("origin_tls_pin", !settings.origin_tls_pin.hashes().is_empty()),
+            ("origin_tls_cert", settings.origin_tls_cert != OriginFile::default()),
+            ("origin_tls_key", settings.origin_tls_key != OriginFile::default()),
+        ] {
+            if let Some(at) = own_at(name).filter(|_| is_set) {
+                let problem = ValueProblem::new(format!("`{name}` needs an origin with TLS"));
+                let hint =
+                    "write https:// in `origin`: a connection without TLS has no certificates";
+                self.problem(at, problem.hint(hint));
+                return;
+            }
+        }
+    }
+
     /// Adds the terms of TLS to an origin if its URL is `https`. `at` returns the positions of the
     /// settings.
     pub(crate) fn origin_tls(

@@ -158,6 +158,7 @@ impl Reader<'_> {
                 // An invalid `balance` must not hide errors of the origins.
                 let balance = self.of_table(table, &BALANCE, Balance::default());
                 let origins = self.origins(value, balance.unwrap_or_default())?;
+                self.check_origin_terms((&origins, &routes), &own, &at);
                 self.equip_origins(origins, &own, &inherited_at)
             }),
         };
@@ -334,7 +335,12 @@ impl Reader<'_> {
             route.section = Some(index);
             Some(route)
         });
-        let routes: Vec<_> = routes.collect();
+        let mut routes: Vec<_> = routes.collect();
+        // The checks compare what the settings mean for this site.
+        let (of_site, _) = outer.origins;
+        routes.iter_mut().for_each(|route| {
+            route.settle_certificates(of_site.tls_client_auth, false);
+        });
         self.check_overlaps(&tables, &routes);
         self.check_conditions(&tables, &routes);
         routes

@@ -230,6 +230,12 @@ impl Route {
         self.number == other.number || has_same_origins
     }
 
+    /// Whether the route has origins of its own with TLS.
+    pub(super) fn has_own_tls(&self) -> bool {
+        let has_tls = self.origins.members.iter().any(|member| member.address.tls.is_some());
+        self.own_origins.is_some() && has_tls
+    }
+
     /// Whether the route needs no origins of its site.
     pub(super) fn needs_no_site_origin(&self) -> bool {
         self.own_origins.is_some() || self.settings.needs_no_origin()

@@ -64,6 +64,10 @@ impl Reader<'_> {
         };
         let balance = self.of_table(table, &BALANCE, Balance::default()).unwrap_or_default();
         let group = self.origins(value, balance);
+        if let Some(group) = &group {
+            let own_at = |name| table.get(name).map(|value| ProblemSpan::Span(value.span()));
+            self.check_origin_terms((group, &[]), &settings, &own_at);
+        }
         let group = group.and_then(|group| self.equip_origins(group, &settings, &at));
         // An empty group stands for invalid origins, which have been reported.
         Some(RouteOrigins { group: group.unwrap_or_default(), settings })

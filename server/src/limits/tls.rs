@@ -11,8 +11,10 @@ pub(crate) const CERTIFICATES_MAX: usize = 4;
 /// Bytes of a file with a certificate chain or a key. Usual chains have 3 to 6 KiB.
 pub(crate) const CERTIFICATE_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of a file with lists of revoked certificates: room for 200,000 of them.
-pub(crate) const REVOCATION_LIST_BYTES_MAX: usize = 8 << 20;
+/// Bytes of a file with lists of revoked certificates: room for 6,000 of them. The TLS library
+/// verifies the signature of the whole list for each certificate of each handshake, which takes a
+/// millisecond for 1 MiB.
+pub(crate) const REVOCATION_LIST_BYTES_MAX: usize = 256 << 10;
 
 /// Largest number of certificates that a client may send. The number of ways from a client's
 /// certificate to an authority grows with the factorial of this number, and each costs the

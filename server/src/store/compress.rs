@@ -2,7 +2,7 @@
 
 use std::io;
 
-use forebay_http::fields::{FieldBlock, FieldId, FieldSet};
+use forebay_http::fields::{FieldBlock, FieldId};
 use forebay_http::policy::compression::{
     BodyForm, NotCompressed, compressible, first_coding, negotiated_fields, note_coding,
     renewed_fields,
@@ -102,12 +102,13 @@ impl StoreContext<'_> {
         }
     }
 
-    /// Whether the response answers a request with Cookie or Authorization and is validated before
-    /// each use, as a page with the secrets of one client is. The length of such a page must not
-    /// show how much of it repeats text that an attacker has put into the request.
+    /// Whether the response answers a request with Cookie, Authorization or the certificate of a
+    /// client, and is validated before each use, as a page with the secrets of one client is. The
+    /// length of such a page must not show how much of it repeats text that an attacker has put
+    /// into the request.
     fn may_be_for_one_client(&self, head: &ResponseHead, timing: &ResponseTiming) -> bool {
-        const CREDENTIALS: FieldSet = FieldSet::of(&[FieldId::Authorization, FieldId::Cookie]);
-        if !self.request.fields.seen().intersects(CREDENTIALS) {
+        let is_authorized = self.request.directives.is_authorized;
+        if !is_authorized && !self.request.fields.contains(FieldId::Cookie) {
             return false;
         }
         let rules = self.settings().cache_rules(true);

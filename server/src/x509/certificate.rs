@@ -43,8 +43,6 @@ pub(crate) struct CertificateFacts {
     pub(crate) emails: String,
     pub(crate) uris: String,
     pub(crate) addresses: String,
-    /// The Unix time in seconds until which the certificate is valid.
-    pub(crate) not_after_s: u64,
 }
 
 /// The fields of a certificate, each with its content only, unless it says otherwise.
@@ -70,13 +68,12 @@ impl CertificateFacts {
         if serial.len() > CERTIFICATE_SERIAL_BYTES_MAX {
             return None;
         }
-        let (_, not_after_s) = fields.times()?;
+        fields.times()?;
         let mut facts = CertificateFacts {
             subject: name_text(fields.subject)?,
             issuer: name_text(fields.issuer)?,
             serial: hex(serial).to_ascii_uppercase(),
             fingerprint: hex(digest(&SHA256, certificate).as_ref()),
-            not_after_s,
             ..CertificateFacts::default()
         };
         for extension in elements(fields.extensions)? {
@@ -306,7 +303,7 @@ mod tests {
         assert_eq!(facts.addresses, "192.0.2.1,2001:db8::1");
         assert_eq!(facts.fingerprint.len(), 64);
         let (from, until) = validity(&der).expect("it has them");
-        assert!(from < until && until == facts.not_after_s);
+        assert!(from < until);
         for end in 0..der.len() {
             assert_eq!(CertificateFacts::read(&der[..end]), None, "cut at {end}");
         }

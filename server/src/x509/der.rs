@@ -8,6 +8,8 @@ pub(super) mod tag {
     pub(in crate::x509) const UTF8_STRING: u8 = 0x0c;
     pub(in crate::x509) const PRINTABLE_STRING: u8 = 0x13;
     pub(in crate::x509) const IA5_STRING: u8 = 0x16;
+    /// The two forms of a time.
+    pub(in crate::x509) const TIMES: [u8; 2] = [0x17, 0x18];
     pub(in crate::x509) const ENUMERATED: u8 = 0x0a;
     pub(in crate::x509) const SEQUENCE: u8 = 0x30;
     pub(in crate::x509) const SET: u8 = 0x31;
@@ -92,10 +94,14 @@ pub(super) fn unix_time(text: &[u8]) -> Option<u64> {
     };
     let year = if at == 2 { year + if year < 50 { 2000 } else { 1900 } } else { year };
     let (month, day) = (number(at..at + 2)?, number(at + 2..at + 4)?);
+    if !(1..=12).contains(&month) {
+        return None;
+    }
     let seconds =
         number(at + 4..at + 6)? * 3600 + number(at + 6..at + 8)? * 60 + number(at + 8..at + 10)?;
     // Days since 1970 in the Gregorian calendar, with years that begin in March.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) =
+        if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
     days.checked_sub(719_469).map(|days| days * 86_400 + seconds)
 }
@@ -114,6 +120,12 @@ mod tests {
             ("20500101000000Z", Some(2_524_608_000)),
             ("20261125000000Z", Some(1_795_564_800)),
             ("2026112500000Z", None),
+            ("00000101000000Z", None),
+            ("00000301000000Z", None),
+            ("99991231235959Z", Some(253_402_300_799)),
+            ("20260025000000Z", None),
+            ("20261325000000Z", None),
+            ("20269925000000Z", None),
             ("20261125000000", None),
             ("", None),
         ] {

@@ -237,8 +237,13 @@ impl Reader<'_> {
             }
             let differing = |pattern: &Route| {
                 let answer_get = route.has_get() && pattern.has_get();
-                let protects =
-                    |name: &str| PROTECTING.contains(&name) && (answer_get || name != "cache");
+                let protects = |name: &str| match name {
+                    "cache" => answer_get,
+                    "client_certificate" => {
+                        route.requires_certificate() != pattern.requires_certificate()
+                    }
+                    name => PROTECTING.contains(&name),
+                };
                 let settings = route.settings.differences(&pattern.settings).into_iter();
                 let setting = settings.map(|setting| setting.name).find(|name| protects(name));
                 let has_other_origin = route.origins != pattern.origins;

@@ -11,7 +11,6 @@ use super::super::read::Reader;
 use super::super::setting::ValueProblem;
 use super::super::site::sorted;
 use super::super::table::{RouteSettings, Settings};
-use super::super::tls::client_auth::CertificateDemand;
 use super::conditions::share_methods;
 use super::{Route, RoutePaths};
 
@@ -68,7 +67,7 @@ fn lost(route: &Route, other: &Route, table: &DeTable<'_>) -> Option<&'static st
     let is_lost = |name: &str| match name {
         // The route of the request for a path may store what an origin returns for another.
         "ambiguous_path" => other.refuses_ambiguous(),
-        "client_certificate" => other.settings.client_certificate == CertificateDemand::Required,
+        "client_certificate" => other.requires_certificate() && !route.requires_certificate(),
         _ => RESTRICTING.contains(&name) && restricting.iter().any(|one| one.name == name),
     };
     let differing = route.settings.differences(&other.settings).into_iter();

@@ -16,6 +16,7 @@ use super::super::certificate_files::FileStamp;
 use super::super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::super::tls::{read_chain, read_file, unusable};
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
+use crate::x509::next_update;
 
 /// The value of the setting `tls_client_auth`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct ClientAuth {
     pub(crate) verifier: Arc<dyn ClientCertVerifier>,
     /// A hash of the terms. Processes with the same terms have the same hash.
     pub(crate) trust: TrustId,
+    /// The Unix times in seconds at which the revocation lists are out of date.
+    pub(crate) list_ends_s: Box<[u64]>,
     /// The files of the authorities, then those of the revocation lists.
     files: Vec<(PathBuf, FileStamp)>,
     authority_file_count: usize,
@@ -140,6 +143,7 @@ impl ClientAuth {
             read.iter().for_each(|list| add(list.as_ref()));
             lists.extend(read);
         }
+        let list_ends_s = lists.iter().filter_map(|list| next_update(list)).collect();
         let mut builder = WebPkiClientVerifier::builder_with_provider(roots, provider)
             .with_crls(lists)
             .enforce_revocation_expiration();
@@ -153,7 +157,7 @@ impl ClientAuth {
         let mut trust = TrustId::default();
         trust.copy_from_slice(hash.finish().as_ref());
         let authority_file_count = names.authorities.len();
-        Ok(ClientAuth { is_required, verifier, trust, files, authority_file_count })
+        Ok(ClientAuth { is_required, verifier, trust, list_ends_s, files, authority_file_count })
     }
 
     /// Reads the files again.
