@@ -134,7 +134,7 @@ impl ServerConnection {
     }
 
     /// Takes the next bytes of the DATA frame that is arriving.
-    pub(super) fn data_step(&mut self, input: &[u8], out: &mut Vec<u8>) -> StepResult {
+    pub(super) fn data_step(&mut self, input: &[u8], now_ms: u64, out: &mut Vec<u8>) -> StepResult {
         let Some(mut part) = self.data else {
             return StepResult::NeedsInput;
         };
@@ -146,11 +146,16 @@ impl ServerConnection {
                 self.release_connection(count as u32, out);
             }
             self.data = (part.padding_left > 0).then_some(part);
+            self.note_skipped(count, now_ms);
             let is_stuck = count == 0 && part.padding_left > 0;
             return if is_stuck { StepResult::NeedsInput } else { StepResult::Consumed(count) };
         }
         let count = input.len().min(part.data_left as usize);
         if count == 0 {
+            let state = part.stream.and_then(|key| self.streams.state(key));
+            if !state.is_some_and(|state| state.is_receiving) {
+                self.note_skipped(0, now_ms);
+            }
             return StepResult::NeedsInput;
         }
         part.data_left -= count as u32;
@@ -166,10 +171,17 @@ impl ServerConnection {
             }
             None => {
                 // The stream ended while the frame arrived.
+                self.note_skipped(count, now_ms);
                 self.release_connection(count as u32, out);
                 StepResult::Consumed(count)
             }
         }
+    }
+
+    /// Limits the time of a pause within a frame whose bytes are skipped: no stream waits for them.
+    fn note_skipped(&mut self, count: usize, now_ms: u64) {
+        let since_ms = self.clock.frame.filter(|_| count == 0).unwrap_or(now_ms);
+        self.clock.frame = self.data.is_some().then_some(since_ms);
     }
 
     /// Notes that the server has taken `bytes` bytes of a request's body, and appends the

@@ -27,10 +27,10 @@ impl ServerConnection {
             ConnectionStage::FirstSettings | ConnectionStage::Open => {}
         }
         if self.data.is_some() {
-            return Ok(self.data_step(input, out));
+            return Ok(self.data_step(input, now_ms, out));
         }
         if self.skip_bytes > 0 {
-            return Ok(self.skip_step(input));
+            return Ok(self.skip_step(input, now_ms));
         }
         let Some(head) = FrameHead::parse(input) else {
             self.note_partial(input, now_ms);
@@ -38,11 +38,18 @@ impl ServerConnection {
         };
         self.check_order(head)?;
         if head.kind == FrameKind::Data {
-            return self.begin_data(head, input, out);
+            let result = self.begin_data(head, input, out)?;
+            match result {
+                StepResult::NeedsInput => self.note_partial(input, now_ms),
+                // The body has a time limit of its own.
+                _ => self.clock.frame = None,
+            }
+            return Ok(result);
         }
         if let FrameKind::Unknown(_) = head.kind {
             self.charge(Glitch::Unknown)?;
             self.skip_bytes = head.length;
+            self.clock.frame = None;
             return Ok(StepResult::Consumed(HEAD_BYTES));
         }
         let Some(payload) = input.get(HEAD_BYTES..head.frame_bytes()) else {
@@ -102,9 +109,11 @@ impl ServerConnection {
         }
     }
 
-    fn skip_step(&mut self, input: &[u8]) -> StepResult {
+    fn skip_step(&mut self, input: &[u8], now_ms: u64) -> StepResult {
         let count = input.len().min(self.skip_bytes as usize);
         self.skip_bytes -= count as u32;
+        let since_ms = *self.clock.frame.get_or_insert(now_ms);
+        self.clock.frame = (self.skip_bytes > 0).then_some(since_ms);
         if count == 0 { StepResult::NeedsInput } else { StepResult::Consumed(count) }
     }
 

@@ -129,10 +129,6 @@ impl<'c> Http2Connection<'c> {
         if ticket.take_cut() {
             self.end_revoked();
         }
-        let now_ms = clock::monotonic_ms();
-        if let Err(error) = self.connection.check_time(now_ms, &mut self.memory.out) {
-            self.fail(error);
-        }
         if self.client.worker.draining() || !self.is_permitted() {
             self.connection.begin_drain(&mut self.memory.out);
         }
@@ -155,7 +151,7 @@ impl<'c> Http2Connection<'c> {
             }
             // If the output is full, no later event may announce the data that is left, so the loop
             // continues.
-            if !is_flushed || !self.poll_input(cx)? && !is_output_full {
+            if !is_flushed || !self.poll_input(cx)? && !is_output_full && !self.is_late() {
                 return self.poll_wait();
             }
             ticket.end_idle();
@@ -164,6 +160,13 @@ impl<'c> Http2Connection<'c> {
         // Let other connections have their turn.
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Whether a time limit has passed, so that the connection ends. All input must be processed: the
+    /// awaited bytes may have arrived long ago, because nothing is read while output waits.
+    fn is_late(&mut self) -> bool {
+        let checked = self.connection.check_time(clock::monotonic_ms(), &mut self.memory.out);
+        checked.map_err(|error| self.fail(error)).is_err()
     }
 
     /// Whether the current settings permit HTTP/2 on this connection. After a reload that forbids

@@ -235,6 +235,18 @@ fn waits_have_a_time_limit() {
             [PREFACE, &frame(4, 0, 0, b""), &frame(4, 1, 0, b""), &get(1)[..12]].concat(),
             EnhanceYourCalm,
         ),
+        (
+            "a frame of an unknown type",
+            [PREFACE, &frame(4, 0, 0, b""), &frame(4, 1, 0, b""), &frame(99, 0, 0, b"abc")[..10]]
+                .concat(),
+            EnhanceYourCalm,
+        ),
+        (
+            "the length of padding",
+            [PREFACE, &frame(4, 0, 0, b""), &frame(4, 1, 0, b""), &frame(0, 8, 1, b"abc")[..9]]
+                .concat(),
+            EnhanceYourCalm,
+        ),
     ] {
         let mut bench = Bench::bare(limits);
         bench.feed(&input).expect(name);
@@ -247,4 +259,24 @@ fn waits_have_a_time_limit() {
     let mut bench = Bench::new(limits);
     bench.feed(&get(1)).expect("valid");
     assert_eq!(bench.connection.deadline_ms(), None);
+    // After a cut within the head of a DATA frame, the rest of the head ends the wait.
+    bench.feed(&headers(3, 0, POST)).expect("valid");
+    for (name, bytes) in
+        [("data", frame(0, 0, 3, &[b'x'; 100])), ("unknown", frame(99, 0, 0, b"x"))]
+    {
+        bench.feed(&bytes[..5]).expect(name);
+        assert_eq!(bench.connection.deadline_ms(), Some(NOW + 100), "{name}");
+        bench.feed(&bytes).expect(name);
+        assert_eq!(bench.connection.deadline_ms(), None, "{name}");
+    }
+    // The data of a stream that was reset is skipped, so no other limit applies to it.
+    bench.feed(&frame(0, 0, 3, &[b'x'; 100])[..20]).expect("a part");
+    assert_eq!(bench.connection.deadline_ms(), None, "the body has its own limit");
+    bench.feed(b"x").expect("another part");
+    let stream = bench.key(3);
+    bench.connection.reset(stream, ErrorCode::Cancel, &mut bench.out);
+    bench.feed(b"x").expect("another part");
+    assert_eq!(bench.connection.deadline_ms(), Some(NOW + 100), "skipped data");
+    bench.feed(&[b'x'; 87]).expect("the rest");
+    assert_eq!(bench.connection.deadline_ms(), None, "the frame has ended");
 }
