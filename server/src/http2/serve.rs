@@ -162,8 +162,8 @@ impl<'c> Http2Connection<'c> {
         Poll::Pending
     }
 
-    /// Whether a time limit has passed, so that the connection ends. All input must be processed: the
-    /// awaited bytes may have arrived long ago, because nothing is read while output waits.
+    /// Whether a time limit has passed, so that the connection ends. All input must be processed:
+    /// the awaited bytes may have arrived long ago, because nothing is read while output waits.
     fn is_late(&mut self) -> bool {
         let checked = self.connection.check_time(clock::monotonic_ms(), &mut self.memory.out);
         checked.map_err(|error| self.fail(error)).is_err()

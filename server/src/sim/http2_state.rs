@@ -26,7 +26,7 @@ pub(super) enum StreamEnd {
 }
 
 #[derive(Debug)]
-pub(super) struct StreamState {
+pub(super) struct AskedStream {
     pub(super) end: StreamEnd,
     pub(super) response: Response,
     send_window: i64,
@@ -43,7 +43,7 @@ struct OpenBlock {
 
 #[derive(Debug)]
 pub(super) struct ClientState {
-    pub(super) streams: BTreeMap<u32, StreamState>,
+    pub(super) streams: BTreeMap<u32, AskedStream>,
     decoder: Decoder,
     block: Option<OpenBlock>,
     /// How much the client may send, on the connection and at first on a stream.
@@ -84,7 +84,7 @@ impl ClientState {
     /// Opens the next stream, and returns its identifier.
     pub(super) fn open(&mut self) -> u32 {
         let id = self.streams.last_key_value().map_or(1, |(id, _)| id + 2);
-        let stream = StreamState {
+        let stream = AskedStream {
             end: StreamEnd::Open,
             response: Response::default(),
             send_window: self.send_initial,
