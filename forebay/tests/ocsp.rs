@@ -26,12 +26,17 @@ fn element(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 /// Returns a response about the certificate with this serial number (RFC 6960 §4.2.1), without a
 /// valid signature, which only clients check. `next` is the time of the next one.
 fn response(serial: u8, status: u8, next: &str) -> Vec<u8> {
+    response_of(serial, status, "20260101000000Z", next)
+}
+
+/// The same for a response of the time `this`.
+fn response_of(serial: u8, status: u8, this: &str, next: &str) -> Vec<u8> {
     let algorithm = element(0x30, &[&element(6, &[&[0x2b, 14, 3, 2, 26]])]);
     let hash = element(4, &[&[7; 20]]);
     let about = element(0x30, &[&algorithm, &hash, &hash, &element(2, &[&[serial]])]);
     let time = |text: &str| element(0x18, &[text.as_bytes()]);
     let next = element(0xa0, &[&time(next)]);
-    let single = element(0x30, &[&about, &element(status, &[]), &time("20260101000000Z"), &next]);
+    let single = element(0x30, &[&about, &element(status, &[]), &time(this), &next]);
     let responder = element(0xa2, &[&hash]);
     let responses = element(0x30, &[&single]);
     let data = element(0x30, &[&responder, &time("20260101000000Z"), &responses]);
@@ -138,6 +143,8 @@ fn clients_get_the_response_in_use_until_it_is_out_of_date() {
     put(&response(9, 0x80, "20260102000000Z"));
     eventually("it is left out", || stapled(&server, &TLS13).is_empty());
     assert!(server.errors().contains("the OCSP response is out of date"), "{}", server.errors());
+    put(&response_of(9, 0x80, "20970101000000Z", "20990101000000Z"));
+    eventually("it is early", || server.errors().contains("the OCSP response is not valid yet"));
     put(&response(9, 0xa1, "20990101000000Z"));
     eventually("it is read", || server.errors().contains("the certificate is revoked"));
 }

@@ -48,7 +48,7 @@ pub(crate) struct CertificateFacts {
 /// The fields of a certificate, each with its content only, unless it says otherwise.
 struct CertificateFields<'a> {
     serial: &'a [u8],
-    issuer: &'a [u8],
+    issuer: DerElement<'a>,
     validity: &'a [u8],
     subject: &'a [u8],
     /// The subjectPublicKeyInfo, with its tag and length.
@@ -71,7 +71,7 @@ impl CertificateFacts {
         fields.times()?;
         let mut facts = CertificateFacts {
             subject: name_text(fields.subject)?,
-            issuer: name_text(fields.issuer)?,
+            issuer: name_text(fields.issuer.content)?,
             serial: hex(serial).to_ascii_uppercase(),
             fingerprint: hex(digest(&SHA256, certificate).as_ref()),
             ..CertificateFacts::default()
@@ -128,7 +128,7 @@ impl<'a> CertificateFields<'a> {
         }
         let serial = fields.next_of(tag::INTEGER)?;
         let _algorithm = fields.next_of(tag::SEQUENCE)?;
-        let issuer = fields.next_of(tag::SEQUENCE)?;
+        let issuer = fields.next().filter(|issuer| issuer.tag == tag::SEQUENCE)?;
         let validity = fields.next_of(tag::SEQUENCE)?;
         let subject = fields.next_of(tag::SEQUENCE)?;
         let public_key = fields.next().filter(|key| key.tag == tag::SEQUENCE)?.whole;
@@ -152,9 +152,10 @@ pub(crate) fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
     CertificateFields::read(certificate)?.times()
 }
 
-/// Returns the serial number of a certificate, as it is encoded.
-pub(crate) fn serial_number(certificate: &[u8]) -> Option<&[u8]> {
-    CertificateFields::read(certificate).map(|fields| fields.serial)
+/// Returns the serial number of a certificate, as it is encoded, and the name of its issuer, in
+/// DER.
+pub(super) fn serial_and_issuer(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    CertificateFields::read(certificate).map(|fields| (fields.serial, fields.issuer.whole))
 }
 
 /// Returns the subjectPublicKeyInfo of a certificate, in DER.

@@ -3,6 +3,7 @@
 /// Tags of DER (X.690 §8).
 pub(super) mod tag {
     pub(in crate::x509) const INTEGER: u8 = 0x02;
+    pub(in crate::x509) const BIT_STRING: u8 = 0x03;
     pub(in crate::x509) const OCTET_STRING: u8 = 0x04;
     pub(in crate::x509) const OBJECT_IDENTIFIER: u8 = 0x06;
     pub(in crate::x509) const UTF8_STRING: u8 = 0x0c;

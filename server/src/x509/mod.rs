@@ -8,6 +8,6 @@ mod der;
 mod ocsp;
 mod revocation_list;
 
-pub(crate) use certificate::{CertificateFacts, public_key, serial_number, validity};
+pub(crate) use certificate::{CertificateFacts, public_key, validity};
 pub(crate) use ocsp::{OcspResponse, OcspStatus};
 pub(crate) use revocation_list::next_update;

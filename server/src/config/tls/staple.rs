@@ -9,7 +9,7 @@ use super::super::setting::ValueProblem;
 use super::{read_file, unusable};
 use crate::clock;
 use crate::limits::CERTIFICATE_BYTES_MAX;
-use crate::x509::{OcspResponse, OcspStatus, serial_number};
+use crate::x509::{OcspResponse, OcspStatus};
 
 /// An OCSP response (RFC 6960) that clients get in the handshake (RFC 6066 §8).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,15 +20,14 @@ pub(crate) struct Staple {
 }
 
 /// Reads the OCSP response of a file about the first certificate of `chain`. Returns `None` if it
-/// is out of date, because clients refuse a handshake with such a response.
+/// is out of date, or not valid yet, because clients refuse a handshake with such a response.
 pub(in crate::config) fn read_staple(
     path: &Path,
     chain: &[CertificateDer<'static>],
     warnings: &mut Vec<String>,
 ) -> Result<(Option<Staple>, FileStamp), ValueProblem> {
     let (response, metadata) = read_file(path, CERTIFICATE_BYTES_MAX)?;
-    let serial = chain.first().and_then(|certificate| serial_number(certificate));
-    let read = OcspResponse::read(&response, serial.unwrap_or_default());
+    let read = OcspResponse::read(&response, chain);
     let read = read.map_err(|why| {
         unusable(path, why).hint("`openssl ocsp -respout FILE` writes such a file")
     })?;
@@ -39,13 +38,15 @@ pub(in crate::config) fn read_staple(
         };
         warnings.push(format!("{}: the certificate {status}", path.display()));
     }
-    let until_s = read.next_update_s;
-    let staple = match until_s.is_some_and(|until_s| until_s < clock::unix_seconds()) {
-        true => {
-            warnings.push(format!("{}: the OCSP response is out of date", path.display()));
-            None
-        }
-        false => Some(Staple { response, until_s }),
+    let (now_s, until_s) = (clock::unix_seconds(), read.next_update_s);
+    let problem = if until_s.is_some_and(|until_s| until_s < now_s) {
+        Some("is out of date")
+    } else {
+        (read.this_update_s > now_s).then_some("is not valid yet")
     };
+    if let Some(problem) = problem {
+        warnings.push(format!("{}: the OCSP response {problem}", path.display()));
+    }
+    let staple = problem.is_none().then_some(Staple { response, until_s });
     Ok((staple, FileStamp::of(&metadata)))
 }
