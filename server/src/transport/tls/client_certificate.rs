@@ -24,13 +24,13 @@ pub(crate) struct ClientCertificate {
     chain: Vec<CertificateDer<'static>>,
     pub(crate) facts: Arc<CertificateFacts>,
     /// The result of the last verification.
-    verdict: Cell<Verdict>,
+    verdict: Cell<ClientVerdict>,
 }
 
 /// The result of a verification, which is remembered: verifying takes up to a millisecond, and a
 /// client sends many requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Verdict {
+struct ClientVerdict {
     is_valid: bool,
     /// The terms by which the certificate was verified.
     trust: TrustId,
@@ -54,7 +54,8 @@ impl ClientCertificate {
         let facts = Arc::new(CertificateFacts::read(chain.first()?)?);
         // The client may have resumed a session, so times that have passed count, too.
         let until_s = ends(chain, auth).min().unwrap_or(0);
-        let verdict = Cell::new(Verdict { is_valid: true, trust: auth.trust, settings, until_s });
+        let verdict =
+            Cell::new(ClientVerdict { is_valid: true, trust: auth.trust, settings, until_s });
         Some(ClientCertificate { chain: chain.to_vec(), facts, verdict })
     }
 
@@ -80,14 +81,16 @@ impl ClientCertificate {
             return last.is_valid;
         }
         let verdict = match auth() {
-            Some(auth) if auth.trust == last.trust && !is_due => Verdict { settings, ..last },
-            Some(auth) => Verdict {
+            Some(auth) if auth.trust == last.trust && !is_due => ClientVerdict { settings, ..last },
+            Some(auth) => ClientVerdict {
                 is_valid: self.is_verified_by(auth, now_s),
                 trust: auth.trust,
                 settings,
                 until_s: ends(&self.chain, auth).filter(|end_s| *end_s > now_s).min().unwrap_or(0),
             },
-            None => Verdict { is_valid: false, trust: TrustId::default(), settings, until_s: 0 },
+            None => {
+                ClientVerdict { is_valid: false, trust: TrustId::default(), settings, until_s: 0 }
+            }
         };
         self.verdict.set(verdict);
         verdict.is_valid
