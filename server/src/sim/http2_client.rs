@@ -376,10 +376,15 @@ impl Http2Client {
         let may_be_cut = self.paused_ms.get() >= GRACE_MS || run.pressure() > self.pressure;
         // A client that does not read learns nothing of windows, so its upload stops too.
         let is_stalled = self.paused_ms.get() > 0 && response.status == 408;
+        // During an attack, a request may wait for connections that others of its client hold.
+        let is_busy = response.field("cache-status").is_some_and(|it| it.contains("origin-busy"))
+            && self.session.asks.len() > 1
+            && run.may_have_failed(ask.url, asked.began_ms);
         let is_broken_off = ask.break_off() != BreakOff::Never
             || end == StreamEnd::Cancelled
             || self.is_left.get()
-            || is_stalled;
+            || is_stalled
+            || is_busy;
         if !response.is_whole && !is_broken_off {
             run.paths.count(HTTP2_CUT);
         }
