@@ -55,7 +55,7 @@ pub(crate) enum Fault {
     Loop,
     /// The route does not serve the client's address.
     AddressRefused,
-    /// The route asks for a certificate of the client, who has shown none.
+    /// The route requires a client certificate, and the client has shown none.
     NoCertificate,
     /// The certificate of the client is no longer valid.
     CertificateRefused,

@@ -69,7 +69,7 @@ fn an_origin_without_http2_gets_no_request_if_http2_is_demanded() {
 #[test]
 fn an_origin_that_answers_in_http1_is_reported() {
     let origin = forebay_testkit::Origin::start(|_| {
-        forebay_testkit::Script::answer("400 Bad Request", &[], b"what is PRI?")
+        forebay_testkit::Script::answer("400 Bad Request", &[], b"unknown method")
     });
     let server = builder(origin.address()).start();
     assert_eq!(ask(&server, "GET", "/a", &[]).status, 502);

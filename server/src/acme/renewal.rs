@@ -63,7 +63,7 @@ impl RenewalWindows {
 pub(super) fn identifier(
     certificate: &CertificateDer<'_>,
 ) -> Option<CertificateIdentifier<'static>> {
-    let (key, serial) = crate::config::issuer_key_and_serial(certificate)?;
+    let (key, serial) = crate::x509::issuer_key_and_serial(certificate)?;
     Some(CertificateIdentifier::new(Der::from_slice(key), Der::from_slice(serial)).into_owned())
 }
 

@@ -156,7 +156,7 @@ mod tests {
         let storage = AcmeStorage::open(&dir).expect("it is made");
         storage.set_account("{}").expect("it is written");
         storage.set_account("{\"id\":1}").expect("it is replaced");
-        let lock = storage.lock().expect("it can be locked").expect("nobody holds it");
+        let lock = storage.lock().expect("it can be locked").expect("no other process holds it");
         for (path, expected) in [
             ("state/acme", 0o700),
             ("state/acme/ca", 0o700),

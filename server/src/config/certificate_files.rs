@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Config;
-use super::certificate_der::is_for_name;
+use super::certificate_name::is_for_name;
 use super::setting::ValueProblem;
 use super::tls::client_auth::ClientAuth;
 use super::tls::{CertificateSet, Identity, check_pair, read_chain, read_key, read_staple};

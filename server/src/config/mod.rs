@@ -8,8 +8,8 @@
 
 mod access_logs;
 mod acme;
-mod certificate_der;
 mod certificate_files;
+mod certificate_name;
 mod contradictions;
 mod difference;
 mod docs;
@@ -55,8 +55,8 @@ pub use crate::acme::CertificateStatus;
 pub(crate) use access_logs::LogNumber;
 pub use access_logs::{AccessLogs, LogDestination};
 pub(crate) use acme::{AcmeChallenge, AcmeSettings, AcmeTerms};
-pub(crate) use certificate_der::{is_for_name, issuer_key_and_serial};
 pub(crate) use certificate_files::FileStamp;
+pub(crate) use certificate_name::is_for_name;
 pub use difference::{ConfigChange, RESTART_HINT, change_text};
 pub use docs::{Flag, defaults_toml, flags, settings_markdown};
 pub(crate) use error::mask_users;

@@ -46,15 +46,15 @@ pub(crate) struct CertificateFacts {
 }
 
 /// The fields of a certificate, each with its content only, unless it says otherwise.
-struct CertificateFields<'a> {
-    serial: &'a [u8],
+pub(super) struct CertificateFields<'a> {
+    pub(super) serial: &'a [u8],
     issuer: DerElement<'a>,
     validity: &'a [u8],
     subject: &'a [u8],
     /// The subjectPublicKeyInfo, with its tag and length.
     public_key: &'a [u8],
     /// The list of extensions; empty if there are none.
-    extensions: &'a [u8],
+    pub(super) extensions: &'a [u8],
 }
 
 impl CertificateFacts {
@@ -120,7 +120,7 @@ impl CertificateFacts {
 }
 
 impl<'a> CertificateFields<'a> {
-    fn read(certificate: &'a [u8]) -> Option<CertificateFields<'a>> {
+    pub(super) fn read(certificate: &'a [u8]) -> Option<CertificateFields<'a>> {
         let certificate = DerElements(certificate).next_of(tag::SEQUENCE)?;
         let mut fields = DerElements(DerElements(certificate).next_of(tag::SEQUENCE)?);
         if fields.peek()?.tag == tag::FIRST_OPTION {

@@ -3,11 +3,13 @@
 //!
 //! The bytes come from files or from the network. Malformed bytes never cause a panic.
 
+mod authority_key;
 mod certificate;
 mod der;
 mod ocsp;
 mod revocation_list;
 
+pub(crate) use authority_key::issuer_key_and_serial;
 pub(crate) use certificate::{CertificateFacts, public_key, validity};
 pub(crate) use ocsp::{OcspResponse, OcspStatus};
 pub(crate) use revocation_list::next_update;
