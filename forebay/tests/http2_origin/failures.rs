@@ -331,7 +331,10 @@ fn trailers_that_are_too_large_or_malformed_break_the_body_off() {
     });
     let server = builder(origin).start();
     let mut client = Client::connect(server.address());
-    assert!(client.ask("GET", "/a", &["TE: trailers"]).is_err(), "the body looks whole");
+    // The fault may arrive before the head of the answer has left.
+    let broken = client.ask("GET", "/a", &["TE: trailers"]);
+    let looks_whole = broken.is_ok_and(|answer| answer.status != 502);
+    assert!(!looks_whole, "the body looks whole");
     let answer = ask(&server, "GET", "/a", &["TE: trailers"]);
     assert_eq!((answer.status, answer.text()), (200, "body".to_owned()));
     assert_eq!(server.stat("hits_total"), 0.0);
