@@ -186,7 +186,7 @@ impl StreamSlots {
 }
 
 /// The identifiers of the streams that we have reset most recently. The client may have sent frames
-/// on these streams before it read our reset.
+/// on these streams before it read our reset. Free places have the identifier 0.
 #[derive(Debug, Default)]
 pub(crate) struct RecentResets {
     ids: Vec<u32>,
@@ -202,7 +202,13 @@ impl RecentResets {
         self.next = (self.next + 1) % RESETS_KEPT_MAX;
     }
 
+    pub(crate) fn remove(&mut self, id: u32) {
+        if let Some(place) = self.ids.iter_mut().find(|other| **other == id) {
+            *place = 0;
+        }
+    }
+
     pub(crate) fn contains(&self, id: u32) -> bool {
-        self.ids.contains(&id)
+        id != 0 && self.ids.contains(&id)
     }
 }

@@ -151,6 +151,8 @@ impl ServerConnection {
         Ok(None)
     }
 
+    /// RFC 9113 §5.1: RST_STREAM is the last frame that the client may send on a stream. So frames
+    /// that follow it are an error, even on a stream that we have reset too.
     fn rst_stream(
         &mut self,
         head: FrameHead,
@@ -158,6 +160,7 @@ impl ServerConnection {
     ) -> Result<Option<PlainEvent>, ConnectionError> {
         let code = read::rst_stream(head, payload)?;
         self.check_not_idle(head.stream)?;
+        self.resets.remove(head.stream);
         let found = self.streams.find(head.stream);
         let Some((key, state)) = found.and_then(|key| Some((key, self.streams.state(key)?))) else {
             self.charge(Glitch::Closed)?;

@@ -186,6 +186,31 @@ fn a_malformed_message_resets_its_stream_only() {
 }
 
 #[test]
+fn a_frame_after_a_reset_of_the_client_ends_the_connection() {
+    let reset = frame(3, 0, 1, &[0, 0, 0, 8]);
+    for (name, late) in [("DATA", data(1, 1, b"late")), ("HEADERS", headers(1, 1, POST))] {
+        for (order, is_answered) in [("before", false), ("after", true)] {
+            let name = format!("{name}, reset {order} the end of the response");
+            let mut bench = Bench::new(ConnectionLimits::default());
+            bench.feed(&headers(1, 0, POST)).expect("valid");
+            if is_answered {
+                let key = bench.key(1);
+                let (connection, out) = (&mut bench.connection, &mut bench.out);
+                connection.send_head(key, STATUS_200, true, out).expect("a stream");
+                connection.end_work(key, out);
+                // Frames that the client sent before it read our reset are skipped.
+                assert_eq!(bench.feed(&data(1, 0, b"early")), Ok(vec![]), "{name}");
+                assert_eq!(bench.sent(), ["1 Headers 5", "1 reset NoError"], "{name}");
+            }
+            assert!(bench.feed(&reset).is_ok(), "{name}");
+            assert!(bench.feed(&window_update(1, 1000)).is_ok(), "{name}");
+            assert_eq!(bench.feed(&late), Err(StreamClosed), "{name}");
+            assert_eq!(bench.sent(), ["goaway StreamClosed"], "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_window_beyond_the_largest_resets_its_stream() {
     let mut bench = Bench::new(ConnectionLimits::default());
     let beyond = window_update(1, (1 << 31) - 1);
