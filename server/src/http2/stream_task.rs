@@ -96,9 +96,9 @@ async fn serve(client: &Client, slot: &mut Option<Box<Buffers>>, pipe: &StreamPi
         return Some(End::Close);
     };
     client.worker.count(Counter::Requests);
-    let (after, is_at_once) = match flow::answer(client, &config, buffers, head_bytes, false) {
+    let (after, is_hit) = match flow::answer(client, &config, buffers, head_bytes, false) {
         AnswerState::AtOnce(after) => (after, true),
-        AnswerState::Begun(answer) => (answer.finish().await, false),
+        AnswerState::Begun(answer) => (answer.finish().await, true),
         AnswerState::Later(answer) => {
             // The work begins only in a task of its own, in a later turn. So a client that resets
             // the stream at once causes no request to the origin (CVE-2023-44487).
@@ -109,7 +109,7 @@ async fn serve(client: &Client, slot: &mut Option<Box<Buffers>>, pipe: &StreamPi
             (answer.await, false)
         }
     };
-    let is_whole = is_at_once && matches!(after, Ok(AfterResponse::KeepAlive));
+    let is_whole = is_hit && matches!(after, Ok(AfterResponse::KeepAlive));
     if is_whole && pipe.hand_over(&mut buffers.queue) {
         return None;
     }
