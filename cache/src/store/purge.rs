@@ -133,12 +133,24 @@ impl StoreWorker {
     }
 
     /// Marks the record of a key, or of one of its variants, so that it is validated before use, if
-    /// it has this version. Returns whether it is marked now. Unlike a purge, this says nothing
-    /// about other records: a record that is about to replace this one stays unmarked.
+    /// it has this version. A record that is being copied cannot be marked, since its copy would
+    /// lack the mark, so it is removed. Returns whether the record was marked or removed. Unlike a
+    /// purge, this says nothing about other records: a record that is about to replace this one
+    /// stays unmarked.
     pub fn mark_stale(&self, primary: &[u8], variant: Option<&[u8]>, known: RecordVersion) -> bool {
         let records = &self.inner.records;
-        let found = records.find((primary, variant), known);
-        found.is_some_and(|(pinned, _)| records.soften_hit(&pinned.hit))
+        // If the record has moved before it could be removed, the next iteration finds its copy.
+        while let Some((pinned, _)) = records.find((primary, variant), known) {
+            if records.soften_hit(&pinned.hit) {
+                return true;
+            }
+            if records.remove_hit(&pinned.hit) {
+                drop(pinned);
+                self.inner.clean_up_orphans();
+                return true;
+            }
+        }
+        false
     }
 
     /// Removes all selected records, or marks them if `is_soft`, so that they are validated before

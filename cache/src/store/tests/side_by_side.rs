@@ -116,6 +116,24 @@ fn a_response_that_was_marked_as_stale_does_not_come_back_without_its_mark() {
     assert_sound(&store);
 }
 
+/// The copy of a record is made with the marks that the record had before they were frozen.
+#[test]
+fn a_record_that_is_being_copied_is_removed_rather_than_left_unmarked() {
+    let (store, worker) = open(32 << 20);
+    assert!(put_one(&worker, PLAIN));
+    let Lookup::Record(found) = worker.lookup(KEY) else { panic!("no record") };
+    let known = found.version();
+    drop(found);
+    let records = &worker.inner.records;
+    let pinned = records.look(KEY).expect("stored");
+    let _ = records.access().marks(pinned.hit.at()).expect("not damaged").freeze();
+    drop(pinned);
+    assert!(worker.mark_stale(KEY, None, known), "a HEAD has contradicted it");
+    assert_eq!(are_found(&worker), [false, false, false], "it is found without its mark");
+    assert!(!worker.mark_stale(KEY, None, known), "it is gone");
+    assert_sound(&store);
+}
+
 #[test]
 fn the_copy_of_a_response_keeps_its_times_and_tags_and_body() {
     let (store, worker) = open(32 << 20);
