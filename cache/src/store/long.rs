@@ -41,7 +41,7 @@ pub(crate) const FRAGMENTS_MAX: u64 = 1 << 20;
 const SOUGHT_MAX: usize = 1024;
 
 /// The number of fragments whose use counts one cleanup resets.
-const DEMOTED_AT_ONCE: u32 = 128;
+const RESETS_AT_ONCE: u32 = 128;
 
 /// The cost of removing one entry of the key index, as a number of fragments: a change of a map
 /// takes some 2 µs.
@@ -225,7 +225,7 @@ impl WorkerInner {
     /// that began before a purge may still send them; only their use counts are reset, so that they
     /// are evicted soon. Returns whether more orphans are left than one call cleans up.
     pub(crate) fn clean_up_orphans(&self) -> bool {
-        let mut left = DEMOTED_AT_ONCE;
+        let mut left = RESETS_AT_ONCE;
         while left > 0 {
             let Some(orphans) = self.records.access().next_orphans() else {
                 return false;
@@ -234,7 +234,7 @@ impl WorkerInner {
                 Orphans::Fragments(long, next) => {
                     let end = long.fragments(0..long.bytes).end;
                     let to = end.min(next.saturating_add(left));
-                    self.records.demote_fragments(&long, next..to);
+                    self.records.reset_fragment_uses(&long, next..to);
                     if to < end {
                         self.records.access().put_back(Orphans::Fragments(long, to));
                         return true;
@@ -261,7 +261,7 @@ impl WorkerInner {
 }
 
 impl RecordIndex {
-    fn demote_fragments(&self, long: &LongBody, numbers: Range<u32>) {
+    fn reset_fragment_uses(&self, long: &LongBody, numbers: Range<u32>) {
         for number in numbers {
             let key = fragment_key(long.id, number);
             if let Some(hit) = self.index.lookup(&self.pins, &self.key(&key)) {

@@ -407,7 +407,7 @@ fn fragments_and_heads_without_each_other_are_noted() {
 }
 
 #[test]
-fn very_many_fragments_are_demoted_in_slices() {
+fn the_uses_of_very_many_fragments_are_reset_in_slices() {
     let mut config = config(128 << 20);
     // Many workers make small segments, and these make small fragments.
     config.worker_count = 32;
