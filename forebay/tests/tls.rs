@@ -309,15 +309,30 @@ fn the_end_of_a_connection_is_marked_and_a_truncated_upload_is_none() {
     assert_eq!(origin.count("/upload"), 0, "the origin has seen a whole upload");
 }
 
-/// Whether the server ends a connection that sends these bytes.
-fn ends(server: &Server, bytes: &[u8]) -> bool {
+/// Sends these bytes; returns the answer, or `None` if the server does not end the connection.
+fn answer_to(server: &Server, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut stream = TcpStream::connect(server.tls_address()).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
-        Ok(_) => true,
-        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        Err(error) if error.kind() != std::io::ErrorKind::ConnectionReset => None,
+        _ => Some(answer),
+    }
+}
+
+#[test]
+fn a_violation_of_the_protocol_is_not_answered_with_an_orderly_end() {
+    let (origin, authority) = (origin(), TestAuthority::new());
+    let server = builder(&origin, &authority).start();
+    let cases: [(&str, &[u8], &[u8]); 3] = [
+        ("no version", b"\x16\x03\x01\x00\x04\x01\x00\x00\x00", b"\x15\x03\x03\x00\x02\x02\x32"),
+        // The TLS library has no alert for these.
+        ("too long", b"\x16\x03\x01\x00\x05\x01\xff\xff\xff\x00", b""),
+        ("interleaved", b"\x16\x03\x01\x00\x05\x01\x00\x01\x00\x00\x14\x03\x01\x00\x01\x01", b""),
+    ];
+    for (name, bytes, expected) in cases {
+        assert_eq!(answer_to(&server, bytes).as_deref(), Some(expected), "{name}");
     }
 }
 
@@ -338,7 +353,7 @@ fn malformed_bytes_end_their_connection_and_no_other() {
         b"\x16\x02\x00\x00\x01\x00",
     ];
     for case in cases {
-        assert!(ends(&server, case), "{case:?}");
+        assert!(answer_to(&server, case).is_some(), "{case:?}");
     }
     let mut rng = Rng::of("malformed handshakes");
     for _ in 0..200 {

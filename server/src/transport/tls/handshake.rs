@@ -170,9 +170,10 @@ impl TlsTransport {
             return Err(HandshakeFailure::TimedOut);
         }
         let processed = {
-            let mut session = self.session.borrow_mut();
+            let session = &mut *self.session.borrow_mut();
             let connection = session.connection.as_deref_mut().ok_or(HandshakeFailure::Gone)?;
             let processed = connection.process_new_packets().map_err(|error| failure(&error));
+            session.ends_abruptly |= processed.is_err();
             // This sends the answer, or an alert. If the kernel has no room for an alert, the
             // client sees only the end of the connection.
             let mut no_wake = Context::from_waker(Waker::noop());

@@ -88,7 +88,8 @@ pub(super) struct TlsSession {
     warm_bytes: usize,
     wrote_ms: u64,
     has_notified: bool,
-    is_reset: bool,
+    /// Whether the connection ends without close_notify.
+    pub(super) ends_abruptly: bool,
 }
 
 impl TlsTransport {
@@ -104,7 +105,7 @@ impl TlsTransport {
         cx: &mut Context<'_>,
         read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let mut session = self.session.borrow_mut();
+        let session = &mut *self.session.borrow_mut();
         let connection = session.connection.as_deref_mut().ok_or(io::ErrorKind::NotConnected)?;
         loop {
             match connection.reader().read(space) {
@@ -115,6 +116,7 @@ impl TlsTransport {
             }
             connection.read_tls(&mut EncryptedInput(read))?;
             let processed = connection.process_new_packets();
+            session.ends_abruptly |= processed.is_err();
             // This sends an alert, or the answer to a key update. If the kernel does not accept it
             // now, a later write sends it.
             let _ = flush(&*self.inner, connection, cx);
@@ -188,7 +190,7 @@ impl Transport for TlsTransport {
 
     fn reset_on_close(&self) {
         // Without close_notify, the client knows that the response is incomplete.
-        self.session.borrow_mut().is_reset = true;
+        self.session.borrow_mut().ends_abruptly = true;
         self.inner.reset_on_close();
     }
 
@@ -242,10 +244,11 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Queues the alert close_notify, which tells the client that no bytes are missing.
+    /// Queues the alert close_notify, which tells the client that no bytes are missing. After a
+    /// violation of the protocol nothing but an error alert is sent (RFC 8446 §6.2).
     fn notify(&mut self) {
         let Some(connection) = self.connection.as_deref_mut() else { return };
-        if !self.has_notified && !self.is_reset {
+        if !self.has_notified && !self.ends_abruptly {
             self.has_notified = true;
             connection.send_close_notify();
         }
@@ -257,7 +260,7 @@ impl TlsSession {
 impl Drop for TlsTransport {
     fn drop(&mut self) {
         let mut session = self.session.borrow_mut();
-        if session.is_reset || session.has_notified {
+        if session.ends_abruptly || session.has_notified {
             return;
         }
         session.notify();
