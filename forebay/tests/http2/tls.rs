@@ -218,7 +218,7 @@ fn floods_end_their_connection_and_no_other() {
 #[test]
 fn a_header_block_without_end_ends_its_connection() {
     let (origin, authority) = (origin(), TestAuthority::new());
-    let server = builder(&origin, &authority).flag("--head-ms-max", "500").start();
+    let server = builder(&origin, &authority).flag("--head-ms-max", "2000").start();
     let address = tunnel(&server, offering(&authority, BOTH, &["h2"]), "a.example", LOCAL);
     let mut flood = RawClient::connect(address);
     flood.frame(1, 0, 1, b"\x82\x87\x84");
