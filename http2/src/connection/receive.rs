@@ -151,8 +151,8 @@ impl ServerConnection {
         Ok(None)
     }
 
-    /// RFC 9113 §5.1: RST_STREAM is the last frame that the client may send on a stream. So frames
-    /// that follow it are an error, even on a stream that we have reset too.
+    /// RFC 9113 §5.1: after RST_STREAM, a client sends no DATA and no HEADERS on a stream. So they
+    /// are an error, even on a stream that we have reset too.
     fn rst_stream(
         &mut self,
         head: FrameHead,
