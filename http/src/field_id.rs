@@ -208,7 +208,7 @@ const fn fill_slots(factor: u64) -> Option<[FieldSlot; 1 << SLOT_BITS]> {
 }
 
 /// A set of well-known fields, with one bit for each. It never contains [`FieldId::Other`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldSet(u64);
 
 impl FieldSet {

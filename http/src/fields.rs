@@ -8,7 +8,7 @@
 pub use crate::field_id::{FieldId, FieldSet, is_respelled};
 
 /// The position of one field line in the bytes of its head, in byte offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldLine {
     /// The well-known field, or [`FieldId::Other`].
     pub id: FieldId,

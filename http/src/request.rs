@@ -245,6 +245,9 @@ impl<'a> RequestHead<'a> {
     }
 }
 
+mod writer;
+pub use writer::RequestHeadWriter;
+
 #[cfg(test)]
 mod oracle_tests;
 #[cfg(test)]

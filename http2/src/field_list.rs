@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::hpack::LINE_OVERHEAD_BYTES;
+use crate::line::{DecodedLine, LineFacts};
 
 /// A list whose size exceeds the permitted size by this factor ends the connection. Below that, the
 /// block is decoded to its end, so that only the request is refused and the connection goes on.
@@ -38,6 +39,7 @@ struct ListLine {
     start: u32,
     name_len: u32,
     value_len: u32,
+    facts: LineFacts,
 }
 
 impl FieldList {
@@ -60,7 +62,9 @@ impl FieldList {
     }
 
     /// Appends a line, or only counts it if the list is too large.
-    pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
+    pub(crate) fn push(&mut self, line: DecodedLine<'_>) {
+        debug_assert_eq!(line, DecodedLine::of(line.name, line.value), "the facts fit the text");
+        let DecodedLine { name, value, facts } = line;
         self.list_bytes += name.len() + value.len() + LINE_OVERHEAD_BYTES;
         self.line_count += 1;
         if self.is_too_large() {
@@ -70,7 +74,7 @@ impl FieldList {
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(value);
         let (name_len, value_len) = (name.len() as u32, value.len() as u32);
-        self.lines.push(ListLine { start, name_len, value_len });
+        self.lines.push(ListLine { start, name_len, value_len, facts });
     }
 
     /// Whether the list exceeds its limits. Such a list lacks lines and must not be used.
@@ -91,17 +95,21 @@ impl FieldList {
 
     /// Iterates over names and values in the order received.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
-        self.range(0..self.lines.len())
+        self.lines(0..self.lines.len()).map(|line| (line.name, line.value))
     }
 
     /// Iterates over the lines in a range of positions.
-    pub fn range(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+    pub(crate) fn lines(
+        &self,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = DecodedLine<'_>> + Clone {
         let lines = self.lines.get(range).unwrap_or_default();
         lines.iter().map(|line| {
             let start = line.start as usize;
             let end = start + (line.name_len + line.value_len) as usize;
             let text = self.text.get(start..end).unwrap_or_default();
-            text.split_at_checked(line.name_len as usize).unwrap_or_default()
+            let (name, value) = text.split_at_checked(line.name_len as usize).unwrap_or_default();
+            DecodedLine { name, value, facts: line.facts }
         })
     }
 }

@@ -8,11 +8,10 @@
 //! # From a request to the server's request head
 //!
 //! A request is delivered as a [`request::CheckedRequest`], which keeps the rules of RFC 9113 §8.
-//! Its method `write_http1_head` writes it as an HTTP/1.1 head, and the server parses that head
-//! with `forebay_http::request`, as it does for a head that came from an HTTP/1.1 client. So each
-//! request passes two validations, and both protocols share the code that decides about target,
-//! host and framing. No line of a client can be read as two lines, or as the end of the head: the
-//! second parser reads the bytes that the origin would read.
+//! Its method `write_http1_head` writes it as an HTTP/1.1 head, with the parts that the parser of
+//! `forebay_http::request` would find in it. So both protocols share the code that decides about
+//! target, host and framing. No line of a client can be read as two lines, or as the end of the
+//! head: the tests and the fuzzers parse each head that is written, and compare the parts.
 #![forbid(unsafe_code)]
 
 pub mod connection;
@@ -23,6 +22,7 @@ pub mod frame;
 pub mod glitch;
 pub mod hpack;
 pub mod limits;
+mod line;
 pub mod priority;
 pub mod request;
 mod settings;

@@ -9,6 +9,7 @@ use super::dynamic_table::DynamicTable;
 use super::static_table::{STATIC_COUNT, static_line};
 use super::{TABLE_BYTES_MAX, huffman, integer};
 use crate::field_list::FieldList;
+use crate::line::{DecodedLine, LineFacts, NameFacts, is_value_valid};
 
 /// Largest number of table size updates at the start of a block. RFC 7541 §4.2: an encoder sends at
 /// most two, the smallest size and the last one.
@@ -94,8 +95,7 @@ impl Decoder {
     /// RFC 7541 §6.1: decodes a reference to a line of the tables.
     fn indexed(&mut self, rest: &mut &[u8], list: &mut FieldList) -> Result<(), HpackError> {
         let index = integer::take(rest, 7)?;
-        let (name, value) = self.line_at(index)?;
-        list.push(name, value);
+        list.push(self.line_at(index)?);
         Ok(())
     }
 
@@ -108,25 +108,30 @@ impl Decoder {
         list: &mut FieldList,
     ) -> Result<(), HpackError> {
         let index = integer::take(rest, prefix_bits)?;
-        let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        if index == 0 {
-            literal_text(rest)?.append_to(&mut line)?;
+        let mut text = std::mem::take(&mut self.line);
+        text.clear();
+        let facts = if index == 0 {
+            literal_text(rest)?.append_to(&mut text)?;
+            NameFacts::of(&text)
         } else {
-            line.extend_from_slice(self.line_at(index)?.0);
-        }
-        let name_len = line.len();
-        literal_text(rest)?.append_to(&mut line)?;
-        let (name, value) = line.split_at_checked(name_len).unwrap_or_default();
-        list.push(name, value);
+            let named = self.line_at(index)?;
+            text.extend_from_slice(named.name);
+            named.facts.name
+        };
+        let name_len = text.len();
+        literal_text(rest)?.append_to(&mut text)?;
+        let (name, value) = text.split_at_checked(name_len).unwrap_or_default();
+        let facts = LineFacts { name: facts, is_value_valid: is_value_valid(value) };
+        let line = DecodedLine { name, value, facts };
+        list.push(line);
         if prefix_bits == 6 {
-            self.table.insert(name, value);
+            self.table.insert(line);
         }
-        self.line = line;
+        self.line = text;
         Ok(())
     }
 
-    fn line_at(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
+    fn line_at(&self, index: usize) -> Result<DecodedLine<'_>, HpackError> {
         let line = match index.checked_sub(STATIC_COUNT + 1) {
             Some(index) => self.table.line(index),
             None => static_line(index),

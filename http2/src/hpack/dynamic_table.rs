@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::{LINE_OVERHEAD_BYTES, TABLE_BYTES_MAX};
+use crate::line::{DecodedLine, LineFacts};
 
 /// The texts of a table, oldest first.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ struct TableLine {
     start: u32,
     name_len: u32,
     value_len: u32,
+    facts: LineFacts,
 }
 
 impl TableLine {
@@ -46,13 +48,14 @@ impl Default for DynamicTable {
 }
 
 impl DynamicTable {
-    /// Returns name and value of a line. Index 0 is the newest line.
-    pub(super) fn line(&self, index: usize) -> Option<(&[u8], &[u8])> {
+    /// Returns a line. Index 0 is the newest line.
+    pub(super) fn line(&self, index: usize) -> Option<DecodedLine<'_>> {
         let at = self.lines.len().checked_sub(index + 1)?;
         let line = self.lines.get(at)?;
         let start = line.start as usize;
         let text = self.text.get(start..start + line.text_bytes())?;
-        text.split_at_checked(line.name_len as usize)
+        let (name, value) = text.split_at_checked(line.name_len as usize)?;
+        Some(DecodedLine { name, value, facts: line.facts })
     }
 
     /// RFC 7541 §4.3: changes the size. The caller has checked it against [`TABLE_BYTES_MAX`].
@@ -63,7 +66,8 @@ impl DynamicTable {
     }
 
     /// RFC 7541 §4.4: inserts a line; a line that is larger than the table empties the table.
-    pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
+    pub(super) fn insert(&mut self, line: DecodedLine<'_>) {
+        let DecodedLine { name, value, facts } = line;
         let text_bytes = name.len() + value.len();
         let line_bytes = text_bytes + LINE_OVERHEAD_BYTES;
         self.evict_to(self.bytes_max.saturating_sub(line_bytes));
@@ -77,7 +81,7 @@ impl DynamicTable {
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(value);
         let (name_len, value_len) = (name.len() as u32, value.len() as u32);
-        self.lines.push_back(TableLine { start, name_len, value_len });
+        self.lines.push_back(TableLine { start, name_len, value_len, facts });
         self.size_bytes += line_bytes;
     }
 

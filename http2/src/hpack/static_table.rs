@@ -1,6 +1,10 @@
 //! The static table (RFC 7541 appendix A).
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+use forebay_http::fields::FieldId;
+
+use crate::line::{DecodedLine, LineFacts, NameFacts, NameKind};
+
 /// Number of lines in the static table. The dynamic table's indexes begin after it.
 pub(super) const STATIC_COUNT: usize = STATIC.len();
 
@@ -70,9 +74,30 @@ static STATIC: [(&[u8], &[u8]); 61] = [
     (b"www-authenticate", b""),
 ];
 
-/// Returns name and value of the line with this index; the first line has the index 1.
-pub(super) fn static_line(index: usize) -> Option<(&'static [u8], &'static [u8])> {
-    STATIC.get(index.checked_sub(1)?).copied()
+/// The well-known field of each line; `Other` for the rest.
+#[expect(clippy::indexing_slicing, reason = "checked while compiling")]
+static FIELDS: [FieldId; STATIC_COUNT] = {
+    let mut fields = [FieldId::Other; STATIC_COUNT];
+    let mut at = 0;
+    while at < FieldId::ALL.len() {
+        if let Some(index) = static_name(FieldId::ALL[at].name().as_bytes()) {
+            fields[index - 1] = FieldId::ALL[at];
+        }
+        at += 1;
+    }
+    fields
+};
+
+/// Returns the line with this index; the first line has the index 1.
+pub(super) fn static_line(index: usize) -> Option<DecodedLine<'static>> {
+    let at = index.checked_sub(1)?;
+    let ((name, value), id) = (*STATIC.get(at)?, *FIELDS.get(at)?);
+    let kind = match name {
+        [b':', ..] => NameKind::Pseudo,
+        _ => NameKind::of_field(id),
+    };
+    let facts = LineFacts { name: NameFacts { kind, id }, is_value_valid: true };
+    Some(DecodedLine { name, value, facts })
 }
 
 /// Returns the index of the first line with this name.

@@ -1,8 +1,10 @@
 //! The examples of RFC 7541 appendix C, and the limits of the decoder.
 
 use super::integer::{put, take};
+use super::static_table::STATIC_COUNT;
 use super::*;
 use crate::field_list::{FieldList, ListLimits};
+use crate::line::DecodedLine;
 
 const LIMITS: ListLimits = ListLimits { list_bytes_max: 4096, line_count_max: 64 };
 
@@ -233,6 +235,27 @@ fn every_byte_survives_the_huffman_code() {
 }
 
 #[test]
+fn each_line_of_the_static_table_has_the_facts_of_its_text() {
+    for index in 1..=STATIC_COUNT {
+        // The line, a literal with its name, and the line that this literal inserts.
+        let (mut indexed, mut literal) = (Vec::new(), Vec::new());
+        integer::put(&mut indexed, 0x80, 7, index);
+        integer::put(&mut literal, 0x40, 6, index);
+        literal.extend_from_slice(b"\x01\x07");
+        let block = [&indexed[..], &literal, &[0x80 | 62]].concat();
+        let mut list = FieldList::new(LIMITS);
+        assert_eq!(Decoder::new().decode(&block, &mut list), Ok(()), "{index}");
+        let lines: Vec<_> = list.lines(0..3).collect();
+        assert_eq!(lines.len(), 3, "{index}");
+        for line in &lines {
+            assert_eq!(*line, DecodedLine::of(line.name, line.value), "{index}");
+        }
+        assert_eq!((lines[1].name, lines[1].value), (lines[0].name, &[7][..]), "{index}");
+        assert!(!lines[2].facts.is_value_valid, "{index}");
+    }
+}
+
+#[test]
 fn the_table_agrees_with_a_list() {
     use super::dynamic_table::DynamicTable;
     let seed = std::env::var("FOREBAY_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -265,14 +288,14 @@ fn the_table_agrees_with_a_list() {
             _ => {
                 let name = vec![step as u8; below(30)];
                 let value = vec![(step >> 8) as u8; below(if step % 7 == 0 { 5000 } else { 200 })];
-                table.insert(&name, &value);
+                table.insert(DecodedLine::of(&name, &value));
                 list.push((name, value));
                 trim(&mut list, bytes_max);
             }
         }
         for index in 0..=list.len() {
             let newest = list.len().checked_sub(index + 1).map(|at| &list[at]);
-            let expected = newest.map(|(name, value)| (&name[..], &value[..]));
+            let expected = newest.map(|(name, value)| DecodedLine::of(name, value));
             assert_eq!(table.line(index), expected, "step {step}, index {index}");
         }
     }

@@ -4,9 +4,11 @@
 use std::fmt;
 
 use forebay_http::authority::Authority;
+use forebay_http::fields::FieldId;
 use forebay_http::target::{Scheme, is_query};
 
 use crate::field_list::FieldList;
+use crate::line::{DecodedLine, NameKind, is_token_byte};
 
 macro_rules! malformed {
     ($( $variant:ident => $reason:literal; )*) => {
@@ -73,6 +75,8 @@ pub(crate) struct RequestIndex {
     pub(crate) path: Option<u16>,
     pub(crate) protocol: Option<u16>,
     pub(crate) host: Option<u16>,
+    /// The first line of the field `priority` (RFC 9218 §5).
+    pub(crate) priority: Option<u16>,
     /// The position after the pseudo-fields.
     pub(crate) first_field: u16,
     pub(crate) content_length: Option<u64>,
@@ -85,17 +89,17 @@ pub(crate) fn check_request(
     context: &CheckContext,
 ) -> Result<RequestIndex, MalformedRequest> {
     let mut index = RequestIndex { has_body: !context.is_last, ..RequestIndex::default() };
-    for (at, (name, value)) in list.iter().enumerate() {
+    for (at, line) in list.lines(0..list.count()).enumerate() {
         let at = u16::try_from(at).map_err(|_| MalformedRequest::FieldName)?;
-        check_value(value)?;
-        match name {
-            [b':', pseudo @ ..] if index.first_field == at => {
-                let place = match pseudo {
-                    b"method" => &mut index.method,
-                    b"scheme" => &mut index.scheme,
-                    b"authority" => &mut index.authority,
-                    b"path" => &mut index.path,
-                    b"protocol" if context.extended_connect => &mut index.protocol,
+        check_value(&line)?;
+        match line.facts.name.kind {
+            NameKind::Pseudo if index.first_field == at => {
+                let place = match line.name {
+                    b":method" => &mut index.method,
+                    b":scheme" => &mut index.scheme,
+                    b":authority" => &mut index.authority,
+                    b":path" => &mut index.path,
+                    b":protocol" if context.extended_connect => &mut index.protocol,
                     _ => return Err(MalformedRequest::UnknownPseudo),
                 };
                 if place.replace(at).is_some() {
@@ -103,8 +107,10 @@ pub(crate) fn check_request(
                 }
                 index.first_field = at + 1;
             }
-            [b':', ..] => return Err(MalformedRequest::PseudoAfterField),
-            name => check_field(name, value, at, &mut index)?,
+            NameKind::Pseudo => return Err(MalformedRequest::PseudoAfterField),
+            NameKind::Malformed => return Err(MalformedRequest::FieldName),
+            NameKind::Connection => return Err(MalformedRequest::ConnectionField),
+            NameKind::Field => check_field(&line, at, &mut index)?,
         }
     }
     check_pseudo_fields(list, context, &index)?;
@@ -117,40 +123,46 @@ pub(crate) fn check_request(
 /// Checks the lines of trailers, which cannot have pseudo-fields or decide about framing or
 /// routing (RFC 9113 §8.1; RFC 9110 §6.5.1).
 pub(crate) fn check_trailers(list: &FieldList) -> Result<(), MalformedRequest> {
-    for (name, value) in list.iter() {
-        check_value(value)?;
-        if name.first() == Some(&b':') {
-            return Err(MalformedRequest::UnknownPseudo);
-        }
-        check_name(name)?;
-        let is_refused = matches!(name, b"content-length" | b"host" | b"te" | b"trailer");
-        if is_refused || is_connection_field(name) {
-            return Err(MalformedRequest::TrailerField);
+    for line in list.lines(0..list.count()) {
+        check_value(&line)?;
+        match (line.facts.name.kind, line.facts.name.id) {
+            (NameKind::Pseudo, _) => return Err(MalformedRequest::UnknownPseudo),
+            (NameKind::Malformed, _) => return Err(MalformedRequest::FieldName),
+            (NameKind::Connection, _)
+            | (_, FieldId::ContentLength | FieldId::Host | FieldId::Te | FieldId::Trailer) => {
+                return Err(MalformedRequest::TrailerField);
+            }
+            (NameKind::Field, _) => {}
         }
     }
     Ok(())
 }
 
 fn check_field(
-    name: &[u8],
-    value: &[u8],
+    line: &DecodedLine<'_>,
     at: u16,
     index: &mut RequestIndex,
 ) -> Result<(), MalformedRequest> {
-    check_name(name)?;
-    match name {
-        b"host" if index.host.replace(at).is_some() => Err(MalformedRequest::HostConflict),
-        b"content-length" => {
-            let length = decimal(value).ok_or(MalformedRequest::ContentLength)?;
+    match line.facts.name.id {
+        FieldId::Host if index.host.replace(at).is_some() => Err(MalformedRequest::HostConflict),
+        FieldId::ContentLength => {
+            let length = decimal(line.value).ok_or(MalformedRequest::ContentLength)?;
             match index.content_length.replace(length) {
                 Some(_) => Err(MalformedRequest::ContentLength),
                 None => Ok(()),
             }
         }
-        b"te" if !value.eq_ignore_ascii_case(b"trailers") => Err(MalformedRequest::Te),
-        name if is_connection_field(name) => Err(MalformedRequest::ConnectionField),
+        FieldId::Te if !line.value.eq_ignore_ascii_case(b"trailers") => Err(MalformedRequest::Te),
+        _ if line.name == b"priority" => {
+            index.priority.get_or_insert(at);
+            Ok(())
+        }
         _ => Ok(()),
     }
+}
+
+fn check_value(line: &DecodedLine<'_>) -> Result<(), MalformedRequest> {
+    if line.facts.is_value_valid { Ok(()) } else { Err(MalformedRequest::FieldValue) }
 }
 
 /// RFC 9113 §8.3.1, §8.5; RFC 8441 §4: checks which pseudo-fields occur, and their values.
@@ -161,7 +173,7 @@ fn check_pseudo_fields(
 ) -> Result<(), MalformedRequest> {
     let value = |at: Option<u16>| {
         let at = usize::from(at?);
-        list.range(at..at + 1).next().map(|(_, value)| value)
+        list.lines(at..at + 1).next().map(|line| line.value)
     };
     let method = value(index.method).ok_or(MalformedRequest::MissingPseudo)?;
     if method.is_empty() || !method.iter().all(|byte| is_token_byte(*byte)) {
@@ -211,48 +223,6 @@ fn check_authority(
             false => Err(MalformedRequest::HostConflict),
         },
     }
-}
-
-/// RFC 9113 §8.2.1: a name is a token without upper case.
-fn check_name(name: &[u8]) -> Result<(), MalformedRequest> {
-    let is_valid = |byte: &u8| is_token_byte(*byte) && !byte.is_ascii_uppercase();
-    match !name.is_empty() && name.iter().all(is_valid) {
-        true => Ok(()),
-        false => Err(MalformedRequest::FieldName),
-    }
-}
-
-/// RFC 9113 §8.2.1, and RFC 9110 §5.5 for control characters other than NUL, CR and LF.
-fn check_value(value: &[u8]) -> Result<(), MalformedRequest> {
-    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let has_control = value
-        .iter()
-        .fold(false, |found, byte| found | ((*byte < b' ') & (*byte != b'\t')) | (*byte == 0x7f));
-    match has_control || is_space(value.first()) || is_space(value.last()) {
-        true => Err(MalformedRequest::FieldValue),
-        false => Ok(()),
-    }
-}
-
-/// RFC 9113 §8.2.2: fields that concern one connection of HTTP/1.1. `http2-settings` belongs to an
-/// upgrade that RFC 9113 has removed.
-fn is_connection_field(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"connection"
-            | b"proxy-connection"
-            | b"keep-alive"
-            | b"transfer-encoding"
-            | b"upgrade"
-            | b"http2-settings"
-    )
-}
-
-/// Whether a byte is a `tchar` (RFC 9110 §5.6.2).
-fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.')
-        || matches!(byte, b'^'..=b'`' | b'|' | b'~')
 }
 
 /// RFC 9110 §8.6: parses `1*DIGIT`.

@@ -1,9 +1,13 @@
-//! A checked request as an HTTP/1.1 head, for the server's parser.
+//! A checked request as an HTTP/1.1 head, with its parts.
+
+use forebay_http::fields::FieldId;
+use forebay_http::request::{RequestHeadWriter, RequestParts};
 
 use super::CheckedRequest;
 
 impl CheckedRequest<'_> {
-    /// Appends the request as an HTTP/1.1 head, with the empty line at its end.
+    /// Writes the request as an HTTP/1.1 head, up to the empty line at its end. The caller may add
+    /// lines, and ends the head.
     ///
     /// The head has one Host line, made from `:authority` or else from Host, and one Cookie line,
     /// made from all crumbs (RFC 9113 §8.2.3). Its framing is ours: `content-length` if the client
@@ -13,55 +17,57 @@ impl CheckedRequest<'_> {
     /// An extended CONNECT (RFC 8441) becomes a GET with `connection: upgrade`; the server adds the
     /// key of a WebSocket, which such a request does not have (§5). A plain CONNECT remains a
     /// CONNECT, with the authority as its target.
-    pub fn write_http1_head(self, out: &mut Vec<u8>) {
+    pub fn write_http1_head<'h>(
+        self,
+        out: (&'h mut Vec<u8>, &'h mut RequestParts),
+    ) -> RequestHeadWriter<'h> {
         let method = if self.protocol().is_some() { b"GET" } else { self.method() };
         let target = if self.path().is_empty() { self.authority() } else { self.path() };
-        put(out, &[method, b" ", target, b" HTTP/1.1\r\nhost: ", self.authority(), b"\r\n"]);
+        let mut head = RequestHeadWriter::begin(out, method, target);
+        head.field(FieldId::Host, b"host", self.authority());
         if let Some(protocol) = self.protocol() {
-            put(out, &[b"connection: upgrade\r\nupgrade: ", protocol, b"\r\n"]);
+            head.field(FieldId::Connection, b"connection", b"upgrade");
+            head.field(FieldId::Upgrade, b"upgrade", protocol);
         }
         let mut has_cookie = false;
-        for (name, value) in self.fields() {
-            match name {
-                b"host" | b"content-length" => {}
-                b"sec-websocket-key" | b"sec-websocket-accept" if self.protocol().is_some() => {}
-                b"cookie" => has_cookie = true,
-                name => put(out, &[name, b": ", value, b"\r\n"]),
+        for line in self.lines() {
+            match line.facts.name.id {
+                FieldId::Host | FieldId::ContentLength => {}
+                FieldId::Cookie => has_cookie |= !line.value.is_empty(),
+                _ if self.protocol().is_some() && is_key(line.name) => {}
+                id => head.field(id, line.name, line.value),
             }
         }
         if has_cookie {
-            self.write_cookie(out);
+            head.field_with(FieldId::Cookie, b"cookie", |text| self.write_cookie(text));
         }
         match self.content_length() {
             Some(length) => {
-                out.extend_from_slice(b"content-length: ");
-                forebay_http::write::decimal(out, length);
-                out.extend_from_slice(b"\r\n");
+                let write = |text: &mut Vec<u8>| forebay_http::write::decimal(text, length);
+                head.field_with(FieldId::ContentLength, b"content-length", write);
             }
             None if self.has_body() && self.protocol().is_none() => {
-                out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+                head.field(FieldId::TransferEncoding, b"transfer-encoding", b"chunked");
             }
             None => {}
         }
-        out.extend_from_slice(b"\r\n");
+        head
     }
 
     /// RFC 9113 §8.2.3: joins the crumbs of a cookie. An empty crumb adds nothing.
     fn write_cookie(self, out: &mut Vec<u8>) {
-        let mut separator: &[u8] = b"cookie: ";
-        let crumbs = self.fields().filter(|(name, value)| *name == b"cookie" && !value.is_empty());
-        for (_, crumb) in crumbs {
-            put(out, &[separator, crumb]);
-            separator = b"; ";
-        }
-        if separator == b"; " {
-            out.extend_from_slice(b"\r\n");
+        let is_crumb = |id, value: &[u8]| id == FieldId::Cookie && !value.is_empty();
+        let crumbs = self.lines().filter(|line| is_crumb(line.facts.name.id, line.value));
+        for (at, crumb) in crumbs.enumerate() {
+            if at > 0 {
+                out.extend_from_slice(b"; ");
+            }
+            out.extend_from_slice(crumb.value);
         }
     }
 }
 
-fn put(out: &mut Vec<u8>, texts: &[&[u8]]) {
-    for text in texts {
-        out.extend_from_slice(text);
-    }
+/// Whether a field belongs to the handshake of a WebSocket over HTTP/1.1.
+fn is_key(name: &[u8]) -> bool {
+    matches!(name, b"sec-websocket-key" | b"sec-websocket-accept")
 }

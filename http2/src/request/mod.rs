@@ -11,6 +11,7 @@ pub use check::MalformedRequest;
 pub(crate) use check::{CheckContext, RequestIndex, check_request, check_trailers};
 
 use crate::field_list::FieldList;
+use crate::line::DecodedLine;
 use crate::priority::ResponsePriority;
 
 /// A request that obeys the rules of RFC 9113 §8. It borrows the lines of its header block.
@@ -27,22 +28,22 @@ impl<'l> CheckedRequest<'l> {
 
     /// The method.
     pub fn method(self) -> &'l [u8] {
-        self.pseudo(self.index.method).unwrap_or_default()
+        self.value(self.index.method).unwrap_or_default()
     }
 
     /// Path and query; empty only for a CONNECT without `:protocol`.
     pub fn path(self) -> &'l [u8] {
-        self.pseudo(self.index.path).unwrap_or_default()
+        self.value(self.index.path).unwrap_or_default()
     }
 
     /// Host and port, from `:authority` or else from Host.
     pub fn authority(self) -> &'l [u8] {
-        self.pseudo(self.index.authority.or(self.index.host)).unwrap_or_default()
+        self.value(self.index.authority.or(self.index.host)).unwrap_or_default()
     }
 
     /// The protocol of an extended CONNECT (RFC 8441).
     pub fn protocol(self) -> Option<&'l [u8]> {
-        self.pseudo(self.index.protocol)
+        self.value(self.index.protocol)
     }
 
     /// The announced length of the body.
@@ -55,20 +56,24 @@ impl<'l> CheckedRequest<'l> {
         self.index.has_body
     }
 
-    /// The field lines after the pseudo-fields, as received.
+    /// Names and values of the lines after the pseudo-fields, as received.
     pub fn fields(self) -> impl Iterator<Item = (&'l [u8], &'l [u8])> + Clone {
-        self.list.range(usize::from(self.index.first_field)..self.list.count())
+        self.lines().map(|line| (line.name, line.value))
+    }
+
+    fn lines(self) -> impl Iterator<Item = DecodedLine<'l>> + Clone {
+        self.list.lines(usize::from(self.index.first_field)..self.list.count())
     }
 
     /// The priority that the client's field asks for (RFC 9218 §5).
     pub(crate) fn priority(self) -> ResponsePriority {
-        let mut values = self.fields().filter(|(name, _)| *name == b"priority");
-        values.next().map(|(_, value)| ResponsePriority::parse(value)).unwrap_or_default()
+        self.value(self.index.priority).map(ResponsePriority::parse).unwrap_or_default()
     }
 
-    fn pseudo(self, at: Option<u16>) -> Option<&'l [u8]> {
+    /// Returns the value of the line at this position.
+    fn value(self, at: Option<u16>) -> Option<&'l [u8]> {
         let at = usize::from(at?);
-        self.list.range(at..at + 1).next().map(|(_, value)| value)
+        self.list.lines(at..at + 1).next().map(|line| line.value)
     }
 }
 

@@ -15,6 +15,7 @@ mod head;
 mod memory;
 mod pipe;
 mod serve;
+mod stream_head;
 mod stream_task;
 mod streams;
 mod websocket;

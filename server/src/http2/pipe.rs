@@ -3,7 +3,7 @@
 //!
 //! | field | written by | read by |
 //! |---|---|---|
-//! | `head` | the connection: the head of the request | the stream |
+//! | `head` | the connection: the head of the request, and its parts | the stream |
 //! | `request` | the connection: the body of the request | the stream |
 //! | `whole` | the stream: a response that is ready at once | the connection |
 //! | `response` | the stream: any other response, piece by piece | the connection |
@@ -17,9 +17,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use forebay_http::error::RequestError;
+use forebay_http::request::RequestParts;
 use forebay_http::target::Scheme;
 
-use crate::buffers::Input;
+use super::stream_head::StreamHead;
+use crate::buffers::Buffers;
 use crate::config::ListenerNumber;
 use crate::limits::{
     HTTP2_LENT_PIECES_MAX, STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX,
@@ -160,8 +163,7 @@ pub(super) struct StreamPipe {
     slot: Cell<u16>,
     peer: SocketAddr,
     local: Option<SocketAddr>,
-    /// The head of the next request; empty if there is none.
-    head: RefCell<Vec<u8>>,
+    head: RefCell<StreamHead>,
     request: RefCell<ByteQueue>,
     /// The number of bytes of the request's body that the stream has taken since the connection
     /// last asked.
@@ -219,21 +221,22 @@ impl StreamPipe {
         })
     }
 
-    /// Begins the stream of a slot, whose request head `write_head` appends.
-    pub(super) fn begin(&self, slot: u16, has_body: bool, write_head: impl FnOnce(&mut Vec<u8>)) {
+    /// Begins the stream of a slot, whose request head and parts `write_head` writes.
+    pub(super) fn begin(
+        &self,
+        slot: u16,
+        has_body: bool,
+        write_head: impl FnOnce(&mut Vec<u8>, &mut RequestParts) -> Result<usize, RequestError>,
+    ) {
         self.slot.set(slot);
-        write_head(&mut self.head.borrow_mut());
+        self.head.borrow_mut().set(write_head);
         self.is_request_whole.set(!has_body);
     }
 
-    /// Moves the head of the next request to the input of the stream's task. Returns the number of
-    /// its bytes, or `None` if there is no next request.
-    pub(super) fn take_head(&self, input: &mut Input) -> usize {
-        let mut head = self.head.borrow_mut();
-        input.append(&head);
-        let bytes = head.len();
-        head.clear();
-        bytes
+    /// Moves the head of the next request to the buffers of the stream's task; see
+    /// [`StreamHead::take`].
+    pub(super) fn take_head(&self, buffers: &mut Buffers) -> Option<Result<usize, RequestError>> {
+        self.head.borrow_mut().take(buffers)
     }
 
     /// Hands a whole response over to the connection, if it has room for it and no part of the
@@ -252,7 +255,7 @@ impl StreamPipe {
 
     /// Whether there is a next request.
     pub(super) fn has_head(&self) -> bool {
-        !self.head.borrow().is_empty()
+        self.head.borrow().is_set()
     }
 
     /// Whether the stream has a task of its own.
@@ -268,6 +271,8 @@ impl StreamPipe {
     /// Records that the stream has a task of its own from now on.
     pub(super) fn note_spawned(&self) {
         self.is_spawned.set(true);
+        // No other stream uses this pipe.
+        self.head.take();
     }
 
     /// Whether a whole response was handed over that the connection has not taken.

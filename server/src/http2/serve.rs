@@ -19,9 +19,9 @@ use forebay_http2::{ListLimits, StreamKey};
 use super::answer::StreamAnswer;
 use super::memory::TurnMemory;
 use super::pipe::SharedState;
+use super::stream_head::write_request;
 use super::stream_task::StreamTask;
 use super::streams::{OpenStream, OpenStreams, RequestForm, StreamWork, has_room};
-use super::websocket::{is_websocket, write_key};
 use super::whole::{SentWhole, send_whole};
 use crate::accept::Client;
 use crate::clock;
@@ -416,11 +416,9 @@ impl<'c> Http2Connection<'c> {
                     let spare = self.spare.take();
                     let task = spare.unwrap_or_else(|| StreamTask::new(self.client, &self.shared));
                     let mut form = RequestForm::of(request);
-                    task.pipe().begin(stream.slot(), request.has_body(), |text| {
-                        request.write_http1_head(text);
-                        if request.protocol().is_some_and(is_websocket) {
-                            form.kind = write_key(text, &self.client.worker);
-                        }
+                    let worker = &self.client.worker;
+                    task.pipe().begin(stream.slot(), request.has_body(), |text, parts| {
+                        write_request((text, parts), request, &mut form, worker)
                     });
                     self.start(stream, form, task, cx);
                 }

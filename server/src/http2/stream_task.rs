@@ -9,13 +9,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use forebay_http::error::RequestError;
+
 use super::pipe::{SharedState, StreamPipe};
 use crate::accept::{AdmittedConnection, Client, StreamPermit, Ticket};
 use crate::buffers::Buffers;
 use crate::connection::{self, End};
 use crate::counters::Counter;
 use crate::flow::{self, AfterResponse, AnswerState};
-use crate::parse::next_head;
 use crate::watched_task::poll_guarded;
 use crate::worker::Worker;
 
@@ -71,10 +72,16 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection, pipe: Rc<StreamPi
     let mut slot = None;
     let end = loop {
         // The connection polls this future again when it has a request.
-        poll_fn(|_| if pipe.has_head() { Poll::Ready(()) } else { Poll::Pending }).await;
-        let buffers = slot.get_or_insert_with(|| worker.buffers.take());
-        client.begin_stream(pipe.take_head(&mut buffers.input));
-        if let Some(end) = serve(&client, &mut slot, &pipe).await {
+        let head = poll_fn(|_| {
+            if !pipe.has_head() {
+                return Poll::Pending;
+            }
+            let buffers = slot.get_or_insert_with(|| worker.buffers.take());
+            pipe.take_head(buffers).map_or(Poll::Pending, Poll::Ready)
+        });
+        let head = head.await;
+        client.begin_stream(*head.as_ref().unwrap_or(&0));
+        if let Some(end) = serve(&client, &mut slot, &pipe, head).await {
             break end;
         }
         if let Some(buffers) = slot.take() {
@@ -85,11 +92,15 @@ async fn run(worker: Rc<Worker>, admitted: AdmittedConnection, pipe: Rc<StreamPi
 }
 
 /// Serves one stream. Returns how it ends, or `None` if its response was handed over.
-async fn serve(client: &Client, slot: &mut Option<Box<Buffers>>, pipe: &StreamPipe) -> Option<End> {
-    let head_bytes = match next_head(client, slot).await {
-        Ok(Some(head_bytes)) => head_bytes,
-        Ok(None) => return Some(End::Close),
-        Err(fault) => return Some(connection::refuse(client, slot, fault).await),
+async fn serve(
+    client: &Client,
+    slot: &mut Option<Box<Buffers>>,
+    pipe: &StreamPipe,
+    head: Result<usize, RequestError>,
+) -> Option<End> {
+    let head_bytes = match head {
+        Ok(head_bytes) => head_bytes,
+        Err(error) => return Some(connection::refuse(client, slot, error.into()).await),
     };
     let config = client.worker.config();
     let Some(buffers) = slot else {

@@ -14,7 +14,7 @@ use crate::transport::Transport;
 fn pipe(shared: &Rc<SharedState>, slot: u16) -> Rc<StreamPipe> {
     let peer = SocketAddr::from(([127, 0, 0, 1], 1));
     let pipe = StreamPipe::new(Rc::clone(shared), (peer, None));
-    pipe.begin(slot, true, |_| ());
+    pipe.begin(slot, true, |_, _| Ok(0));
     pipe
 }
 

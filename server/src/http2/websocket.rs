@@ -4,7 +4,8 @@
 use aws_lc_rs::digest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use forebay_http::write;
+use forebay_http::fields::FieldId;
+use forebay_http::request::RequestHeadWriter;
 
 use super::head::ResponseKind;
 use crate::worker::Worker;
@@ -16,14 +17,12 @@ pub(super) fn is_websocket(protocol: &[u8]) -> bool {
     protocol.eq_ignore_ascii_case(b"websocket")
 }
 
-/// Adds a key to a complete request head. Returns the kind of response that answers it.
-pub(super) fn write_key(head: &mut Vec<u8>, worker: &Worker) -> ResponseKind {
+/// Adds a key to a request head. Returns the kind of response that answers it.
+pub(super) fn write_key(head: &mut RequestHeadWriter<'_>, worker: &Worker) -> ResponseKind {
     // A predictable key is enough: it shows only that the origin has read this request.
     let nonce = [worker.random().to_le_bytes(), worker.random().to_le_bytes()].concat();
     let key = STANDARD.encode(nonce);
-    head.truncate(head.len().saturating_sub(b"\r\n".len()));
-    write::field(head, b"sec-websocket-key", key.as_bytes());
-    head.extend_from_slice(b"\r\n");
+    head.field(FieldId::Other, b"sec-websocket-key", key.as_bytes());
     ResponseKind::Tunnel(Some(accept_of(key.as_bytes())))
 }
 
