@@ -1,11 +1,8 @@
 //! The whole flow as an operation: a server in this process answers a client's requests from
 //! memory. Only the server's workers are counted, each of which answers on one connection.
 
-use std::fmt;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::sync::mpsc;
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use forebay_conflict::{Counts, Plan, Refused, count_named};
@@ -14,7 +11,11 @@ use forebay_server::config::{Config, ConfigSource, FlagValue};
 use forebay_server::counters::Counter;
 use forebay_server::engine::{Hooks, Stopper, start};
 use forebay_shm::CounterFile;
-use forebay_testkit::{Origin, Script};
+use forebay_testkit::hit_client::HOST;
+use forebay_testkit::server::Folder;
+use forebay_testkit::tls::rustls::ClientConfig;
+use forebay_testkit::tls::rustls::version::TLS13;
+use forebay_testkit::{ClientVersion, HitClient, HitRequest, Origin, Script, TestAuthority};
 
 use crate::workloads::Expected;
 
@@ -22,37 +23,61 @@ use crate::workloads::Expected;
 pub(crate) struct Flow {
     pub(crate) name: &'static str,
     pub(crate) expected: Expected,
+    version: ClientVersion,
+    is_tls: bool,
+    /// The number of requests that each client sends at once.
+    at_once: usize,
     key_count: usize,
     access_log: bool,
 }
+
+const HTTP1: Flow = Flow {
+    name: "",
+    expected: Expected::NoConflict,
+    version: ClientVersion::Http1,
+    is_tls: false,
+    at_once: 1,
+    key_count: 1,
+    access_log: false,
+};
+const HTTP2: Flow = Flow { version: ClientVersion::Http2, ..HTTP1 };
+
+/// The number of keys of the rows with many keys.
+const KEYS: usize = 10_000;
 
 /// The rows for requests to a server. With the access log, a worker hands over many lines at once,
 /// so a hit causes less than one write on a line in conflict. If a worker handed over each line by
 /// itself, a hit would cause one more write.
 pub(crate) const FLOWS: &[Flow] = &[
-    Flow {
-        name: "whole flow, hit, 1 key",
-        expected: Expected::NoConflict,
-        key_count: 1,
-        access_log: false,
-    },
-    Flow {
-        name: "whole flow, hit, 10,000 keys",
-        expected: Expected::NoConflict,
-        key_count: 10_000,
-        access_log: false,
-    },
+    Flow { name: "whole flow, hit, 1 key", ..HTTP1 },
+    Flow { name: "whole flow, hit, 10,000 keys", key_count: KEYS, ..HTTP1 },
     Flow {
         name: "whole flow, hit, 1 key, access log",
         expected: Expected::AtMost(1),
-        key_count: 1,
         access_log: true,
+        ..HTTP1
     },
     Flow {
         name: "whole flow, hit, 10,000 keys, access log",
         expected: Expected::AtMost(1),
-        key_count: 10_000,
+        key_count: KEYS,
         access_log: true,
+        ..HTTP1
+    },
+    Flow { name: "whole flow, hit over TLS, 10,000 keys", is_tls: true, key_count: KEYS, ..HTTP1 },
+    Flow { name: "whole flow, hit over HTTP/2, 1 key", ..HTTP2 },
+    Flow { name: "whole flow, hit over HTTP/2, 10,000 keys", key_count: KEYS, ..HTTP2 },
+    Flow {
+        name: "whole flow, 10 hits at once over HTTP/2, 10,000 keys",
+        at_once: 10,
+        key_count: KEYS,
+        ..HTTP2
+    },
+    Flow {
+        name: "whole flow, hit over HTTP/2 and TLS, 10,000 keys",
+        is_tls: true,
+        key_count: KEYS,
+        ..HTTP2
     },
 ];
 
@@ -82,27 +107,28 @@ impl Flow {
     pub(crate) fn count(&self, plan: Plan) -> Result<Counts, Refused> {
         let begin = || {
             let mut subject = Subject::start(self, plan.threads);
-            subject.fill(self.key_count);
+            subject.fill();
             let until_ms = clock::monotonic_ms() + WARM_UP_MS;
             while clock::monotonic_ms() < until_ms {
-                subject.ask_all(self.key_count, WARM_UP);
+                subject.ask_all(WARM_UP);
             }
             subject
         };
         let operations = plan.operations as usize;
-        count_named(plan, c"worker-", begin, |subject| subject.ask_all(self.key_count, operations))
+        count_named(plan, c"worker-", begin, |subject| subject.ask_all(operations))
     }
 }
 
 /// A server, its origin, and a client of each of its workers.
-struct Subject {
-    clients: Vec<Client>,
+struct Subject<'f> {
+    flow: &'f Flow,
+    clients: Vec<HitClient>,
     server: Server,
     origin: Origin,
 }
 
-impl Subject {
-    fn start(flow: &Flow, workers: usize) -> Subject {
+impl Subject<'_> {
+    fn start(flow: &Flow, workers: usize) -> Subject<'_> {
         let origin = Origin::start(|request| {
             let is_even = request.target.ends_with(['0', '2', '4', '6', '8']);
             let body_bytes = if is_even { SHORT_BYTES } else { LONG_BYTES };
@@ -110,10 +136,11 @@ impl Subject {
             Script::answer("200 OK", &fields, &vec![b'x'; body_bytes])
         });
         let server = Server::start(origin.address(), workers, flow.access_log);
-        let mut clients: Vec<Option<Client>> = (0..workers).map(|_| None).collect();
+        let mut clients: Vec<Option<HitClient>> = (0..workers).map(|_| None).collect();
         for _ in 0..CONNECTIONS_MAX {
-            let mut client = Client::connect(server.address);
-            let worker = server.worker_that_counts(workers, || client.ask(1, &mut |_| 0));
+            let mut client = server.connect(flow);
+            let ask = || with_requests(std::iter::once(0), |requests| client.ask(requests));
+            let worker = server.worker_that_counts(workers, ask);
             clients[worker].get_or_insert(client);
             if clients.iter().all(Option::is_some) {
                 break;
@@ -121,20 +148,16 @@ impl Subject {
         }
         let clients: Vec<_> = clients.into_iter().flatten().collect();
         assert_eq!(clients.len(), workers, "a worker got none of {CONNECTIONS_MAX} connections");
-        Subject { clients, server, origin }
+        Subject { flow, clients, server, origin }
     }
 
     /// Stores each key, and uses it until further use changes nothing.
-    fn fill(&mut self, key_count: usize) {
-        let client = &mut self.clients[0];
+    fn fill(&mut self) {
+        let (client, key_count) = (&mut self.clients[0], self.flow.key_count);
         for _ in 0..=USES {
             for first in (0..key_count).step_by(BATCH) {
-                let count = BATCH.min(key_count - first);
-                let mut next = first;
-                client.ask(count, &mut |_| {
-                    next += 1;
-                    next - 1
-                });
+                let keys = first..key_count.min(first + BATCH);
+                with_requests(keys, |requests| client.ask(requests));
             }
         }
         assert_eq!(self.origin.request_count(), key_count, "a key was not fetched exactly once");
@@ -142,55 +165,91 @@ impl Subject {
 
     /// Makes each worker answer `count` requests, all workers at once. Each client begins with
     /// another key.
-    fn ask_all(&mut self, key_count: usize, count: usize) {
+    fn ask_all(&mut self, count: usize) {
+        let Flow { at_once, key_count, .. } = *self.flow;
         let hits = self.server.sum(Counter::Hits);
-        for turn in 0..count {
+        for turn in (0..count).step_by(at_once) {
+            let keys_of = |worker: usize| {
+                (turn..turn + at_once).map(move |turn| (turn + worker) * STRIDE % key_count)
+            };
             for (worker, client) in self.clients.iter_mut().enumerate() {
-                client.send(1, &mut |_| (turn + worker) * STRIDE % key_count);
+                with_requests(keys_of(worker), |requests| client.send(requests));
             }
-            self.clients.iter_mut().for_each(|client| client.receive(1));
+            for (worker, client) in self.clients.iter_mut().enumerate() {
+                with_requests(keys_of(worker), |requests| client.receive(requests));
+            }
         }
         let answered = self.server.sum(Counter::Hits) - hits;
         assert_eq!(answered, (self.clients.len() * count) as u64, "a request was not a hit");
     }
 }
 
+/// Passes requests for the keys to `action`.
+fn with_requests(keys: impl Iterator<Item = usize>, action: impl FnOnce(&[HitRequest<'_>])) {
+    let targets: Vec<_> = keys.map(|key| format!("/obj/{key}")).collect();
+    let request = |target| HitRequest { method: "GET", target, fields: &[], status: 200 };
+    let requests: Vec<_> = targets.iter().map(|target| request(&target[..])).collect();
+    action(&requests);
+}
+
 /// A server in this process, which stops when it is dropped.
 struct Server {
-    address: SocketAddr,
+    plain: SocketAddr,
+    tls: SocketAddr,
+    trusting: Arc<ClientConfig>,
     counters: CounterFile,
     stopper: Stopper,
     thread: Option<JoinHandle<bool>>,
-    runtime_dir: PathBuf,
+    _folder: Folder,
 }
 
 impl Server {
     fn start(origin: SocketAddr, workers: usize, access_log: bool) -> Server {
-        let runtime_dir = std::env::temp_dir().join(format!("conflict-{}", std::process::id()));
-        let (url, dir) = (format!("http://{origin}"), runtime_dir.display().to_string());
+        let (folder, authority) = (Folder::new(), TestAuthority::new());
+        let (cert, key) = authority.issue(&[HOST]).write(&folder.path(""), "server");
+        let [dir, cert, key] =
+            [folder.path("run"), cert, key].map(|path| path.display().to_string());
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
             let flags = [
-                FlagValue { name: "listen", value: "127.0.0.1:0" },
-                FlagValue { name: "workers", value: &workers.to_string() },
-                FlagValue { name: "runtime-dir", value: &dir },
-                FlagValue {
-                    name: "access-log",
-                    value: if access_log { "/dev/null" } else { "off" },
-                },
+                ("listen", "127.0.0.1:0"),
+                ("http2", "true"),
+                ("listen-tls", "127.0.0.1:0"),
+                ("tls-cert", &cert),
+                ("tls-key", &key),
+                ("workers", &workers.to_string()),
+                // The first connection waits until each worker has one.
+                ("idle-ms-max", "1h"),
+                ("runtime-dir", &dir),
+                ("access-log", if access_log { "/dev/null" } else { "off" }),
             ];
+            let flags = flags.map(|(name, value)| FlagValue { name, value });
+            let url = format!("http://{origin}");
             let config = Config::load(ConfigSource::Origin(&url), &flags);
             let config = config.expect("a valid configuration");
             let again = config.clone();
             let hooks =
                 Hooks { load: Box::new(move || Ok(again.clone())), applied: Box::new(|_| ()) };
             let running = start(config, hooks).expect("the server starts");
-            tell.send((running.address, running.counters(), running.stopper()))
-                .expect("the starting thread waits for the address");
+            tell.send((running.urls.clone(), running.counters(), running.stopper()))
+                .expect("the starting thread waits for the addresses");
             running.run().expect("the server runs")
         });
-        let (address, counters, stopper) = told.recv().expect("the server starts");
-        Server { address, counters, stopper, thread: Some(thread), runtime_dir }
+        let (urls, counters, stopper) = told.recv().expect("the server starts");
+        let address = |scheme| {
+            let mut addresses = urls.iter().filter_map(|url| url.strip_prefix(scheme));
+            addresses.next().and_then(|address| address.parse().ok()).expect("an address")
+        };
+        let (plain, tls) = (address("http://"), address("https://"));
+        let (trusting, thread) = (authority.client(&[&TLS13]), Some(thread));
+        Server { plain, tls, trusting, counters, stopper, thread, _folder: folder }
+    }
+
+    fn connect(&self, flow: &Flow) -> HitClient {
+        match flow.is_tls {
+            true => HitClient::connect_tls(self.tls, flow.version, &self.trusting),
+            false => HitClient::connect(self.plain, flow.version),
+        }
     }
 
     fn sum(&self, counter: Counter) -> u64 {
@@ -214,8 +273,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stopper.stop();
         let ended = self.thread.take().map(JoinHandle::join);
-        // The directory contains only the sockets and the counter file of this server.
-        let _ = std::fs::remove_dir_all(&self.runtime_dir);
         if !thread::panicking() {
             assert!(
                 matches!(ended, Some(Ok(true))),
@@ -223,69 +280,4 @@ impl Drop for Server {
             );
         }
     }
-}
-
-/// A client on one connection.
-struct Client {
-    stream: TcpStream,
-    requests: String,
-    input: Vec<u8>,
-    filled: usize,
-}
-
-impl Client {
-    fn connect(address: SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).expect("the server listens");
-        stream.set_nodelay(true).expect("a socket");
-        Client { stream, requests: String::new(), input: vec![0; 1 << 20], filled: 0 }
-    }
-
-    /// Sends `count` requests and reads their answers. `key` returns the key of each request.
-    fn ask(&mut self, count: usize, key: &mut dyn FnMut(usize) -> usize) {
-        self.send(count, key);
-        self.receive(count);
-    }
-
-    fn send(&mut self, count: usize, key: &mut dyn FnMut(usize) -> usize) {
-        self.requests.clear();
-        for i in 0..count {
-            let key = key(i);
-            // Writing to a string cannot fail.
-            let _ = fmt::Write::write_fmt(
-                &mut self.requests,
-                format_args!("GET /obj/{key} HTTP/1.1\r\nHost: www.example.org\r\n\r\n"),
-            );
-        }
-        self.stream.write_all(self.requests.as_bytes()).expect("the connection is kept");
-    }
-
-    fn receive(&mut self, count: usize) {
-        let mut left = count;
-        let mut start = 0;
-        while left > 0 {
-            if let Some(bytes) = length_of_answer(&self.input[start..self.filled]) {
-                (start, left) = (start + bytes, left - 1);
-                continue;
-            }
-            self.input.copy_within(start..self.filled, 0);
-            (self.filled, start) = (self.filled - start, 0);
-            let count = self.stream.read(&mut self.input[self.filled..]).expect("an answer");
-            assert!(count > 0, "the server closed the connection");
-            self.filled += count;
-        }
-        assert_eq!(start, self.filled, "more bytes arrived than the answers");
-        self.filled = 0;
-    }
-}
-
-/// Returns the length of the first answer, once it has arrived completely.
-fn length_of_answer(input: &[u8]) -> Option<usize> {
-    const LENGTH: &[u8] = b"\r\ncontent-length: ";
-    let head = input.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
-    assert!(input.starts_with(b"HTTP/1.1 200 "), "an answer has another status than 200");
-    let length = input[..head].windows(LENGTH.len()).position(|part| part == LENGTH);
-    let digits = input[length.expect("the answer has a length") + LENGTH.len()..head].iter();
-    let digits = digits.take_while(|byte| byte.is_ascii_digit());
-    let body = digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
-    (input.len() >= head + body).then_some(head + body)
 }

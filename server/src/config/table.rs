@@ -232,8 +232,8 @@ settings! {
             of them.",
         kind: SettingKind::Count { min: 1, max: 1_000_000, unit: "handshakes" },
         reloads: true,
-        reason: "A handshake holds a few kilobytes. 256 of them, each with two round trips of 100 \
-            ms, are 1,280 handshakes a second.",
+        reason: "A handshake holds 24 KiB, and at most 75 KiB. 256 of them, each with two round \
+            trips of 100 ms, are 1,280 handshakes a second.",
     }
     admin: AdminAddress = "auto" {
         doc: "Where the admin interface listens: a loopback address and port, the path of a Unix \
