@@ -140,7 +140,7 @@ fn exit_codes_and_reports_say_whether_all_was_carried_over() {
     let whole = "server {\n listen 8080;\n location / {\n proxy_set_header Host $host;\n \
                  proxy_pass http://127.0.0.1:9;\n }\n}\n";
     let whole = file("whole.conf", whole);
-    let part = file("part.conf", "server {\n location / {\n grpc_pass a;\n }\n}\n");
+    let part = file("part.conf", "server {\n location / {\n uwsgi_pass a;\n }\n}\n");
     let broken = file("broken.conf", "server {\n");
     for (path, code) in [(&whole, 0), (&part, 1), (&broken, 2)] {
         let found = run(&["import", "nginx", path]);
@@ -158,7 +158,7 @@ fn exit_codes_and_reports_say_whether_all_was_carried_over() {
     let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
     assert_eq!(report["complete"], false, "{report}");
     assert_eq!(report["notes"][0]["line"], 3, "{report}");
-    assert_eq!(report["notes"][0]["directive"], "grpc_pass", "{report}");
+    assert_eq!(report["notes"][0]["directive"], "uwsgi_pass", "{report}");
     let again = run(&["import", "nginx", &whole, "--output", &whole]);
     assert_eq!(again.status.code(), Some(2), "an existing file was replaced");
     // Header rules are files beside the output, or comments.

@@ -11,14 +11,16 @@ const INACTIVE: &str = "10m";
 /// Whether nginx stores the responses to all requests here. A zone with a variable may be off for
 /// some of them.
 pub(super) fn is_cached(scope: &BlockScope<'_>) -> bool {
-    scope.one("proxy_cache").is_some_and(|zone| zone.arg(0) != "off" && !zone.arg(0).contains('$'))
+    let is_zone = |zone: &NginxDirective| zone.arg(0) != "off" && !zone.arg(0).contains('$');
+    !scope.is_grpc() && scope.one("proxy_cache").is_some_and(is_zone)
 }
 
 /// Writes the settings of the cache to a route. A condition of storing that cannot be carried
 /// over switches the cache off: otherwise the answer of one client could reach another.
 pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mut TomlTable) {
     if !is_cached(scope) {
-        if let Some(zone) = scope.one("proxy_cache").filter(|zone| zone.arg(0) != "off") {
+        let zone = scope.one("proxy_cache").filter(|zone| zone.arg(0) != "off");
+        if let Some(zone) = zone.filter(|_| !scope.is_grpc()) {
             source.note(zone, "the zone has variables, so the location is not cached");
         }
         return route.raw("cache", "false");

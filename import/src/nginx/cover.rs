@@ -11,7 +11,7 @@ use super::files;
 use super::known::{HANDLERS, may_refuse};
 use super::location::{LocationKind, NginxLocation, forbid};
 use super::redirect::write_unavailable;
-use super::scope::BlockScope;
+use super::scope::{BlockScope, PASSES};
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
 use crate::toml::TomlTable;
@@ -217,7 +217,7 @@ fn is_by_program(scope: &BlockScope<'_>) -> bool {
 
 /// The directive by which a program answers, and its argument.
 fn program_of<'s>(scope: &BlockScope<'s>) -> Option<(&'s str, &'s str)> {
-    let is_program = |name: &str| name == "proxy_pass" || HANDLERS.contains(&name);
+    let is_program = |name: &str| PASSES.contains(&name) || HANDLERS.contains(&name);
     let found = scope.own().iter().find(|one| is_program(&one.name))?;
     Some((&found.name, found.arg(0)))
 }

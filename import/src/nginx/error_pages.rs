@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::files;
 use super::known::HANDLERS;
-use super::scope::BlockScope;
+use super::scope::{BlockScope, PASSES};
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
 use crate::toml::TomlTable;
@@ -14,7 +14,7 @@ const PAGES_MAX: usize = 40;
 const BYTES_MAX: u64 = 64 << 10;
 
 /// Directives of a location whose file is not its answer.
-const OTHERS: &[&str] = &["proxy_pass", "alias", "return", "rewrite", "if", "deny", "auth_basic"];
+const OTHERS: &[&str] = &["alias", "return", "rewrite", "if", "deny", "auth_basic"];
 
 /// Writes the pages of a route. nginx replaces its own errors, and those of origins if
 /// `proxy_intercept_errors` is on.
@@ -48,7 +48,9 @@ pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mu
     }
     table.texts("error_pages", &texts);
     // Forebay takes files for an origin.
-    if table.has("files") || scope.is_on("proxy_intercept_errors") {
+    let intercepts =
+        if scope.is_grpc() { "grpc_intercept_errors" } else { "proxy_intercept_errors" };
+    if table.has("files") || scope.is_on(intercepts) {
         table.texts("origin_error_pages", &texts);
     }
 }
@@ -68,7 +70,7 @@ fn page(
     // nginx might answer with another page than the file.
     let is_other = found.own().iter().any(|one| {
         let name = one.name.as_str();
-        OTHERS.contains(&name) || HANDLERS.contains(&name)
+        [OTHERS, PASSES, HANDLERS].iter().any(|names| names.contains(&name))
     });
     if is_other {
         return None;

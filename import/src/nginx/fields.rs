@@ -1,4 +1,4 @@
-//! `proxy_set_header` and `add_header`.
+//! `proxy_set_header`, `grpc_set_header` and `add_header`.
 
 use super::access::{self, AccessRefusal};
 use super::error_pages;
@@ -91,7 +91,7 @@ pub(super) fn of_request(
     table: &mut TomlTable,
 ) -> Result<(), AccessRefusal> {
     let mut forwarded_host = false;
-    for directive in scope.all(&["proxy_set_header"]) {
+    for directive in scope.sent_fields() {
         let (name, value) = (directive.arg(0).to_ascii_lowercase(), directive.arg(1));
         match (name.as_str(), value) {
             ("upgrade", "$http_upgrade") => table.texts("upgrade_protocols", &["websocket"]),
@@ -150,7 +150,7 @@ enum SentHost {
 
 impl SentHost {
     fn of(source: &NginxSource<'_>, scope: &BlockScope<'_>, parsed: &Pass<'_>) -> SentHost {
-        let fields = scope.all(&["proxy_set_header"]);
+        let fields = scope.sent_fields();
         let host = fields.into_iter().find(|one| one.arg(0).eq_ignore_ascii_case("host"));
         match host.map_or("$proxy_host", |one| one.arg(1)) {
             value if CLIENTS_HOST.contains(&value) => SentHost::Client,
@@ -183,7 +183,7 @@ impl SentHost {
 pub(super) fn pass_host(source: &NginxSource<'_>, scope: &BlockScope<'_>) -> bool {
     let mut scopes = vec![scope.clone()];
     while let Some(scope) = scopes.pop() {
-        let parsed = scope.own_one("proxy_pass").and_then(|pass| Pass::new(pass.arg(0)).ok());
+        let parsed = scope.pass().and_then(|pass| Pass::new(pass).ok());
         if let Some(parsed) = parsed
             && matches!(SentHost::of(source, &scope, &parsed), SentHost::Other(_))
         {

@@ -91,15 +91,13 @@ fn spellings(name: &str) -> Option<Vec<String>> {
 /// Writes the rules of a route to a file beside the configuration.
 pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, table: &mut TomlTable) {
     let answers = ["redirect", "respond", "files"].iter().any(|name| table.has(name));
-    let is_proxied = scope.own_one("proxy_pass").is_some() && !answers;
+    let is_proxied = scope.pass().is_some() && !answers;
     let mut text = String::new();
     if is_proxied {
-        let set = scope.all(&["proxy_set_header"]);
-        let set = set.into_iter().filter(|one| !fields::is_done(one));
+        let set = scope.sent_fields().into_iter().filter(|one| !fields::is_done(one));
         let operators = set.filter_map(|one| of_request(source, scope, one)).flatten();
         add_rule(&mut text, &[TO_ORIGIN], operators.collect());
-        let hidden = scope.all(&["proxy_hide_header"]);
-        let operators = hidden.into_iter().filter_map(|one| {
+        let operators = scope.hidden_fields().into_iter().filter_map(|one| {
             let operator = checked(TO_CLIENT, format!("rm-header {}", one.arg(0)));
             operator.or_else(|| note(source, one, "the field cannot be removed"))
         });

@@ -10,10 +10,13 @@ const BODY_BYTES: u64 = 1 << 20;
 /// The value 0 of `client_max_body_size`: as large as Forebay permits.
 const BODY_BYTES_ANY: u64 = 1 << 50;
 
-/// Timeouts, and the settings that take their places.
-const TIMEOUTS: &[(&str, &[&str])] = &[
-    ("proxy_connect_timeout", &["origin_connect_ms_max"]),
-    ("proxy_read_timeout", &["origin_first_byte_ms_max", "origin_idle_ms_max"]),
+/// Timeouts of origins and of origins that speak gRPC, and the settings that take their places.
+const TIMEOUTS: &[([&str; 2], &[&str])] = &[
+    (["proxy_connect_timeout", "grpc_connect_timeout"], &["origin_connect_ms_max"]),
+    (
+        ["proxy_read_timeout", "grpc_read_timeout"],
+        &["origin_first_byte_ms_max", "origin_idle_ms_max"],
+    ),
 ];
 
 /// Writes the limits of a location to its route.
@@ -28,7 +31,8 @@ pub(super) fn write(source: &NginxSource<'_>, scope: &BlockScope<'_>, route: &mu
         }
     };
     route.raw("body_bytes_max", bytes.to_string());
-    for (name, settings) in TIMEOUTS {
+    for (names, settings) in TIMEOUTS {
+        let name = names[usize::from(scope.is_grpc())];
         let Some(directive) = scope.one(name) else { continue };
         match duration(directive.arg(0)).as_deref().and_then(milliseconds) {
             Some(time @ 1..=86_400_000) => {

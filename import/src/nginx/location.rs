@@ -192,8 +192,7 @@ fn rest_of(source: &NginxSource<'_>, rest: &NginxLocation<'_>) -> TomlTable {
 /// get the route of the paths above, although the origin may answer it as `/a/`.
 fn slash(location: &NginxLocation<'_>, all: &[NginxLocation<'_>]) -> Option<TomlTable> {
     let path = location.path.strip_suffix('/').filter(|path| !path.is_empty())?;
-    let is_handled = |name: &str| name == "proxy_pass" || name.ends_with("_pass");
-    let is_proxied = location.scope.own().iter().any(|one| is_handled(&one.name));
+    let is_proxied = location.scope.own().iter().any(|one| one.name.ends_with("_pass"));
     let is_known = all.iter().any(|one| one.path == path && one.kind != LocationKind::Regex);
     if !location.is_prefix() || !is_proxied || is_known {
         return None;
@@ -221,8 +220,7 @@ fn heading(location: &NginxLocation<'_>) -> TomlTable {
 /// The origins of the site: those of `/`, or of the first location that has some.
 fn choose(source: &NginxSource<'_>, locations: &[NginxLocation<'_>]) -> Option<OriginsOfPass> {
     let of = |one: &NginxLocation<'_>| {
-        let pass = one.scope.own_one("proxy_pass")?;
-        Pass::new(pass.arg(0)).and_then(|pass| pass.origins(source)).ok()
+        Pass::new(one.scope.pass()?).and_then(|pass| pass.origins(source)).ok()
     };
     let root = locations.iter().find(|one| one.is_prefix() && one.path == "/");
     root.and_then(of).or_else(|| locations.iter().find_map(of))
@@ -263,14 +261,14 @@ fn fill(
         table.remove("basic_auth_forward");
         return forbid(table);
     }
-    let Some(pass) = scope.own_one("proxy_pass") else {
+    let Some(pass) = scope.pass() else {
         return without_proxy(source, location, table);
     };
     if let Some(tried) = scope.own_one("try_files") {
         let reason = "files are tried before the origin, which routes do not";
         return unavailable(source, tried, table, reason);
     }
-    let parsed = Pass::new(pass.arg(0)).and_then(|parsed| {
+    let parsed = Pass::new(pass).and_then(|parsed| {
         let found = parsed.origins(source)?;
         if let Some(path) = parsed.path.filter(|path| *path != location.path) {
             prefix::write(source, location, pass, path, table)?;
@@ -282,6 +280,9 @@ fn fill(
         Ok((parsed, found)) => {
             if origins != Some(&found) {
                 found.write(table);
+                if origins.is_some_and(OriginsOfPass::is_grpc) && !found.is_grpc() {
+                    table.text("origin_http2", "never");
+                }
             }
             proxied(source, scope, pass, &parsed, &found, table);
         }

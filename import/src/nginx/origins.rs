@@ -1,5 +1,6 @@
-//! `proxy_pass` and `upstream`.
+//! `proxy_pass`, `grpc_pass` and `upstream`.
 
+use super::scope::GRPC_PASS;
 use super::source::NginxSource;
 use super::syntax::NginxDirective;
 use crate::toml::{TomlTable, quote};
@@ -15,6 +16,7 @@ const WEIGHT_MAX: u32 = 1000;
 pub(super) struct OriginsOfPass {
     urls: Vec<GroupOrigin>,
     balance: Option<&'static str>,
+    is_grpc: bool,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,8 +26,9 @@ struct GroupOrigin {
     backup: bool,
 }
 
-/// The parts of the URL of `proxy_pass`.
+/// The parts of the URL of `proxy_pass` or `grpc_pass`.
 pub(super) struct Pass<'s> {
+    is_grpc: bool,
     scheme: &'s str,
     authority: &'s str,
     /// The path that replaces the location's prefix.
@@ -34,12 +37,17 @@ pub(super) struct Pass<'s> {
 
 impl<'s> Pass<'s> {
     /// Splits the URL.
-    pub(super) fn new(url: &'s str) -> Result<Pass<'s>, &'static str> {
+    pub(super) fn new(directive: &'s NginxDirective) -> Result<Pass<'s>, &'static str> {
+        let (url, is_grpc) = (directive.arg(0), directive.name == GRPC_PASS);
         if url.contains('$') {
             return Err("the URL of the origin has variables");
         }
-        let Some((scheme @ ("http" | "https"), rest)) = url.split_once("://") else {
-            return Err("the origin has neither http nor https");
+        let (scheme, rest) = match url.split_once("://") {
+            Some((scheme @ ("http" | "https"), rest)) if !is_grpc => (scheme, rest),
+            Some(("grpc", rest)) if is_grpc => ("http", rest),
+            Some(("grpcs", rest)) if is_grpc => ("https", rest),
+            None if is_grpc => ("http", url),
+            _ => return Err("the scheme of the origin is unknown"),
         };
         if let Some(socket) = rest.strip_prefix("unix:") {
             // A path of the URL is behind a second colon.
@@ -47,13 +55,13 @@ impl<'s> Pass<'s> {
                 (socket, Some(path).filter(|path| !path.is_empty()))
             });
             let authority = &rest[.."unix:".len() + socket.len()];
-            return Ok(Pass { scheme, authority, path });
+            return Ok(Pass { is_grpc, scheme, authority, path });
         }
         let (authority, path) = match rest.find('/') {
             Some(at) => (&rest[..at], Some(&rest[at..])),
             None => (rest, None),
         };
-        Ok(Pass { scheme, authority, path })
+        Ok(Pass { is_grpc, scheme, authority, path })
     }
 
     /// The name or address of the origin, as nginx sends it in `Host`.
@@ -66,9 +74,9 @@ impl<'s> Pass<'s> {
         let Some(group) = source.groups.get(self.authority) else {
             let url = origin_url(self.scheme, self.authority, self.scheme)?;
             let urls = vec![GroupOrigin { url, weight: 1, backup: false }];
-            return Ok(OriginsOfPass { urls, balance: None });
+            return Ok(OriginsOfPass { urls, balance: None, is_grpc: self.is_grpc });
         };
-        let mut origins = OriginsOfPass { urls: Vec::new(), balance: None };
+        let mut origins = OriginsOfPass { urls: Vec::new(), balance: None, is_grpc: self.is_grpc };
         for directive in group.inner() {
             match directive.name.as_str() {
                 "server" => {
@@ -159,6 +167,9 @@ impl OriginsOfPass {
 
     /// Writes the origins: as a list of URLs, or as a list of tables.
     pub(super) fn write(&self, section: &mut TomlTable) {
+        if self.is_grpc {
+            section.text("origin_http2", "always");
+        }
         if let Some(balance) = self.balance {
             section.text("balance", balance);
         }
@@ -176,6 +187,11 @@ impl OriginsOfPass {
             format!("    {{ url = {url}{}{backup} }},\n", weight.unwrap_or_default())
         });
         section.raw("origin", format!("[\n{}]", tables.collect::<String>()));
+    }
+
+    /// Whether the origins speak gRPC.
+    pub(super) fn is_grpc(&self) -> bool {
+        self.is_grpc
     }
 
     /// Whether the origins use TLS.

@@ -2,6 +2,12 @@
 
 use super::syntax::NginxDirective;
 
+/// The directive that passes requests to an origin by gRPC.
+pub(super) const GRPC_PASS: &str = "grpc_pass";
+
+/// The directives that pass requests to an origin that becomes an origin of Forebay.
+pub(super) const PASSES: &[&str] = &["proxy_pass", GRPC_PASS];
+
 /// The blocks around a place, outermost first.
 #[derive(Clone)]
 pub(super) struct BlockScope<'s> {
@@ -37,6 +43,27 @@ impl<'s> BlockScope<'s> {
     /// A directive of the innermost block.
     pub(super) fn own_one(&self, name: &str) -> Option<&'s NginxDirective> {
         self.own().iter().find(|directive| directive.name == name)
+    }
+
+    /// The directive by which the innermost block passes requests to an origin.
+    pub(super) fn pass(&self) -> Option<&'s NginxDirective> {
+        self.own().iter().find(|directive| PASSES.contains(&directive.name.as_str()))
+    }
+
+    /// Whether the innermost block passes requests to an origin by gRPC. nginx has directives of
+    /// its own for these requests.
+    pub(super) fn is_grpc(&self) -> bool {
+        self.pass().is_some_and(|pass| pass.name == GRPC_PASS)
+    }
+
+    /// The fields that the origin gets.
+    pub(super) fn sent_fields(&self) -> Vec<&'s NginxDirective> {
+        self.all(&[if self.is_grpc() { "grpc_set_header" } else { "proxy_set_header" }])
+    }
+
+    /// The fields of the origin that clients do not get.
+    pub(super) fn hidden_fields(&self) -> Vec<&'s NginxDirective> {
+        self.all(&[if self.is_grpc() { "grpc_hide_header" } else { "proxy_hide_header" }])
     }
 
     /// The directives with these names of the innermost block that has one. nginx inherits such a

@@ -106,6 +106,10 @@ pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> Stri
         certificates(source, first, &mut top);
         whole::protocols(source, first.directive, &first.scope, &mut top);
     }
+    // Without TLS, clients speak gRPC only if they may speak HTTP/2.
+    if servers.iter().any(|server| !server.ports.plain.is_empty() && passes_grpc(&server.scope)) {
+        top.raw("http2", "true");
+    }
     whole::write(source, &mut top);
     let mut logs = WrittenLogs::default();
     logs.write_top(source, http, &mut top);
@@ -119,6 +123,19 @@ pub(super) fn write_all(source: &NginxSource<'_>, http: &BlockScope<'_>) -> Stri
     let mut out = INTRO.to_owned();
     top.write(&mut out, "");
     out + &sites
+}
+
+/// Whether a location passes requests to an origin by gRPC.
+fn passes_grpc(scope: &BlockScope<'_>) -> bool {
+    let mut scopes = vec![scope.clone()];
+    while let Some(scope) = scopes.pop() {
+        if scope.is_grpc() {
+            return true;
+        }
+        let inner = scope.own().iter().filter(|one| one.name == "location");
+        scopes.extend(inner.map(|one| scope.inside(one.inner())));
+    }
+    false
 }
 
 /// Writes `listen` and `listen_tls`, and gives each server its hosts. All servers get the same
