@@ -384,11 +384,14 @@ fn body_fault(error: &hyper::Error) -> Fault {
     if broken { Fault::OriginBroke } else { Fault::OriginAnswer("the origin's body is malformed") }
 }
 
+/// The reason why trailers are refused that exceed the limits of a head.
+pub(super) const LONG_TRAILERS: &str = "the trailers of the origin's body are too large";
+
 /// Returns the checked trailers of a body.
 pub(super) fn checked_trailers(fields: &http::HeaderMap) -> Result<FieldBlock, Fault> {
     origin_trailers(&ORIGIN_LIMITS, lines(fields).iter().copied()).map_err(|error| match error {
         OriginError::HeadTooLarge | OriginError::TooManyFields => {
-            Fault::OriginAnswer("the trailers of the origin's body are too large")
+            Fault::OriginAnswer(LONG_TRAILERS)
         }
         _ => Fault::OriginAnswer("the trailers of the origin's body are malformed"),
     })

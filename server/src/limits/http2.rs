@@ -18,9 +18,14 @@ pub(crate) const HTTP2_FRAME_BUDGET: usize =
     4 * HTTP2_STREAM_WINDOW_BYTES as usize * HTTP2_STREAMS_MAX as usize;
 
 /// Bytes of a head or of trailers that the crate reads, as many as a stream may send otherwise. The
-/// crate leaves out fields of trailers beyond this limit without saying so; `ORIGIN_LIMITS`, which
-/// is much lower, refuses them before.
+/// crate leaves out the rest of trailers from the field on that exceeds this limit.
 pub(crate) const HTTP2_FIELDS_BYTES_MAX: u32 = HTTP2_STREAM_WINDOW_BYTES;
+
+/// Bytes of the encoded form of trailers. Huffman codes have at least five bits, so a field of such
+/// trailers has at most 8/5 as many bytes. If the crate leaves out such a field, the fields before
+/// it have more bytes than `ORIGIN_LIMITS` permits: trailers of which a part is missing never look
+/// complete.
+pub(crate) const HTTP2_BLOCK_BYTES_MAX: usize = 96 << 10;
 
 /// Bytes of a request's body that wait on a stream until they are sent.
 pub(crate) const HTTP2_SEND_BYTES_MAX: usize = 64 << 10;
@@ -58,3 +63,8 @@ pub(crate) const HTTP2_CLOSE_MS_MAX: u64 = 10_000;
 
 /// Time for the answer to a PING.
 pub(crate) const HTTP2_PONG_MS_MAX: u64 = 10_000;
+
+const _: () = {
+    let hidden_bytes_max = HTTP2_BLOCK_BYTES_MAX as u32 * 8 / 5;
+    assert!(HTTP2_FIELDS_BYTES_MAX - hidden_bytes_max > super::ORIGIN_LIMITS.head_bytes_max);
+};

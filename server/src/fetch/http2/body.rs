@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::connection::StreamPlace;
 use super::failure::body_fault;
 use crate::fault::Fault;
-use crate::fetch::answer::{OriginPart, checked_trailers};
+use crate::fetch::answer::{LONG_TRAILERS, OriginPart, checked_trailers};
 
 /// The body of a response. Dropping it before its end resets the stream.
 pub(crate) struct Http2Body {
@@ -67,7 +67,11 @@ impl Http2Body {
             return Ok(OriginPart::Data(piece));
         }
         let trailers = self.stream.trailers().await.map_err(|error| self.failed(&error))?;
-        self.place.take().inspect(StreamPlace::note_complete);
+        let place = self.place.take().inspect(StreamPlace::note_complete);
+        let stream = self.stream.stream_id().as_u32();
+        if place.is_some_and(|place| place.connection.meter.has_long_block(stream)) {
+            return Err(Fault::OriginAnswer(LONG_TRAILERS));
+        }
         let trailers = trailers.map(|fields| checked_trailers(&fields)).transpose()?;
         Ok(OriginPart::End(trailers))
     }

@@ -1,6 +1,6 @@
 //! The byte stream below an HTTP/2 connection, which records what the origin sends.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::header_blocks::HeaderBlocks;
 use crate::clock;
 use crate::transport::OriginIo;
 
@@ -17,6 +18,7 @@ pub(super) struct InputMeter {
     bytes: Cell<u64>,
     last_ms: Cell<u64>,
     is_http1: Cell<bool>,
+    blocks: RefCell<HeaderBlocks>,
 }
 
 impl InputMeter {
@@ -36,6 +38,11 @@ impl InputMeter {
         self.is_http1.get()
     }
 
+    /// Whether a header block of this stream is too long.
+    pub(super) fn has_long_block(&self, stream: u32) -> bool {
+        self.blocks.borrow().is_long(stream)
+    }
+
     fn note(&self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -45,6 +52,7 @@ impl InputMeter {
             self.is_http1.set(bytes.starts_with(b"HTTP/"));
         }
         self.bytes.update(|count| count + bytes.len() as u64);
+        self.blocks.borrow_mut().note(bytes);
     }
 }
 

@@ -13,6 +13,7 @@
 mod body;
 mod connection;
 mod failure;
+mod header_blocks;
 mod meter;
 mod request;
 mod shared;
