@@ -33,6 +33,7 @@
 //! | `paths.rs` | the paths that some seed must take |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
 //! | `rng.rs` | pseudo-random numbers from a seed |
+//! | `silent_origin.rs` | tests of minutes of silence, which follow from no seed |
 //!
 //! A run fails as soon as one of these promises is broken:
 //! - A response belongs to the requested URL and variant, and is whole unless it says otherwise. It
@@ -101,6 +102,7 @@ mod scenario;
 mod sending;
 mod server;
 mod signed;
+mod silent_origin;
 mod tests;
 mod wire;
 mod world;

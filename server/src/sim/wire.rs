@@ -384,7 +384,7 @@ impl Listener for SimListener {
 }
 
 /// One end of a connection, as a stream for the HTTP client.
-struct OriginStream(WireEnd);
+pub(super) struct OriginStream(pub(super) WireEnd);
 
 impl AsyncRead for OriginStream {
     fn poll_read(
