@@ -171,3 +171,48 @@ fn routes_with_other_terms_share_no_connection_and_a_reload_reads_the_files() {
     eventually("it is applied", || server.stat("reloads_total") == 1.0);
     assert_eq!(get(&server, "/a").0, 502, "the files were not read again");
 }
+
+#[test]
+fn files_for_origins_that_change_are_read_without_a_reload() {
+    let (origin, clients) = (origin(), TestAuthority::new());
+    let (first, second) = (TestAuthority::new(), TestAuthority::new());
+    let fronts = [&first, &second].map(|authority| {
+        let issued = authority.issue(&["127.0.0.1"]);
+        TlsFront::start_with(&issued, Some(&clients), origin.address())
+    });
+    let builder = ServerBuilder::new(PROGRAM).flag("--workers", "1");
+    let folder = builder.path("");
+    std::fs::write(folder.join("ca.pem"), first.pem()).expect("the folder is ours");
+    TestAuthority::new().issue_client("unknown", 5).write(&folder, "shown");
+    let site = |name: &str, front: &TlsFront| {
+        format!(
+            "[[site]]\nname = '{name}'\nnames = ['{name}.test']\n\
+             origin = 'https://127.0.0.1:{}'\n",
+            front.address().port()
+        )
+    };
+    let server = builder
+        .config(&format!(
+            "config_watch_ms = '1s'\norigin_ca = 'ca.pem'\norigin_tls_cert = 'shown.pem'\n\
+             origin_tls_key = 'shown.key'\n{}{}",
+            site("first", &fronts[0]),
+            site("second", &fronts[1])
+        ))
+        .start();
+    let status = |host: &str| {
+        let mut client = Client::connect(server.address());
+        client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.response("GET").expect("an answer").status
+    };
+    assert_eq!((status("first.test"), status("second.test")), (502, 502));
+    clients.issue_client("forebay", 6).write(&folder, "shown");
+    eventually("the new certificate is shown", || status("first.test") == 200);
+    assert_eq!(status("second.test"), 502, "its authority is not known");
+    std::fs::write(folder.join("ca.pem"), second.pem()).expect("the folder is ours");
+    eventually("the new authority is known", || status("second.test") == 200);
+    assert_eq!(status("first.test"), 502, "connections of the old authority are not used");
+    let errors = server.errors();
+    for name in ["shown.pem", "shown.key", "ca.pem"] {
+        assert!(errors.contains(name), "{name}: {errors}");
+    }
+}

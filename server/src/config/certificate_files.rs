@@ -11,6 +11,7 @@ use super::certificate_name::is_for_name;
 use super::setting::ValueProblem;
 use super::tls::client_auth::ClientAuth;
 use super::tls::{CertificateSet, Identity, check_pair, read_chain, read_key, read_staple};
+use super::watched::WatchedFile;
 use crate::x509::validity;
 
 /// The files of a certificate, its key and its OCSP response.
@@ -110,6 +111,12 @@ impl IdentityFiles {
     pub(super) fn unread(path: PathBuf) -> IdentityFiles {
         let names = IdentityNames { cert: path.clone(), key: path, ocsp: None };
         IdentityFiles { names, read: vec![None; 2] }
+    }
+
+    /// Returns the files with their states when they were read.
+    pub(super) fn watched(&self) -> Vec<WatchedFile> {
+        let files = self.names.paths().zip(&self.read);
+        files.filter_map(|(path, read)| read.map(|stamp| WatchedFile::new(path, stamp))).collect()
     }
 }
 

@@ -20,6 +20,7 @@ use super::route::Route;
 use super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::table::SiteSettings;
 use super::tls::{PlaceOf, read_chain, unusable};
+use super::watched::WatchedFile;
 pub use identity::KeyPins;
 use identity::{OriginFile, OriginIdentity};
 
@@ -38,13 +39,19 @@ pub struct OriginTls {
     pub(crate) id: u64,
 }
 
-/// The authorities that have been read for a configuration: for each list of files, the
-/// authorities and their hash. Many routes name the same files.
+/// The authorities that have been read for a configuration, by their files. Many routes name the
+/// same files.
 #[derive(Default)]
 pub(super) struct AuthorityCache(HashMap<Vec<PathBuf>, Result<Authorities, ValueProblem>>);
 
-/// Authorities and their hash.
-type Authorities = (Arc<RootCertStore>, u64);
+/// Authorities that were read.
+struct Authorities {
+    roots: Arc<RootCertStore>,
+    /// A hash of the authorities.
+    id: u64,
+    /// The files, unless the authorities are those of the system.
+    files: Vec<WatchedFile>,
+}
 
 /// The value of the setting `origin_tls_name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -162,12 +169,16 @@ impl AuthorityCache {
         files: Vec<PathBuf>,
     ) -> Result<(&Arc<RootCertStore>, u64), &ValueProblem> {
         let read = self.0.entry(files).or_insert_with_key(|files| read_authorities(files));
-        read.as_ref().map(|(roots, id)| (roots, *id))
+        read.as_ref().map(|Authorities { roots, id, .. }| (roots, *id))
+    }
+
+    /// Returns the files that were read.
+    pub(super) fn files(&self) -> impl Iterator<Item = &WatchedFile> {
+        self.0.values().flatten().flat_map(|read| &read.files)
     }
 }
 
-/// Reads the authorities of these files, or of the system if there are no files. Returns them with
-/// a hash.
+/// Reads the authorities of these files, or of the system if there are no files.
 fn read_authorities(files: &[PathBuf]) -> Result<Authorities, ValueProblem> {
     let mut hasher = DefaultHasher::new();
     let mut roots = RootCertStore::empty();
@@ -184,12 +195,14 @@ fn read_authorities(files: &[PathBuf]) -> Result<Authorities, ValueProblem> {
             ));
         }
     }
+    let mut read = Vec::new();
     for path in files {
-        let (chain, _) = read_chain(path, AUTHORITY, &mut Vec::new())?;
+        let (chain, stamp) = read_chain(path, AUTHORITY, &mut Vec::new())?;
+        read.push(WatchedFile::new(path, stamp));
         for certificate in chain {
             certificate.hash(&mut hasher);
             roots.add(certificate).map_err(|error| unusable(path, error))?;
         }
     }
-    Ok((Arc::new(roots), hasher.finish()))
+    Ok(Authorities { roots: Arc::new(roots), id: hasher.finish(), files: read })
 }

@@ -200,7 +200,7 @@ pub(crate) struct Reader<'a> {
     pub(super) origin_identities: IdentityCache,
     /// The access logs that sites name.
     pub(super) named_logs: Vec<NamedLog>,
-    /// The files that were read, except for those of error pages and users.
+    /// The files that were read, except for those of error pages, users and origins' certificates.
     pub(super) watched: Vec<WatchedFile>,
 }
 
@@ -319,7 +319,9 @@ impl Reader<'_> {
         let rule_sets = library.plan(&mut self, &top.rules, &mut sites);
         let rule_counters = library.rule_counters();
         ConfigErrors::check(&self.sources, self.problems, library.into_errors())?;
-        let watched = WatchedFiles::collect(self.watched, &sites);
+        let of_origins = self.authorities.files().chain(self.origin_identities.files());
+        let read = self.watched.iter().chain(of_origins).cloned();
+        let watched = WatchedFiles::collect(read, &sites);
         let sites = Sites::new(sites, &top.server);
         let server = top.server;
         let written = Arc::new(top.written);

@@ -210,9 +210,10 @@ settings! {
     }
     config_watch_ms: u32 = "0" {
         doc: "How often the files of the configuration are checked for changes: configuration \
-            files, rules, error pages, and files with users, keys of URLs or values. Changed files \
-            are loaded, as by a reload, once they have stayed the same for this time. 0: only a \
-            reload reads them. See [configuration.md](configuration.md#reload-after-a-change).",
+            files, rules, error pages, files of `origin_ca`, `origin_tls_cert`, `origin_tls_key` \
+            and `acme_ca`, and files with users, keys of URLs or values. Changed files are loaded, \
+            as by a reload, once they have stayed the same for this time. 0: only a reload reads \
+            them. See [configuration.md](configuration.md#reload-after-a-change).",
         kind: SettingKind::Milliseconds { min: 0, max: DAY_MS },
         reloads: true,
         reason: "A file that is saved before it is complete must not be in use at once, so an \
@@ -433,7 +434,8 @@ settings! {
         doc: "Largest memory of one worker for responses whose clients do not read them, not \
             counting bodies that are sent from the cache. While this memory is used up, each \
             connection queues one response at a time; of a body that is not stored, it queues \
-            one piece of at most 128 KiB, and keeps its origin connection.",
+            one piece of at most 128 KiB, and keeps its origin connection. Over HTTP/2, see \
+            [http2.md](http2.md#memory-of-clients-that-do-not-read).",
         kind: SettingKind::Bytes { min: 0, max: 64 * GIB },
         reloads: true,
         reason: "Room for 128 clients with 32 KiB each; if many more clients do not read, they are \

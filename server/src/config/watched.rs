@@ -96,7 +96,7 @@ fn hash_of(paths: &[PathBuf]) -> u64 {
 
 impl WatchedFiles {
     /// Collects the files that the reader has read, and those of the settings of routes.
-    pub(super) fn collect(read: Vec<WatchedFile>, sites: &[Site]) -> WatchedFiles {
+    pub(super) fn collect(read: impl Iterator<Item = WatchedFile>, sites: &[Site]) -> WatchedFiles {
         let routes = sites.iter().flat_map(Site::routes);
         let of_routes = routes.flat_map(|route| {
             let settings = &route.settings;
@@ -108,7 +108,7 @@ impl WatchedFiles {
         // A file that is read several times has its first state, so that a change in between is
         // noticed.
         let mut files = BTreeMap::new();
-        for file in read.into_iter().chain(of_routes) {
+        for file in read.chain(of_routes) {
             files.entry(file.place.clone()).or_insert(file);
         }
         WatchedFiles(files.into_values().collect())

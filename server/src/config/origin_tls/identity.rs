@@ -13,6 +13,7 @@ use super::super::read::Reader;
 use super::super::setting::{RawValue, Readable, Setting, ValueProblem};
 use super::super::table::SiteSettings;
 use super::super::tls::{Identity, PlaceOf};
+use super::super::watched::WatchedFile;
 use crate::limits::ORIGIN_PINS_MAX;
 
 /// The value of the settings `origin_tls_cert` and `origin_tls_key`.
@@ -29,6 +30,8 @@ pub(crate) struct OriginIdentity {
     pub(crate) identity: Identity,
     /// A hash of the certificate and the key.
     id: u64,
+    /// The files of the certificate and the key.
+    files: Vec<WatchedFile>,
     /// Sentences about files that can be used but need attention.
     warnings: Vec<String>,
 }
@@ -99,11 +102,19 @@ impl OriginIdentity {
 
     fn read(names: &IdentityNames) -> ReadIdentity {
         let mut warnings = Vec::new();
-        let (identity, _) = read_identity(names.clone(), &mut warnings)?;
+        let (identity, files) = read_identity(names.clone(), &mut warnings)?;
         let mut hasher = DefaultHasher::new();
         identity.chain.iter().for_each(|certificate| certificate.hash(&mut hasher));
         identity.key.secret_der().hash(&mut hasher);
-        Ok(Arc::new(OriginIdentity { identity, id: hasher.finish(), warnings }))
+        let (id, files) = (hasher.finish(), files.watched());
+        Ok(Arc::new(OriginIdentity { identity, id, files, warnings }))
+    }
+}
+
+impl IdentityCache {
+    /// Returns the files that were read.
+    pub(in crate::config) fn files(&self) -> impl Iterator<Item = &WatchedFile> {
+        self.0.values().flatten().flat_map(|identity| &identity.files)
     }
 }
 
