@@ -21,7 +21,7 @@ use crate::common::{
     with_client,
 };
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
 
 const BOTH: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 
@@ -47,7 +47,12 @@ fn offering(
 
 /// Starts a listener whose connections are passed on over TLS, from the address `from`, so that a
 /// client without TLS can be used. Returns its address.
-fn tunnel(server: &Server, config: Arc<ClientConfig>, name: &str, from: IpAddr) -> SocketAddr {
+pub(crate) fn tunnel(
+    server: &Server,
+    config: Arc<ClientConfig>,
+    name: &str,
+    from: IpAddr,
+) -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.set_nonblocking(true).expect("a socket");
     let (address, server) = (listener.local_addr().expect("it is bound"), server.tls_address());
@@ -81,7 +86,7 @@ async fn pass_on(
     let _ = tokio::io::copy_bidirectional(&mut stream, &mut inner).await;
 }
 
-const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 #[test]
 fn streams_have_the_facts_of_their_connection() {
