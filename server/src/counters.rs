@@ -202,7 +202,8 @@ counters! {
         "Times that a connection sent its queued responses before it answered its next request, \
             because the queue had reached its memory limit.";
     OutputWaiting, Gauge, "output_waiting_bytes",
-        "Bytes of responses in the send queues of connections that wait for their clients.";
+        "Bytes of responses that wait for their clients: in send queues, in the streams of HTTP/2 \
+            connections, and in the output of these connections.";
     RequestsPerConnectionReached, Counter, "requests_per_connection_reached_total",
         "Connections closed after `requests_per_connection_max` requests.";
     Hits, Counter, "hits_total",

@@ -10,7 +10,7 @@
 //! stored in fragments; a request that goes to the origin waits, and so does a PURGE.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 
 use forebay_http::fields::{FieldId, FieldSet};
@@ -147,8 +147,9 @@ async fn wait_and_answer(
     let (client, form) = (transaction.client, transaction.form());
     let began_us = clock::monotonic_us();
     let response = {
-        let work = pin!(respond_later(&mut transaction, wait));
-        relay_interim(client, form, &interim, queue, work).await
+        // The memory of the wait is freed before the client gets the response, which may take long.
+        let mut work = Box::pin(respond_later(&mut transaction, wait));
+        relay_interim(client, form, &interim, queue, work.as_mut()).await
     };
     let wait_us = clock::monotonic_us().saturating_sub(began_us);
     client.worker.site_counts.note_wait(transaction.count_slot(), wait_us);

@@ -34,6 +34,7 @@ mod log;
 mod login;
 mod lookup;
 mod outcome;
+mod output_budget;
 mod pace;
 mod parse;
 mod poll_once;

@@ -33,9 +33,10 @@ use crate::fault::{Fault, Side};
 use crate::fetch::{AbandonedFetches, Hosts, Origins, TunnelRoom, UploadRoom};
 use crate::http2::TurnMemory;
 use crate::key::DamagedKey;
-use crate::limits::{DRAIN_IDLE_MS, OUTPUT_SHARE_BYTES_MIN, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
+use crate::limits::{DRAIN_IDLE_MS, RESOLUTIONS_MAX, UPLOAD_ROOM_BYTES};
 use crate::log::{LogOwner, LogSender, LogSenders};
 use crate::login::Logins;
+use crate::output_budget::OutputBudget;
 use crate::purger::Purger;
 use crate::rate_limits::RateLimiter;
 use crate::site_counts::SiteCounts;
@@ -80,8 +81,8 @@ pub(crate) struct Worker {
     /// Room for bodies that are being decompressed.
     pub(crate) decompressions: CompressionRoom,
     pub(crate) logins: Logins,
-    /// The number of bytes in the send queues of connections that wait for their clients.
-    waiting_output: Cell<usize>,
+    /// The output that waits for clients: send queues, and the responses of HTTP/2 streams.
+    pub(crate) output: Rc<OutputBudget>,
     /// Fetches whose clients have all left.
     pub(crate) abandoned: AbandonedFetches,
     /// The client networks of the fetches that validate stale responses in the background.
@@ -145,6 +146,7 @@ impl Worker {
     pub(crate) fn new(mut parts: WorkerParts) -> Worker {
         let site_counts = SiteCounts::new();
         site_counts.assign(&mut parts.config.sites, None);
+        let output = OutputBudget::new(parts.config.server.output_bytes_max);
         Worker {
             config: RefCell::new(Rc::new(parts.config)),
             store: parts.store,
@@ -167,7 +169,7 @@ impl Worker {
             compressions: CompressionRoom::default(),
             decompressions: CompressionRoom::default(),
             logins: Logins::default(),
-            waiting_output: Cell::new(0),
+            output: Rc::new(output),
             abandoned: AbandonedFetches::default(),
             background_fetches: RefCell::default(),
             counters: parts.counters,
@@ -212,6 +214,7 @@ impl Worker {
             }
             self.origins.retain(&config);
             self.site_counts.assign(&mut config.sites, Some(&self.config()));
+            self.output.limit_to(config.server.output_bytes_max);
             *self.config.borrow_mut() = Rc::new(*config);
         }
         if let Some(access_logs) = access_logs {
@@ -343,23 +346,9 @@ impl Worker {
         self.counters.observe(first, bounds, thousandths.div_ceil(1000), sum / 1000);
     }
 
-    /// Returns the number of bytes that a connection may queue for its client: unlimited until the
-    /// queues that wait for their clients together hold `output_bytes_max` bytes, then small.
-    pub(crate) fn output_share(&self) -> usize {
-        let is_full = self.waiting_output.get() as u64 >= self.config().server.output_bytes_max;
-        if is_full { OUTPUT_SHARE_BYTES_MIN } else { usize::MAX }
-    }
-
-    /// Counts the bytes of a send queue that waits for its client.
-    pub(crate) fn add_waiting_output(&self, bytes: usize) {
-        self.waiting_output.update(|waiting| waiting + bytes);
-        self.gauge(Counter::OutputWaiting, self.waiting_output.get() as u64);
-    }
-
-    /// Undoes [`Worker::add_waiting_output`] when the wait ends.
-    pub(crate) fn remove_waiting_output(&self, bytes: usize) {
-        self.waiting_output.update(|waiting| waiting - bytes);
-        self.gauge(Counter::OutputWaiting, self.waiting_output.get() as u64);
+    /// Shows how many bytes of output wait for clients.
+    pub(crate) fn show_waiting_output(&self) {
+        self.gauge(Counter::OutputWaiting, self.output.bytes() as u64);
     }
 
     /// Sets a gauge.

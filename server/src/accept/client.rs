@@ -386,7 +386,7 @@ impl Client {
     }
 
     async fn flush_beyond(&self, queue: &mut SendQueue, bytes_max: usize) -> Result<bool, Fault> {
-        let bytes_max = bytes_max.min(self.worker.output_share());
+        let bytes_max = bytes_max.min(self.worker.output.share());
         if queue.held_bytes() <= bytes_max && queue.lent_count() < LENT_PIECES_MAX {
             return Ok(false);
         }
@@ -475,7 +475,8 @@ struct Flush<'a> {
 
 impl Flush<'_> {
     fn wait_for(&mut self, bytes: usize) {
-        self.client.worker.add_waiting_output(bytes);
+        self.client.worker.output.add(bytes);
+        self.client.worker.show_waiting_output();
         self.waiting_bytes = Some(bytes);
     }
 }
@@ -483,7 +484,8 @@ impl Flush<'_> {
 impl Drop for Flush<'_> {
     fn drop(&mut self) {
         if let Some(bytes) = self.waiting_bytes {
-            self.client.worker.remove_waiting_output(bytes);
+            self.client.worker.output.remove(bytes);
+            self.client.worker.show_waiting_output();
             self.client.sending.borrow_mut().stop_waiting();
             self.client.ticket().disarm();
         }

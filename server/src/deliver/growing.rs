@@ -232,18 +232,20 @@ pub(super) async fn read_or_flush(
     fragments: &mut Vec<Bytes>,
     begun: &mut bool,
 ) -> Result<ReadEvent, DeliverError> {
-    let mut read = |cx: &mut Context<'_>, reader: &mut BodyReader| {
+    let mut read = |cx: &mut Context<'_>, reader: &mut BodyReader, held_bytes: usize| {
         // Each poll computes the share again. Many readers may wait for the same bytes; a share
         // from before the wait would not count the bytes that the other readers have taken.
-        let bytes_max = READ_BYTES_MAX.min(client.worker.output_share() as u64);
+        let share = client.worker.output.share().saturating_sub(held_bytes);
+        let bytes_max = READ_BYTES_MAX.min(share as u64);
         reader.poll_fragments(cx, bytes_max, fragments)
     };
-    if let Some(event) = poll_once(pin!(poll_fn(|cx| read(cx, reader)))).await {
+    let held_bytes = queue.held_bytes();
+    if let Some(event) = poll_once(pin!(poll_fn(|cx| read(cx, reader, held_bytes)))).await {
         return Ok(event);
     }
     *begun = true;
     flush_aside(reader, client.flush(queue)).await.map_err(DeliverError::Midway)?;
-    Ok(poll_fn(|cx| read(cx, reader)).await)
+    Ok(poll_fn(|cx| read(cx, reader, 0)).await)
 }
 
 /// Runs a flush. If the flush has to wait, the reader steps aside: the store need not keep bytes in

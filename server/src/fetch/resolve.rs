@@ -84,16 +84,17 @@ async fn obtain<'t>(
             LookupResult::Forward(plan) => *plan,
         };
     }
+    // Only requests that go to the origin by themselves need the memory for it.
     if !plan.collapses() {
-        return pass_through(transaction, false).await;
+        return Box::pin(pass_through(transaction, false)).await;
     }
     let is_whole = plan.fills;
     match collapse(transaction, plan).await? {
         Some(response) => Ok(response),
-        None if is_whole => ask_alone(transaction).await,
+        None if is_whole => Box::pin(ask_alone(transaction)).await,
         // The request is for a range, and its response is not stored, so the response says little
         // about the responses to other requests.
-        None => pass_through(transaction, false).await,
+        None => Box::pin(pass_through(transaction, false)).await,
     }
 }
 

@@ -6,8 +6,9 @@ use forebay_http2::StreamKey;
 use forebay_http2::connection::ServerConnection;
 use forebay_http2::hpack::encode_field;
 
+use super::byte_queue::ByteQueue;
 use super::head::{EncodedHead, ResponseKind, encode_head};
-use super::pipe::{ByteQueue, StreamPipe};
+use super::pipe::StreamPipe;
 
 /// The limits of the trailers of our own responses; those of an origin are limited like its head.
 const OWN_CHUNKED_LIMITS: ChunkedLimits = ChunkedLimits {
@@ -146,7 +147,7 @@ impl StreamAnswer {
             // A pipe carries only one response.
             AnswerStage::Read => return Err(BrokenAnswer),
         };
-        self.body.end().extend_from_slice(data);
+        self.body.end(data.len()).extend_from_slice(data);
         if is_last {
             self.stage = AnswerStage::Read;
         }

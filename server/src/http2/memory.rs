@@ -1,9 +1,7 @@
 //! The buffers of HTTP/2 connections.
 
 use crate::buffers::Input;
-use crate::limits::{
-    BUFFER_BYTES_KEPT_MAX, HTTP2_INPUT_BYTES_MAX, HTTP2_OUTPUT_BYTES_KEPT_MAX, INPUT_BYTES,
-};
+use crate::limits::{BUFFER_BYTES_KEPT_MAX, HTTP2_INPUT_BYTES_MAX, HTTP2_OUTPUT_BYTES_KEPT_MAX};
 
 /// Buffers that the HTTP/2 connections of a worker use in turn. A connection keeps a buffer only
 /// while it waits with incomplete input, or with output that the client has not read.
@@ -18,10 +16,9 @@ pub(crate) struct TurnMemory {
 impl TurnMemory {
     /// Lends the buffers to a connection for its turn.
     pub(super) fn lend_to(&mut self, connection: &mut TurnMemory) {
-        if connection.input.is_empty() {
-            connection.input = std::mem::take(&mut self.input);
-            connection.input.grow(HTTP2_INPUT_BYTES_MAX);
-        }
+        let waiting = std::mem::replace(&mut connection.input, std::mem::take(&mut self.input));
+        connection.input.grow(HTTP2_INPUT_BYTES_MAX);
+        connection.input.append(waiting.bytes());
         if connection.out.is_empty() {
             connection.out = std::mem::take(&mut self.out);
         }
@@ -30,14 +27,15 @@ impl TurnMemory {
 
     /// Takes back the buffers that the connection does not need until its next turn.
     pub(super) fn take_from(&mut self, connection: &mut TurnMemory) {
-        if connection.input.is_empty() {
-            self.input = std::mem::take(&mut connection.input);
-        }
+        let mut waiting = Input::default();
+        waiting.append(connection.input.bytes());
+        connection.input.consume(usize::MAX >> 1);
+        self.input = std::mem::replace(&mut connection.input, waiting);
         if connection.out.is_empty() {
             self.out = std::mem::take(&mut connection.out);
             self.out.shrink_to(HTTP2_OUTPUT_BYTES_KEPT_MAX);
-        } else if connection.out.capacity() > 2 * connection.out.len().max(INPUT_BYTES) {
-            connection.out.shrink_to(INPUT_BYTES);
+        } else {
+            connection.out.shrink_to_fit();
         }
         self.block = std::mem::take(&mut connection.block);
         self.block.shrink_to(BUFFER_BYTES_KEPT_MAX);

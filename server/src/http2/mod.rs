@@ -11,10 +11,13 @@
 //! that arrives on the pipe.
 
 mod answer;
+mod byte_queue;
+mod glitch_counts;
 mod head;
 mod memory;
 mod pipe;
 mod serve;
+mod shared;
 mod stream_head;
 mod stream_task;
 mod streams;
@@ -22,7 +25,13 @@ mod websocket;
 mod whole;
 
 pub(crate) use memory::TurnMemory;
-pub(crate) use serve::{is_preface, serve};
+pub(crate) use serve::serve;
+
+/// Whether the input of a connection begins with the first line of the HTTP/2 preface (RFC 9113
+/// §3.4).
+pub(crate) fn is_preface(input: &[u8]) -> bool {
+    input.starts_with(b"PRI * HTTP/2.0\r\n")
+}
 
 #[cfg(test)]
 mod tests;

@@ -21,141 +21,15 @@ use forebay_http::error::RequestError;
 use forebay_http::request::RequestParts;
 use forebay_http::target::Scheme;
 
+use super::byte_queue::ByteQueue;
+use super::shared::SharedState;
 use super::stream_head::StreamHead;
 use crate::buffers::Buffers;
 use crate::config::ListenerNumber;
-use crate::limits::{
-    HTTP2_LENT_PIECES_MAX, STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_MAX,
-    STREAM_RESPONSE_BYTES_MIN,
-};
+use crate::limits::STREAM_HEAD_BYTES_MAX;
 use crate::send_queue::SendQueue;
 use crate::transport::tls::TlsInfo;
 use crate::transport::{ClientEnd, Transport};
-
-/// A queue of bytes. Bytes are appended at the end, and taken from the start.
-#[derive(Debug, Default)]
-pub(super) struct ByteQueue {
-    bytes: Vec<u8>,
-    start: usize,
-}
-
-impl ByteQueue {
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len() - self.start
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns a buffer to which new bytes are appended.
-    pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        // This condition limits the cost: at most one byte is moved for each byte that was taken.
-        if self.start > self.bytes.len() / 2 {
-            self.bytes.drain(..self.start);
-            self.start = 0;
-        }
-        &mut self.bytes
-    }
-
-    pub(super) fn consume(&mut self, count: usize) {
-        self.start = self.bytes.len().min(self.start + count);
-        if self.is_empty() {
-            self.bytes.clear();
-            self.start = 0;
-        }
-    }
-}
-
-/// The part of a connection that its streams share: the slots of the streams that have changed, the
-/// waker of the connection's task, and the memory that the responses of the streams take.
-#[derive(Debug)]
-pub(super) struct SharedState {
-    slots: RefCell<Vec<u16>>,
-    waker: RefCell<Option<Waker>>,
-    /// The number of bytes that the responses of all streams hold.
-    held_bytes: Cell<usize>,
-    /// The number of parts of stored bodies that the whole responses of all streams have borrowed.
-    lent_count: Cell<usize>,
-    /// If the streams together hold at least this many bytes, a stream may hold only
-    /// [`STREAM_RESPONSE_BYTES_MIN`].
-    held_bytes_max: usize,
-    /// The result of the connection's TLS handshake; `None` without TLS.
-    tls: Option<Rc<TlsInfo>>,
-    /// The listener that accepted the connection.
-    listener: ListenerNumber,
-}
-
-impl SharedState {
-    pub(super) fn new(
-        held_bytes_max: usize,
-        tls: Option<Rc<TlsInfo>>,
-        listener: ListenerNumber,
-    ) -> SharedState {
-        SharedState {
-            slots: RefCell::default(),
-            waker: RefCell::default(),
-            held_bytes: Cell::default(),
-            lent_count: Cell::default(),
-            held_bytes_max,
-            tls,
-            listener,
-        }
-    }
-
-    pub(super) fn register(&self, cx: &Context<'_>) {
-        let mut waker = self.waker.borrow_mut();
-        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            *waker = Some(cx.waker().clone());
-        }
-    }
-
-    /// Returns the slot of a stream that has changed, and removes it from the slots of changed
-    /// streams.
-    pub(super) fn next(&self) -> Option<u16> {
-        self.slots.borrow_mut().pop()
-    }
-
-    /// Counts a whole response that the connection keeps until the client's windows permit it.
-    /// Returns the number of bytes and of lent pieces that it holds.
-    pub(super) fn hold(&self, queue: &SendQueue) -> (usize, usize) {
-        let (bytes, lent_count) = (queue.held_bytes(), queue.lent_count());
-        self.held_bytes.update(|held| held + bytes);
-        self.lent_count.update(|count| count + lent_count);
-        (bytes, lent_count)
-    }
-
-    /// Undoes [`SharedState::hold`] with its result.
-    pub(super) fn unhold(&self, (bytes, lent_count): (usize, usize)) {
-        self.held_bytes.update(|held| held - bytes);
-        self.lent_count.update(|count| count - lent_count);
-    }
-
-    /// Whether responses have borrowed parts of stored bodies.
-    pub(super) fn has_lent(&self) -> bool {
-        self.lent_count.get() > 0
-    }
-
-    /// Whether the connection has room for one more whole response.
-    fn has_room(&self, queue: &SendQueue) -> bool {
-        self.held_bytes.get() + queue.held_bytes() <= self.held_bytes_max
-            && self.lent_count.get() + queue.lent_count() <= HTTP2_LENT_PIECES_MAX
-    }
-
-    fn notify(&self, slot: u16) {
-        let mut slots = self.slots.borrow_mut();
-        if !slots.contains(&slot) {
-            slots.push(slot);
-        }
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake_by_ref();
-        }
-    }
-}
 
 /// A connection in memory, for one stream at a time.
 pub(super) struct StreamPipe {
@@ -291,9 +165,9 @@ impl StreamPipe {
         Box::new(StreamTransport(Rc::clone(self)))
     }
 
-    /// Appends bytes to the request's body.
-    pub(super) fn push_request(&self, append: impl FnOnce(&mut Vec<u8>)) {
-        append(self.request.borrow_mut().end());
+    /// Appends about this number of bytes to the request's body.
+    pub(super) fn push_request(&self, bytes: usize, append: impl FnOnce(&mut Vec<u8>)) {
+        append(self.request.borrow_mut().end(bytes));
         wake(&self.reader);
     }
 
@@ -334,12 +208,23 @@ impl StreamPipe {
     }
 
     /// Records that `count` bytes of the response are no longer held, which makes room for more.
+    /// The stream is woken once a quarter of its room is free: a client may open its windows by a
+    /// byte at a time.
     pub(super) fn free(&self, count: usize) {
         let count = count.min(self.held_bytes.get());
         self.held_bytes.update(|held| held - count);
-        self.shared.held_bytes.update(|held| held - count);
-        if count > 0 {
+        self.shared.free_bytes(count);
+        let bytes_max = self.bytes_max();
+        if count > 0 && self.held_bytes.get() <= bytes_max - bytes_max / 4 {
             wake(&self.writer);
+        }
+    }
+
+    /// Returns the number of bytes of its response that the stream may hold.
+    fn bytes_max(&self) -> usize {
+        match self.is_head_long.get() {
+            true => STREAM_HEAD_BYTES_MAX,
+            false => self.shared.stream_bytes_max(),
         }
     }
 
@@ -411,19 +296,13 @@ impl Transport for StreamTransport {
         if pipe.is_reset.get() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        let mut response = pipe.response.borrow_mut();
-        let is_full = pipe.shared.held_bytes.get() >= pipe.shared.held_bytes_max;
-        let max = match is_full {
-            _ if pipe.is_head_long.get() => STREAM_HEAD_BYTES_MAX,
-            true => STREAM_RESPONSE_BYTES_MIN,
-            false => STREAM_RESPONSE_BYTES_MAX,
-        };
-        let mut room = max.saturating_sub(pipe.held_bytes.get());
+        let mut room = pipe.bytes_max().saturating_sub(pipe.held_bytes.get());
         if room == 0 {
             *pipe.writer.borrow_mut() = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let end = response.end();
+        let mut response = pipe.response.borrow_mut();
+        let end = response.end(room.min(slices.iter().map(|slice| slice.len()).sum()));
         let mut count = 0;
         for slice in slices {
             let part = slice.get(..room.min(slice.len())).unwrap_or_default();
@@ -432,7 +311,7 @@ impl Transport for StreamTransport {
             room -= part.len();
         }
         pipe.held_bytes.update(|held| held + count);
-        pipe.shared.held_bytes.update(|held| held + count);
+        pipe.shared.hold_bytes(count);
         pipe.shared.notify(pipe.slot.get());
         Poll::Ready(Ok(count))
     }
@@ -457,7 +336,7 @@ impl Transport for StreamTransport {
     }
 
     fn listener(&self) -> ListenerNumber {
-        self.0.shared.listener
+        self.0.shared.listener()
     }
 
     /// The packets of a connection carry several streams, so a stream cannot set their mark.
@@ -468,11 +347,11 @@ impl Transport for StreamTransport {
     }
 
     fn scheme(&self) -> Scheme {
-        if self.0.shared.tls.is_some() { Scheme::Https } else { Scheme::Http }
+        if self.0.shared.tls().is_some() { Scheme::Https } else { Scheme::Http }
     }
 
     fn tls_info(&self) -> Option<&Rc<TlsInfo>> {
-        self.0.shared.tls.as_ref()
+        self.0.shared.tls()
     }
 
     fn is_http2_stream(&self) -> bool {

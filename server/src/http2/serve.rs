@@ -12,13 +12,13 @@ use std::task::{Context, Poll};
 use forebay_http::target::Scheme;
 use forebay_http2::connection::{ServerConnection, StreamEvent};
 use forebay_http2::error::{ConnectionError, ErrorCode};
-use forebay_http2::glitch::{GLITCH_KINDS, Glitch};
-use forebay_http2::limits::{ConnectionLimits, OUTPUT_BYTES_MAX, WINDOW_BYTES_MIN};
+use forebay_http2::limits::{ConnectionLimits, WINDOW_BYTES_MIN};
 use forebay_http2::{ListLimits, StreamKey};
 
 use super::answer::StreamAnswer;
+use super::glitch_counts::GlitchCounts;
 use super::memory::TurnMemory;
-use super::pipe::SharedState;
+use super::shared::SharedState;
 use super::stream_head::write_request;
 use super::stream_task::StreamTask;
 use super::streams::{OpenStream, OpenStreams, RequestForm, StreamWork, has_room};
@@ -36,12 +36,6 @@ use crate::pace::Pace;
 /// The reason of a connection that ends because a response is lost that was announced.
 const LOST_BYTES: &str = "bytes of a response are lost that were to be sent";
 
-/// Whether the input of a connection begins with the first line of the HTTP/2 preface (RFC 9113
-/// §3.4).
-pub(crate) fn is_preface(input: &[u8]) -> bool {
-    input.starts_with(b"PRI * HTTP/2.0\r\n")
-}
-
 /// Serves a connection whose first bytes are `input`, until it ends.
 ///
 /// # Errors
@@ -53,7 +47,9 @@ pub(crate) async fn serve(client: &Client, input: Vec<u8>) -> Result<(), Fault> 
         client.worker.http2_memory.borrow_mut().lend_to(&mut connection.memory);
         let polled = connection.poll(cx);
         client.worker.http2_memory.borrow_mut().take_from(&mut connection.memory);
-        connection.count_glitches();
+        connection.shared.count_output(connection.memory.out.capacity());
+        client.worker.show_waiting_output();
+        connection.glitches.count(connection.connection.glitches(), &client.worker);
         polled
     })
     .await
@@ -78,7 +74,7 @@ struct Http2Connection<'c> {
     idle_spent_ms: u64,
     /// The error that ends the connection once the pending output is sent.
     error: Option<ConnectionError>,
-    counted: [u32; GLITCH_KINDS],
+    glitches: GlitchCounts,
 }
 
 impl<'c> Http2Connection<'c> {
@@ -106,6 +102,7 @@ impl<'c> Http2Connection<'c> {
             connection,
             shared: Rc::new(SharedState::new(
                 settings.connection_bytes_max as usize,
+                Rc::clone(&client.worker.output),
                 client.transport.tls_info().cloned(),
                 client.listener,
             )),
@@ -118,7 +115,7 @@ impl<'c> Http2Connection<'c> {
             is_warm: false,
             idle_spent_ms: 0,
             error: None,
-            counted: [0; GLITCH_KINDS],
+            glitches: GlitchCounts::default(),
         }
     }
 
@@ -134,6 +131,11 @@ impl<'c> Http2Connection<'c> {
         }
         if self.is_idle() && (self.client.worker.drained_idle() || self.is_unwanted()) {
             self.connection.finish_drain(&mut self.memory.out);
+        }
+        // While a client does not read, its streams do no work, and their responses stay where they
+        // are stored.
+        if self.shared.has_output() && !self.poll_flush(cx)? {
+            return self.poll_wait();
         }
         for _ in 0..HTTP2_ROUNDS_MAX {
             while self.error.is_none()
@@ -311,7 +313,7 @@ impl<'c> Http2Connection<'c> {
         if self.shared.has_lent() {
             self.end_revoked();
         }
-        while self.error.is_none() && self.memory.out.len() < OUTPUT_BYTES_MAX {
+        while self.error.is_none() && self.memory.out.len() < self.shared.output_bytes_max() {
             let before = self.memory.out.len();
             let grant = match self.connection.next_data(usize::MAX, &mut self.memory.out) {
                 Ok(Some(grant)) => grant,
@@ -385,7 +387,9 @@ impl<'c> Http2Connection<'c> {
     fn take_input(&mut self, cx: &mut Context<'_>) {
         let mut consumed = 0;
         let now_ms = clock::monotonic_ms();
-        while self.turn_count < HTTP2_REQUESTS_PER_TURN_MAX {
+        while self.turn_count < HTTP2_REQUESTS_PER_TURN_MAX
+            && self.memory.out.len() < self.shared.output_bytes_max()
+        {
             let rest = self.memory.input.bytes().get(consumed..).unwrap_or_default();
             let receipt = match self.connection.receive(rest, now_ms, &mut self.memory.out) {
                 Ok(receipt) => receipt,
@@ -473,17 +477,6 @@ impl<'c> Http2Connection<'c> {
             ticket.disarm();
         }
         Poll::Pending
-    }
-
-    fn count_glitches(&mut self) {
-        let glitches = self.connection.glitches();
-        for (glitch, counted) in Glitch::ALL.into_iter().zip(&mut self.counted) {
-            let count = glitches.count(glitch);
-            let more = count - std::mem::replace(counted, count);
-            if more > 0 {
-                self.client.worker.count_many(Counter::Http2Glitches, u64::from(more));
-            }
-        }
     }
 }
 

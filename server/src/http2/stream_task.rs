@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 
 use forebay_http::error::RequestError;
 
-use super::pipe::{SharedState, StreamPipe};
+use super::pipe::StreamPipe;
+use super::shared::SharedState;
 use crate::accept::{AdmittedConnection, Client, StreamPermit, Ticket};
 use crate::buffers::Buffers;
 use crate::connection::{self, End};

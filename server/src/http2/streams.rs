@@ -7,10 +7,14 @@ use forebay_http2::request::CheckedRequest;
 
 use super::answer::StreamAnswer;
 use super::head::ResponseKind;
-use super::pipe::{SharedState, StreamPipe};
+use super::pipe::StreamPipe;
+use super::shared::SharedState;
 use crate::accept::Client;
 use crate::limits::HTTP2_QUEUES_KEPT_MAX;
 use crate::send_queue::SendQueue;
+
+/// Bytes of the framing of a chunk, and of the last chunk.
+const CHUNK_BYTES: usize = 16;
 
 /// The streams in use; the index is the slot.
 #[derive(Default)]
@@ -124,7 +128,7 @@ impl OpenStream {
         let StreamWork::Piped { pipe, is_chunked, .. } = &self.work else {
             return;
         };
-        pipe.push_request(|text| {
+        pipe.push_request(data.len() + CHUNK_BYTES, |text| {
             if *is_chunked && !data.is_empty() {
                 text.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
             }
@@ -147,7 +151,7 @@ impl OpenStream {
             return;
         };
         if *is_chunked {
-            pipe.push_request(|text| {
+            pipe.push_request(CHUNK_BYTES, |text| {
                 text.extend_from_slice(b"0\r\n");
                 for (name, value) in fields {
                     forebay_http::write::field(text, name, value);

@@ -8,6 +8,11 @@ pub(crate) const STREAM_RESPONSE_BYTES_MAX: usize = 32 << 10;
 /// `connection_bytes_max`. Each stream still makes progress, and 128 streams hold 512 KiB.
 pub(crate) const STREAM_RESPONSE_BYTES_MIN: usize = 4 << 10;
 
+/// The limit that replaces [`STREAM_RESPONSE_BYTES_MAX`] while the output of all connections of a
+/// worker takes `output_bytes_max`: one DATA frame. A connection also keeps only so many bytes of
+/// whole responses then, and sends only so many bytes of DATA in one write.
+pub(crate) const STREAM_RESPONSE_BYTES_SHARE: usize = 16 << 10;
+
 /// Parts of stored bodies that the responses of one HTTP/2 connection borrow while they wait for
 /// the client's windows. Further responses are copied in pieces, as the client reads them.
 pub(crate) const HTTP2_LENT_PIECES_MAX: usize = 32;

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::attack::CONNECTIONS_MAX;
 use super::run::Run;
 use crate::counters::Counter;
-use crate::limits::ORIGIN_BUFFER_BYTES_MAX;
+use crate::limits::{ORIGIN_BUFFER_BYTES_MAX, STREAM_HEAD_BYTES_MAX, STREAM_RESPONSE_BYTES_SHARE};
 use crate::worker::Worker;
 
 /// The time between two samples of the memory in use.
@@ -24,9 +24,19 @@ const HANDLES_AT_REST: usize = 2 + 2 * 4;
 /// A worker's budget for output that its clients have not read yet.
 pub(super) const OUTPUT_BYTES: u64 = 1 << 20;
 
-/// The most output that a connection queues in excess of this budget: one response, usually a short
-/// one.
+/// The most output that a connection or a stream queues in excess of this budget: one response,
+/// usually a short one.
 const OUTPUT_BEYOND_BYTES: u64 = 8 << 10;
+
+/// The most output of an HTTP/2 connection in excess of this budget: whole responses, and a write
+/// with a DATA frame more than it should have.
+const HTTP2_BEYOND_BYTES: u64 = 3 * STREAM_RESPONSE_BYTES_SHARE as u64 + OUTPUT_BEYOND_BYTES;
+
+/// The most output of a stream in excess of this budget.
+const STREAM_BEYOND_BYTES: u64 = STREAM_RESPONSE_BYTES_SHARE as u64 + OUTPUT_BEYOND_BYTES;
+
+/// The largest piece by which a stream exceeds the budget.
+const STEP_BYTES: u64 = STREAM_HEAD_BYTES_MAX as u64;
 
 /// The budgets of a server's memory.
 pub(super) struct MemoryBudgets {
@@ -57,8 +67,15 @@ fn check_memory(run: &Run, store: &Store, config: &StoreConfig) {
 /// Checks that the output that clients have not read yet stays within the budget of each worker. A
 /// response that is not stored may exceed it by one piece while it holds its origin connection.
 fn check_output(run: &Run, counters: &CounterFile) {
-    let of_clients = OUTPUT_BYTES + CONNECTIONS_MAX * OUTPUT_BEYOND_BYTES;
     for slot in 0..counters.slot_count() {
+        // There are at most as many connections and streams of HTTP/2 as there ever were.
+        let most = |counter: Counter, bytes: u64| {
+            counters.slot_value(slot, counter.index()).min(CONNECTIONS_MAX) * bytes
+        };
+        let of_http2 = most(Counter::Http2Connections, HTTP2_BEYOND_BYTES)
+            + most(Counter::Http2Requests, STREAM_BEYOND_BYTES);
+        let of_clients =
+            OUTPUT_BYTES + STEP_BYTES + CONNECTIONS_MAX * OUTPUT_BEYOND_BYTES + of_http2;
         let streams = counters.slot_value(slot, Counter::OriginConnectionsOpen.index());
         let bytes = counters.slot_value(slot, Counter::OutputWaiting.index());
         if bytes > of_clients + streams * ORIGIN_BUFFER_BYTES_MAX as u64 {
