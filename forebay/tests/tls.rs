@@ -362,7 +362,14 @@ fn malformed_bytes_end_their_connection_and_no_other() {
         let mut stream = TcpStream::connect(server.tls_address()).expect("it listens");
         let _ = stream.write_all(&bytes);
     }
+    let mut ended = connect(&server, "a.org", &config);
+    ended.send("GET / HTTP/1.1\r\nno field\r\n\r\n").expect("it is read");
+    assert_eq!(ended.read().expect("an answer").status(), 400);
+    ended.send_raw(b"\x17\x03\x03\x00\x14twenty bytes of junk").expect("it is discarded");
+    assert_eq!(ended.read_to_end().expect("close_notify"), b"");
+    drop(ended);
     assert_eq!(open.get("a.org", "/").expect("an answer").status(), 200);
+    eventually("one connection is left", || server.stat("connections_open") == 1.0);
     eventually("no handshake is left", || server.stat("tls_handshaking") == 0.0);
     for counter in ["tls_not_tls_total", "tls_malformed_total", "tls_timed_out_total"] {
         assert!(server.stat(counter) >= 1.0, "{counter}");

@@ -399,6 +399,14 @@ impl TlsClient {
         stream.flush()
     }
 
+    /// Sends bytes that are not encrypted.
+    ///
+    /// # Errors
+    /// The server does not take them.
+    pub fn send_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
     /// Sends a GET request, and reads its response.
     ///
     /// # Errors

@@ -452,10 +452,13 @@ impl Client {
             }
             loop {
                 input.consume(usize::MAX >> 1);
-                match self.poll_read(cx, input.space(0)) {
+                let read = match self.transport.tls() {
+                    Some(tls) => tls.poll_discard(cx, input.space(0)),
+                    None => self.transport.poll_read(cx, input.space(0)),
+                };
+                match read {
                     Poll::Ready(Ok(count)) if count > 0 && count < left => left -= count,
-                    Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => return Poll::Pending,
+                    other => return other.map(drop),
                 }
             }
         })

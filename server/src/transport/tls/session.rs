@@ -98,6 +98,16 @@ impl TlsTransport {
         Box::new(TlsTransport { inner, tls, session, info })
     }
 
+    /// Reads input after the shutdown, which is only to be discarded. It is not decrypted: this
+    /// takes time, and an error in it would lead to an alert after close_notify.
+    pub(crate) fn poll_discard(
+        &self,
+        cx: &mut Context<'_>,
+        space: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.inner.poll_read(cx, space)
+    }
+
     /// Reads encrypted bytes with `read` until some of the decrypted bytes can be put into `space`.
     fn read_with(
         &self,
