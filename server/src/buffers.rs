@@ -144,6 +144,11 @@ impl Input {
         }
     }
 
+    /// Marks all bytes as used.
+    pub(crate) fn clear(&mut self) {
+        (self.start, self.end) = (0, 0);
+    }
+
     /// Marks the first `count` unused bytes as used.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.end);

@@ -451,7 +451,7 @@ impl Client {
                 return Poll::Pending;
             }
             loop {
-                input.consume(usize::MAX >> 1);
+                input.clear();
                 let read = match self.transport.tls() {
                     Some(tls) => tls.poll_discard(cx, input.space(0)),
                     None => self.transport.poll_read(cx, input.space(0)),

@@ -25,16 +25,18 @@ impl TurnMemory {
         connection.block = std::mem::take(&mut self.block);
     }
 
-    /// Takes back the buffers that the connection does not need until its next turn.
-    pub(super) fn take_from(&mut self, connection: &mut TurnMemory) {
+    /// Takes back the buffers that the connection does not need until its next turn. Input that
+    /// waits moves to a buffer of its own. If memory `is_scarce`, output that waits keeps no more
+    /// memory than it needs; otherwise a connection that sends turn by turn keeps its buffer.
+    pub(super) fn take_from(&mut self, connection: &mut TurnMemory, is_scarce: bool) {
         let mut waiting = Input::default();
         waiting.append(connection.input.bytes());
-        connection.input.consume(usize::MAX >> 1);
+        connection.input.clear();
         self.input = std::mem::replace(&mut connection.input, waiting);
         if connection.out.is_empty() {
             self.out = std::mem::take(&mut connection.out);
             self.out.shrink_to(HTTP2_OUTPUT_BYTES_KEPT_MAX);
-        } else {
+        } else if is_scarce || connection.out.capacity() > 2 * connection.out.len() {
             connection.out.shrink_to_fit();
         }
         self.block = std::mem::take(&mut connection.block);

@@ -46,7 +46,8 @@ pub(crate) async fn serve(client: &Client, input: Vec<u8>) -> Result<(), Fault> 
     poll_fn(|cx| {
         client.worker.http2_memory.borrow_mut().lend_to(&mut connection.memory);
         let polled = connection.poll(cx);
-        client.worker.http2_memory.borrow_mut().take_from(&mut connection.memory);
+        let is_scarce = client.worker.output.is_full();
+        client.worker.http2_memory.borrow_mut().take_from(&mut connection.memory, is_scarce);
         connection.shared.count_output(connection.memory.out.capacity());
         client.worker.show_waiting_output();
         connection.glitches.count(connection.connection.glitches(), &client.worker);
@@ -135,6 +136,9 @@ impl<'c> Http2Connection<'c> {
         // While a client does not read, its streams do no work, and their responses stay where they
         // are stored.
         if self.shared.has_output() && !self.poll_flush(cx)? {
+            if self.shared.has_lent() {
+                self.end_revoked();
+            }
             return self.poll_wait();
         }
         for _ in 0..HTTP2_ROUNDS_MAX {

@@ -54,7 +54,8 @@ impl HeaderBlocks {
             CONTINUATION => self.block_bytes += self.payload_left,
             _ => return,
         }
-        let stream = number(&stream);
+        // RFC 9113 §4.1: the first bit is reserved, and ignored.
+        let stream = number(&stream) & 0x7fff_ffff;
         if self.block_bytes > HTTP2_BLOCK_BYTES_MAX && !self.is_long(stream) {
             if self.long.len() == HTTP2_STREAMS_MAX as usize {
                 self.long.remove(0);
@@ -95,7 +96,8 @@ mod tests {
             frame(0, 5, 2 * MOST),
             frame(HEADERS, 7, MOST - 10),
             frame(CONTINUATION, 7, 11),
-            frame(HEADERS, 9, MOST + 1),
+            [&[0, 0x80, 1, HEADERS, 0, 0x80, 0, 0, 9][..], &[0; 0x8001]].concat(),
+            frame(CONTINUATION, 9, MOST),
         ]
         .concat();
         for step in [1, 2, 8, 9, 10, 4096, usize::MAX] {
