@@ -77,9 +77,14 @@ def machine_cpu_seconds():
 
 
 def compilers():
-    """The names of compilers and linkers that run now."""
-    names = {(_read(f"/proc/{pid}/comm") or "").strip() for pid in _pids()}
-    return sorted(names & COMPILERS)
+    """The names of compilers and linkers that run now; those that a signal has stopped do not."""
+    return sorted(COMPILERS.intersection(
+        (_read(f"/proc/{pid}/comm") or "").strip() for pid in _pids() if not _is_stopped(pid)))
+
+
+def _is_stopped(pid):
+    _, _, rest = (_read(f"/proc/{pid}/stat") or "").rpartition(")")
+    return rest.split()[:1] == ["T"]
 
 
 def pin(root, cpus):
