@@ -141,7 +141,6 @@ async fn requests(client: &Client, slot: &mut Option<Box<Buffers>>) -> End {
         let last = full || client.worker.draining();
         let after = match flow::answer(client, &config, buffers, head_bytes, last) {
             AnswerState::AtOnce(after) => after,
-            AnswerState::Begun(answer) => answer.finish().await,
             AnswerState::Later(answer) => answer.await,
         };
         match after {

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Each step is a folder of the same name. [`respond`] calls the steps in this order. A hit runs
-//! from `parse` to `deliver` without waiting and without a heap allocation, unless its body is
-//! stored in fragments; a request that goes to the origin waits, and so does a PURGE.
+//! from `parse` to `deliver` without waiting and without a heap allocation, unless it sends more
+//! fragments of a long body than may be pinned at a time; a request that goes to the origin waits,
+//! and so does a PURGE.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -51,24 +52,12 @@ use crate::trace::RequestStep;
 use crate::transaction::{Transaction, TransactionStart};
 
 /// The state of the answer to a request after the steps that need no wait.
-#[expect(clippy::large_enum_variant, reason = "a box would cost each hit an allocation")]
 pub(crate) enum AnswerState<'a> {
     /// The response is in the send queue.
     AtOnce(Result<AfterResponse, Fault>),
-    /// A stored response whose body is too long for the send queue. It is not boxed, because a hit
-    /// allocates nothing.
-    Begun(BegunAnswer<'a>),
     /// The remaining work. It is boxed, so that a connection holds no memory for it while its
-    /// requests are hits.
+    /// requests are hits and while it is idle.
     Later(Pin<Box<dyn Future<Output = Result<AfterResponse, Fault>> + 'a>>),
-}
-
-/// An answer of which only the first part is in the send queue.
-pub(crate) struct BegunAnswer<'a> {
-    transaction: Transaction<'a>,
-    queue: &'a mut SendQueue,
-    rest: DeliveryRest<'a>,
-    last: bool,
 }
 
 /// Answers the request whose head of `head_bytes` is at the start of the input. If this is the
@@ -112,7 +101,8 @@ pub(crate) fn answer<'a>(
             match begin(&mut transaction, queue, response) {
                 BegunDelivery::Queued(delivered) => Ok(delivered),
                 BegunDelivery::Rest(rest) => {
-                    return AnswerState::Begun(BegunAnswer { transaction, queue, rest, last });
+                    let rest = finish_answer(transaction, queue, rest, last);
+                    return AnswerState::Later(Box::pin(rest));
                 }
             }
         }
@@ -124,16 +114,15 @@ pub(crate) fn answer<'a>(
     AnswerState::AtOnce(end(transaction, queue, delivered, last))
 }
 
-impl BegunAnswer<'_> {
-    /// Sends the rest of the response.
-    ///
-    /// # Errors
-    /// See [`answer`].
-    pub(crate) async fn finish(self) -> Result<AfterResponse, Fault> {
-        let BegunAnswer { mut transaction, queue, rest, last } = self;
-        let delivered = finish(&mut transaction, queue, rest).await;
-        end(transaction, queue, delivered, last)
-    }
+/// Sends the rest of a response of which only the first part is in the send queue.
+async fn finish_answer(
+    mut transaction: Transaction<'_>,
+    queue: &mut SendQueue,
+    rest: DeliveryRest<'_>,
+    last: bool,
+) -> Result<AfterResponse, Fault> {
+    let delivered = finish(&mut transaction, queue, rest).await;
+    end(transaction, queue, delivered, last)
 }
 
 /// Answers a request that has to wait for its response.

@@ -37,14 +37,14 @@ pub(crate) fn begin<'t>(
             // This drops the hit, so that no record stays pinned while the task waits for the
             // client.
             let (delivered, long) = queue_stored(transaction, queue, hit);
-            match long {
+            match long.and_then(|long| long.queue_ready(transaction, queue)) {
                 None => return BegunDelivery::Queued(delivered),
                 Some(long) => DeliveryRest::Long(delivered, long),
             }
         }
         Response::Confirmed(response) => {
             let (delivered, long) = queue_confirmed(transaction, queue, *response);
-            match long {
+            match long.and_then(|long| long.queue_ready(transaction, queue)) {
                 None => return BegunDelivery::Queued(delivered),
                 Some(long) => DeliveryRest::Long(delivered, long),
             }

@@ -47,6 +47,26 @@ impl LongBodyPart {
         let part = parts.begin_part(queue).unwrap_or_default();
         LongBodyPart { long, known, part, is_chunked: false, multipart: Some(Box::new(parts)) }
     }
+
+    /// Queues the first fragments, as many as are in memory and one connection may pin at a time.
+    /// Returns the part that is left, if any.
+    pub(super) fn queue_ready(
+        mut self,
+        transaction: &Transaction<'_>,
+        queue: &mut SendQueue,
+    ) -> Option<LongBodyPart> {
+        let (store, tag) = (transaction.store(), transaction.client.tag());
+        while self.part.start < self.part.end && queue.lent_count() < LENT_FRAGMENTS_MAX {
+            let number = self.long.fragments(self.part.clone()).start;
+            let piece = self.long.part_of(number, &self.part);
+            let piece_bytes = u64::from(piece.end - piece.start);
+            let Some(lent) = store.pin_fragment(&self.long, number, piece, tag) else { break };
+            append_lent(queue, lent, self.is_chunked);
+            self.part.start += piece_bytes;
+        }
+        let is_queued = self.part.start >= self.part.end && self.multipart.is_none();
+        (!is_queued).then_some(self)
+    }
 }
 
 /// Sends a part of a body and the parts that follow it. The last bytes stay in the queue.

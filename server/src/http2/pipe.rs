@@ -113,12 +113,10 @@ impl StreamPipe {
         self.head.borrow_mut().take(buffers)
     }
 
-    /// Hands a whole response over to the connection, if it has room for it and no part of the
-    /// response is in the pipe. Returns whether it was handed over; if so, `queue` is empty
-    /// afterwards, and the work on the stream is over.
+    /// Hands a whole response over to the connection, if it has room for it. Returns whether it
+    /// has; if so, `queue` is empty afterwards, and the work on the stream is over.
     pub(super) fn hand_over(&self, queue: &mut SendQueue) -> bool {
-        let has_begun = self.is_spawned.get() || self.held_bytes.get() > 0;
-        let is_refused = has_begun || self.is_reset.get();
+        let is_refused = self.is_spawned.get() || self.is_reset.get();
         if is_refused || !self.shared.has_room(queue) || queue.is_revoked() {
             return false;
         }

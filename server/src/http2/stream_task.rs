@@ -108,9 +108,8 @@ async fn serve(
         return Some(End::Close);
     };
     client.worker.count(Counter::Requests);
-    let (after, is_hit) = match flow::answer(client, &config, buffers, head_bytes, false) {
+    let (after, is_at_once) = match flow::answer(client, &config, buffers, head_bytes, false) {
         AnswerState::AtOnce(after) => (after, true),
-        AnswerState::Begun(answer) => (answer.finish().await, true),
         AnswerState::Later(answer) => {
             // The work begins only in a task of its own, in a later turn. So a client that resets
             // the stream at once causes no request to the origin (CVE-2023-44487).
@@ -121,7 +120,7 @@ async fn serve(
             (answer.await, false)
         }
     };
-    let is_whole = is_hit && matches!(after, Ok(AfterResponse::KeepAlive));
+    let is_whole = is_at_once && matches!(after, Ok(AfterResponse::KeepAlive));
     if is_whole && pipe.hand_over(&mut buffers.queue) {
         return None;
     }
