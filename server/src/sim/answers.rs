@@ -13,6 +13,9 @@ use super::scenario::Ask;
 use super::sending::SentRequest;
 use super::world::{Content, ResponseUse, kind_of};
 
+/// The start of the response to a slow client whose connection to the origin another request needs.
+const GAVE_WAY: &[u8] = b"the client was slow while other requests waited";
+
 /// The circumstances in which a response arrived.
 pub(super) struct ArrivedResponse<'a> {
     pub(super) worker: usize,
@@ -49,7 +52,10 @@ pub(super) fn judge(
     } else if !response.is_whole && !may_be_cut && !is_broken_off {
         blame(run, worker, (sharing, asked), (true, "the response is cut off"));
     }
-    let is_refused = is_broken_off && matches!(response.status, 408 | 502..=504);
+    // A client that waits for 100 Continue is slow.
+    let is_slow = may_be_cut && ask.post.is_some_and(|body| body.expects_continue);
+    let gave_way = is_slow && response.status == 408 && response.body.starts_with(GAVE_WAY);
+    let is_refused = gave_way || is_broken_off && matches!(response.status, 408 | 502..=504);
     if !is_error && !is_refused {
         check(run, ask, asked, response);
         run.answered();

@@ -265,7 +265,8 @@ impl Session<'_> {
             let mut response = match answer {
                 Err(NoResponse::ByClient) => return false,
                 Err(NoResponse::Ended) => {
-                    if !is_broken_off && !self.may_end_idle(responses) {
+                    let may_be_lost = self.may_be_lost(responses);
+                    if !is_broken_off && !may_be_lost && !self.may_end_idle(responses) {
                         blame(
                             self.run,
                             self.worker,
@@ -317,6 +318,12 @@ impl Session<'_> {
     /// because the client occupied memory or a connection that the cache or another request needed.
     fn may_be_cut(&self, responses: &Responses<'_>) -> bool {
         responses.paused_ms >= GRACE_MS || self.run.pressure() > responses.pressure
+    }
+
+    /// Whether the reset that ended the connection may have destroyed a response that was cut off
+    /// while the client paused.
+    fn may_be_lost(&self, responses: &Responses<'_>) -> bool {
+        responses.is_reset && responses.paused_ms > 0 && self.may_be_cut(responses)
     }
 
     async fn purge(&self, (url, query): (usize, &str), is_soft: bool, by_tag: bool) {

@@ -50,6 +50,8 @@ pub(super) struct StoreLedger {
     pub(super) aborted: u64,
     /// Requests that were not sent again to an origin, because the retry budget was used up.
     pub(super) retries_refused: u64,
+    /// Origins that were left out because they failed.
+    pub(super) ejections: u64,
 }
 
 /// The beginning of an exchange with the origin.

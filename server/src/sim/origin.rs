@@ -305,8 +305,11 @@ async fn respond_instead(
         }
         OriginFault::Busy => {
             run.paths.count(ANSWERED_BUSY);
-            // A request that must not be repeated gets this answer.
-            run.blame.note(Scope::Unsafe, run.now_ms());
+            // A request gets this answer if it must not be repeated, or if the server leaves the
+            // other origins out because of their own faults.
+            let is_final = run.has_ejections();
+            let url = url_of(request).filter(|_| is_final);
+            run.blame.note(url.map_or(Scope::Unsafe, Scope::Url), run.now_ms());
             end.write(b"HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n").await?;
             return Ok(Some(true));
         }

@@ -121,7 +121,8 @@ impl Run {
     /// Whether faults may have made the server consider even the origin that never fails to be
     /// down.
     pub(super) fn has_ejections(&self) -> bool {
-        self.scenario.origins.count() > 1 && self.scenario.origin_fault_percent > 0
+        let has_faults = self.scenario.origin_fault_percent > 0;
+        self.scenario.origins.count() > 1 && has_faults && self.ledger().ejections > 0
     }
 
     /// Records a broken promise. Only the first failure of a run is kept.

@@ -305,6 +305,7 @@ fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> Store
             refused: refused.iter().sum(),
             aborted: aborted.iter().map(|counter| counters.sum(counter.index())).sum(),
             retries_refused: counters.sum(Counter::OriginRetriesRefused.index()),
+            ejections: counters.sum(Counter::OriginEjections.index()),
         }
     })
 }
