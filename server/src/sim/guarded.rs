@@ -1,8 +1,10 @@
 //! Sites whose routes serve only some requests: by their method, fields, parameters and cookies, by
 //! the address of the client or of the listener, by a signature, or by the number of requests in
-//! progress. Their clients check only these decisions: an origin's failure needs no excuse.
+//! progress. Their clients check only these decisions: an origin's failure needs no excuse. Another
+//! site has tunnels.
 //!
-//! `routed.rs`, `signed.rs` and `in_progress.rs` hold the clients, `guarded_origin.rs` the origins.
+//! `routed.rs`, `signed.rs`, `in_progress.rs` and `tunnels.rs` hold the clients, `guarded_http2.rs`
+//! their connections over HTTP/2, `guarded_origin.rs` the origins.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +23,7 @@ use super::in_progress::InProgressLog;
 use super::rng::Rng;
 use super::run::{REQUEST_MS_MAX, Run};
 use super::wire::WireEnd;
-use super::{in_progress, routed, signed};
+use super::{in_progress, routed, signed, tunnels};
 
 /// The host whose routes have conditions. At the second listener, another site has this host.
 pub(super) const ROUTED_HOST: &str = "routed.test";
@@ -31,6 +33,12 @@ pub(super) const SIGNED_HOST: &str = "signed.test";
 
 /// The host of the site whose requests in progress are limited.
 pub(super) const LIMITED_HOST: &str = "limited.test";
+
+/// The host of the site whose clients open tunnels over HTTP/2.
+pub(super) const TUNNEL_HOST: &str = "tunnel.test";
+
+/// The protocol in the tunnels.
+pub(super) const TUNNEL_PROTOCOL: &str = "sim";
 
 /// The path prefixes of the pages that need a signature, and of the pages for [`INNER_NETWORK`].
 pub(super) const SIGNED: &str = "/signed/";
@@ -52,7 +60,8 @@ pub(super) const STORING: u64 = 4;
 pub(super) const SECOND_LISTENER: u64 = 5;
 const SIGNED_ORIGIN: u64 = 6;
 const LIMITED_ORIGIN: u64 = 7;
-const ORIGIN_COUNT: u64 = 8;
+const TUNNEL_ORIGIN: u64 = 8;
+const ORIGIN_COUNT: u64 = 9;
 
 /// The field with which a client marks a request that must not reach an origin.
 pub(super) const FORBIDDEN: &str = "X-Forbidden";
@@ -69,6 +78,8 @@ pub(super) enum Visit {
     Signed,
     /// Several clients of [`LIMITED_HOST`] with one address.
     InProgress,
+    /// A client of [`TUNNEL_HOST`].
+    Tunnels,
 }
 
 /// The state of the guarded sites that the origins and the clients of a run share.
@@ -147,6 +158,8 @@ fn settings(key_file: &Path) -> String {
     let (of_address, of_route) = IN_PROGRESS_MAX;
     let limits = format!("concurrency_limit = [\"{of_address}\", \"{of_route} by=route\"]\n");
     site(LIMITED_HOST, LIMITED_HOST, LIMITED_ORIGIN, &limits);
+    let protocols = format!("upgrade_protocols = [\"{TUNNEL_PROTOCOL}\"]\n");
+    site(TUNNEL_HOST, TUNNEL_HOST, TUNNEL_ORIGIN, &protocols);
     text
 }
 
@@ -170,6 +183,7 @@ pub(super) fn start(run: &Rc<Run>, act: u64, worker: usize, visit: Visit) -> Vec
         _ => vec![tokio::task::spawn_local(async move {
             match visit {
                 Visit::Routed => routed::play(&own, act, worker, rng).await,
+                Visit::Tunnels => tunnels::play(&own, act, worker, rng).await,
                 _ => signed::play(&own, act, worker, rng).await,
             }
         })],

@@ -7,11 +7,12 @@ use std::time::Duration;
 use forebay_testkit::Request;
 use tokio::time::sleep;
 
-use super::guarded::{FORBIDDEN, LIMITED_HOST, ROUTED_HOST, SIGNED_HOST};
+use super::guarded::{FORBIDDEN, LIMITED_HOST, ROUTED_HOST, SIGNED_HOST, TUNNEL_HOST};
 use super::in_progress::OWN;
 use super::origin::receive;
 use super::rng::Rng;
 use super::run::Run;
+use super::tunnels;
 use super::wire::WireEnd;
 
 /// The length of a long body: longer than the buffers of a connection.
@@ -57,6 +58,9 @@ pub(super) async fn connection(run: &Run, end: WireEnd, origin: u64) -> io::Resu
     let (end, mut input) = (Rc::new(end), Vec::new());
     while let Some((request, Some(size))) = receive(run, &end, &mut input, true).await? {
         input.drain(..size);
+        if host_is(&request, TUNNEL_HOST) {
+            return tunnels::answer(run, &end, &request, input).await;
+        }
         let (mut rng, _) = run.origin_request();
         let fault = AnswerFault::of(&mut rng, run.guarded.fault_percent);
         run.trace(&format!("guarded {origin} {} {fault:?}", request.method), &[]);
@@ -72,7 +76,9 @@ pub(super) async fn connection(run: &Run, end: WireEnd, origin: u64) -> io::Resu
         sleep(Duration::from_millis(rng.pick(delays_ms))).await;
         let is_long = is_limited && rng.percent(40);
         let answer = GuardedAnswer::to(run, &request, origin, is_long);
-        if !answer.send(&end, &request, fault).await? {
+        let sending = answer.send(&end, &request, fault);
+        let log = &run.guarded.in_progress;
+        if !log.watch_answer(run, &request.target, sending).await? {
             return Ok(());
         }
     }

@@ -1,7 +1,14 @@
 //! The HTTP/2 connections of a run: their requests, and the behaviour of their clients.
 
 use super::rng::Rng;
-use super::scenario::{ActKind, Ask, BreakOff, PostBody, Reading};
+use super::scenario::{ActKind, Ask, BreakOff, PostBody, Reading, requests_for_all};
+use super::world::{kind_of, lent_urls};
+
+/// A small cache stores bodies of this length in one record.
+const SHORT_BYTES: usize = 16_000;
+
+/// The number of streams of a client whose windows are closed while responses wait for them.
+const LENT_COUNT: u64 = 16;
 
 /// A client that sends several requests on one HTTP/2 connection, partly at the same time.
 #[derive(Clone, Debug)]
@@ -45,6 +52,40 @@ impl Http2Session {
             (rng.below(span_ms), ActKind::Http2 { worker, session })
         };
         (0..count).map(session).collect()
+    }
+
+    /// Returns clients that keep their windows closed while many stored responses wait for them,
+    /// and clients that request all URLs during this time. A small cache must evict the responses
+    /// that wait, and has no room to copy all of them.
+    pub(super) fn eviction(rng: &mut Rng, worker_count: usize) -> Vec<(u64, ActKind)> {
+        let mut acts = requests_for_all(rng, worker_count, 0);
+        // Of a short body, all waits in the memory of the store; of a long one, only the beginning.
+        let is_short = |url: &usize| kind_of(*url).body_bytes < SHORT_BYTES;
+        let (short, long): (Vec<usize>, Vec<usize>) = lent_urls().partition(is_short);
+        for _ in 0..rng.between(3, 8) {
+            let ask = |_| {
+                let urls = if rng.percent(50) { &short } else { &long };
+                let ask = Ask::plain(rng.pick(urls), "");
+                Http2Ask { ask, begin_ms: 0, cancel_ms: None }
+            };
+            let session = Http2Session {
+                asks: (0..LENT_COUNT).map(ask).collect(),
+                reading: Reading::Eager,
+                window: (0, 1 << 20),
+                later_window: 1 << 20,
+                resize_ms: None,
+                connection_window: 1 << 20,
+                update_ms: rng.between(500, 4_000),
+                ping_count: 0,
+            };
+            let worker = rng.below(worker_count as u64) as usize;
+            acts.push((rng.between(20, 60), ActKind::Http2 { worker, session }));
+        }
+        for _ in 0..rng.between(1, 4) {
+            let at_ms = rng.between(60, 400);
+            acts.extend(requests_for_all(rng, worker_count, at_ms));
+        }
+        acts
     }
 
     fn of(rng: &mut Rng, hot: &[usize; 2], has_faults: bool) -> Http2Session {

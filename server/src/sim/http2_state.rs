@@ -60,6 +60,8 @@ pub(super) struct ClientState {
     pub(super) is_over: bool,
     /// The last stream that the server has processed, if it has sent GOAWAY.
     pub(super) last_processed: Option<u32>,
+    /// The number of PINGs that the server has answered.
+    pub(super) pong_count: u64,
 }
 
 impl Default for ClientState {
@@ -76,6 +78,7 @@ impl Default for ClientState {
             is_settled: false,
             is_over: false,
             last_processed: None,
+            pong_count: 0,
         }
     }
 }
@@ -187,7 +190,7 @@ impl ClientState {
                 self.is_settled = true;
                 out.extend(frame(SETTINGS, END_STREAM, 0, b""));
             }
-            PING if received.has(END_STREAM) => {}
+            PING if received.has(END_STREAM) => self.pong_count += 1,
             PING => out.extend(frame(PING, END_STREAM, 0, &received.payload)),
             GOAWAY => {
                 let last = received.payload.first_chunk::<4>().ok_or("a short GOAWAY")?;

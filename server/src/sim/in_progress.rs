@@ -1,9 +1,12 @@
 //! Clients of a site that limits the requests in progress, and the log of these requests. The run
 //! fails if the origin has more requests in progress than the limits permit, if a request is
-//! refused although the limits were not reached, and if a request that has ended still counts.
+//! refused although the limits were not reached, if a request that has ended still counts, and if
+//! an answer is not ended soon whose client has left.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,7 +15,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::guarded::{GuardedClient, IN_PROGRESS_MAX, LIMITED_HOST};
-use super::paths::{LEFT_IN_PROGRESS, LIMITED_ADDRESS, LIMITED_ROUTE};
+use super::guarded_http2::GuardedStreams;
+use super::paths::{LEFT_IN_PROGRESS, LIMITED_ADDRESS, LIMITED_ROUTE, RESET_IN_PROGRESS};
 use super::rng::Rng;
 use super::run::Run;
 use super::wire::WireEnd;
@@ -27,6 +31,10 @@ const LEFT_MS: u64 = 10_000;
 
 /// The time within which the end of a request must have reached the origin.
 const END_MS: u64 = 1;
+
+/// How long the origin may send an answer that no client waits for: until the server has read as
+/// much of it as it holds for a client, and notices that the client has left.
+const UNWANTED_MS: u64 = 1_000;
 
 /// Starts several clients with one address, each on its own connection.
 pub(super) fn start(run: &Rc<Run>, act: u64, mut rng: Rng) -> Vec<JoinHandle<()>> {
@@ -49,30 +57,113 @@ async fn client(
     mut rng: Rng,
 ) {
     sleep(Duration::from_millis(rng.below(300))).await;
-    let mut connection = GuardedClient::open(run, worker, from, (act, number));
+    let mut connection = GuardedConnection::open(run, worker, from, (act, number), rng.percent(50));
     for request in 0..rng.between(1, 4) {
         let target = match rng.percent(25) {
             true => format!("/shared{}", rng.below(2)),
             false => format!("{OWN}{act}-{number}-{request}"),
         };
-        let text = format!("GET {target} HTTP/1.1\r\nHost: {LIMITED_HOST}\r\n\r\n");
-        connection.pause_ms = rng.pick(&[0, 0, 0, 500, 3_000]);
+        connection.set_pause(rng.pick(&[0, 0, 0, 500, 3_000]));
         let leaves_ms = if rng.percent(20) { rng.below(2_500) } else { u64::from(u32::MAX) };
         let log = &run.guarded.in_progress;
         let index = log.begin(from, run.now_ms());
-        let exchange = connection.exchange("GET", &text);
+        let exchange = connection.get(&target);
         let Ok(answered) = timeout(Duration::from_millis(leaves_ms), exchange).await else {
-            run.paths.count(LEFT_IN_PROGRESS);
+            connection.leave(run, rng.percent(50)).await;
             log.leave(index, run.now_ms());
-            return connection.reset();
+            log.note_left(target, run.now_ms());
+            if connection.is_usable() {
+                continue;
+            }
+            return;
         };
         let Some(response) = answered else {
-            return log.leave(index, run.now_ms());
+            log.leave(index, run.now_ms());
+            if connection.is_usable() {
+                continue;
+            }
+            return;
         };
         log.end(index, run.now_ms());
         check(run, index, &response);
-        if response.says_close() {
+        if response.says_close() || !connection.is_usable() {
             return;
+        }
+    }
+}
+
+/// A client of the limited site.
+enum GuardedConnection<'a> {
+    Http1 {
+        connection: GuardedClient<'a>,
+        /// Whether the client has reset the connection, or the server has ended it.
+        is_over: bool,
+    },
+    Http2(Box<GuardedStreams<'a>>),
+}
+
+impl<'a> GuardedConnection<'a> {
+    fn open(
+        run: &'a Run,
+        worker: usize,
+        from: SocketAddr,
+        number: (u64, u64),
+        is_http2: bool,
+    ) -> GuardedConnection<'a> {
+        match is_http2 {
+            true => {
+                let connection = GuardedStreams::open(run, worker, from, number);
+                GuardedConnection::Http2(Box::new(connection))
+            }
+            false => {
+                let connection = GuardedClient::open(run, worker, from, number);
+                GuardedConnection::Http1 { connection, is_over: false }
+            }
+        }
+    }
+
+    fn set_pause(&mut self, pause_ms: u64) {
+        match self {
+            GuardedConnection::Http1 { connection, .. } => connection.pause_ms = pause_ms,
+            GuardedConnection::Http2(connection) => connection.pause_ms = pause_ms,
+        }
+    }
+
+    /// Requests a page; returns the response if all of it arrives.
+    async fn get(&mut self, target: &str) -> Option<Response> {
+        match self {
+            GuardedConnection::Http1 { connection, is_over } => {
+                let text = format!("GET {target} HTTP/1.1\r\nHost: {LIMITED_HOST}\r\n\r\n");
+                let response = connection.exchange("GET", &text).await;
+                *is_over |= response.is_none();
+                response
+            }
+            GuardedConnection::Http2(connection) => connection.get(LIMITED_HOST, target).await,
+        }
+    }
+
+    /// Ends the request: resets its stream or, without streams or with `ends_connection`, the
+    /// connection. Returns once the server knows.
+    async fn leave(&mut self, run: &Run, ends_connection: bool) {
+        run.paths.count(LEFT_IN_PROGRESS);
+        match self {
+            GuardedConnection::Http1 { connection, is_over } => {
+                connection.reset();
+                *is_over = true;
+            }
+            GuardedConnection::Http2(connection) if ends_connection => connection.leave(),
+            GuardedConnection::Http2(connection) => {
+                run.paths.count(RESET_IN_PROGRESS);
+                connection.cancel().await;
+            }
+        }
+    }
+
+    /// Whether the connection takes further requests.
+    fn is_usable(&self) -> bool {
+        match self {
+            GuardedConnection::Http1 { is_over, .. } => !is_over,
+            GuardedConnection::Http2(connection) => connection.is_usable(),
         }
     }
 }
@@ -104,6 +195,8 @@ pub(super) struct InProgressLog {
     refused: Cell<u64>,
     /// The number of requests whose clients got no response.
     unanswered: Cell<u64>,
+    /// The pages whose clients have left, and the times at which the server knew.
+    left_ms: RefCell<BTreeMap<String, u64>>,
 }
 
 /// A request, and the times between which it may count against the limits.
@@ -127,6 +220,34 @@ impl InProgressLog {
     fn leave(&self, index: usize, now_ms: u64) {
         self.unanswered.update(|count| count + 1);
         self.end(index, now_ms + LEFT_MS);
+    }
+
+    /// Records that the only client of a page has left.
+    fn note_left(&self, page: String, now_ms: u64) {
+        if page.starts_with(OWN) {
+            self.left_ms.borrow_mut().insert(page, now_ms);
+        }
+    }
+
+    /// Sends the answer to a request for a page. The run fails if the server takes the answer
+    /// neither completely nor ends the connection although the client has left.
+    pub(super) async fn watch_answer<T>(
+        &self,
+        run: &Run,
+        page: &str,
+        sending: impl Future<Output = T>,
+    ) -> T {
+        let mut sending = pin!(sending);
+        loop {
+            let began_ms = run.now_ms();
+            let turn = timeout(Duration::from_millis(UNWANTED_MS), sending.as_mut());
+            if let Ok(sent) = turn.await {
+                return sent;
+            }
+            if self.left_ms.borrow().get(page).is_some_and(|left_ms| *left_ms <= began_ms) {
+                run.fail(format!("the answer for {page} goes on although its client has left"));
+            }
+        }
     }
 
     /// Returns the number of other requests that may have been in progress at some moment of this

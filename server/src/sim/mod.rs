@@ -30,6 +30,8 @@
 //! | `guarded.rs` | sites whose routes serve only some requests |
 //! | `guarded_origin.rs` | the origins of these sites |
 //! | `routed.rs`, `signed.rs`, `in_progress.rs` | the clients of these sites |
+//! | `guarded_http2.rs` | the connections of those clients that use HTTP/2 |
+//! | `tunnels.rs` | tunnels over HTTP/2: their clients and their origin |
 //! | `paths.rs` | the paths that some seed must take |
 //! | `blame.rs` | the log of disturbances, which excuse errors |
 //! | `rng.rs` | pseudo-random numbers from a seed |
@@ -55,6 +57,10 @@
 //!   for, reaches no origin and gets no content, not even from the cache.
 //! - The origin has no more requests in progress than `concurrency_limit` permits. A request is
 //!   refused and counted only if the limit is reached. At the end, no request is in progress.
+//! - The answer of the origin is not read for long after its only client has left, or has reset its
+//!   stream.
+//! - The bytes in a tunnel over HTTP/2 are right in both directions. END_STREAM follows only an
+//!   orderly end of the origin.
 //! - The origin gets each request body as its client sent it, and gets no byte of a body as a
 //!   request.
 //! - Every request ends within a limit of virtual time after its first byte, and so does every run.
@@ -78,6 +84,7 @@ mod checker;
 mod client;
 mod flaps;
 mod guarded;
+mod guarded_http2;
 mod guarded_origin;
 mod heads;
 mod hints;
@@ -104,5 +111,6 @@ mod server;
 mod signed;
 mod silent_origin;
 mod tests;
+mod tunnels;
 mod wire;
 mod world;

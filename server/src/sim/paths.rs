@@ -33,6 +33,7 @@ pub(super) const LIMITED_ROUTE: &str = "requests refused because of others of th
 pub(super) const OWN_COOKIE: &str = "cookies sent only to their client";
 pub(super) const OWN_PAGE: &str = "pages sent only to one client";
 pub(super) const PURGED_WHILE_FILLING: &str = "purged while filling";
+pub(super) const RESET_IN_PROGRESS: &str = "streams reset during a limited request";
 pub(super) const SEVERAL_PARTS: &str = "responses with several parts";
 pub(super) const SIGNATURE_REFUSED: &str = "requests refused because of their signature";
 pub(super) const SIGNATURE_REFUSED_STORED: &str =
@@ -43,6 +44,8 @@ pub(super) const STORED_BESIDE_DRIPS: &str = "responses stored while other bodie
 pub(super) const STORED_BESIDE_PURGES: &str = "responses stored during purges of another site";
 pub(super) const STORED_ERROR: &str = "stored errors";
 pub(super) const TOO_LONG_CHUNK: &str = "chunks refused because of their size";
+pub(super) const TUNNEL_BROKEN: &str = "tunnels over HTTP/2 that broke off";
+pub(super) const TUNNEL_ENDED: &str = "tunnels over HTTP/2 that ended";
 
 /// The paths that the clients and the origin of the simulation count. The server's own counters
 /// count the other paths.
@@ -74,6 +77,7 @@ const COUNTED_BY_RUN: &[&str] = &[
     OWN_COOKIE,
     OWN_PAGE,
     PURGED_WHILE_FILLING,
+    RESET_IN_PROGRESS,
     SEVERAL_PARTS,
     SIDE_BY_SIDE,
     SIGNATURE_REFUSED,
@@ -83,6 +87,8 @@ const COUNTED_BY_RUN: &[&str] = &[
     STORED_BESIDE_PURGES,
     STORED_ERROR,
     TOO_LONG_CHUNK,
+    TUNNEL_BROKEN,
+    TUNNEL_ENDED,
 ];
 
 /// The counts of the paths that a run counts itself.

@@ -8,6 +8,9 @@ use super::ranges::ByteRange;
 use super::rng::Rng;
 use super::world::{LANGUAGES, SPELLINGS, Spelling, THEMES, URL_COUNT, long_urls};
 
+/// How many URLs each of the clients requests that together request all of them.
+const URLS_OF_A_CLIENT: usize = 8;
+
 /// The acts of a run, and its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
@@ -167,16 +170,17 @@ impl Scenario {
             add(rng.below(span_ms), eviction_during_hits(&mut rng, worker_count));
         }
         // The further acts have numbers of their own, so they change no other act of a seed.
-        let mut rng_of_visits = Rng::of(&[seed, 4]);
-        for _ in 0..rng_of_visits.pick(&[0, 2, 4, 6]) {
-            let worker = rng_of_visits.below(worker_count as u64) as usize;
-            let visit = rng_of_visits.pick(&[Visit::Routed, Visit::Signed, Visit::InProgress]);
-            let kind = ActKind::Visit { worker, visit };
-            add(rng_of_visits.below(span_ms), vec![(0, kind)]);
-        }
+        add(0, visits(&mut Rng::of(&[seed, 4]), worker_count, span_ms));
         let mut rng_of_http2 = Rng::of(&[seed, 5]);
         add(0, Http2Session::some(&mut rng_of_http2, (worker_count, span_ms), &hot, has_faults));
+        let mut rng_of_windows = Rng::of(&[seed, 7]);
+        let needs_small_cache = rng_of_windows.percent(15);
+        if needs_small_cache {
+            let at_ms = rng_of_windows.below(span_ms);
+            add(at_ms, Http2Session::eviction(&mut rng_of_windows, worker_count));
+        }
         acts.sort_by_key(|act| act.at_ms);
+        let large_cache_bytes = if needs_small_cache { 4 << 20 } else { 24 << 20 };
         let mut origin_fault_percent = if has_faults { rng.pick(&[0, 8, 30]) } else { 0 };
         let origins = OriginSet::of(&mut rng);
         if origins.count() > 1 && rng.percent(60) {
@@ -188,7 +192,7 @@ impl Scenario {
             origin_fault_percent,
             origins,
             refused_percent: if has_faults { rng.pick(&[0, 0, 10]) } else { 0 },
-            cache_bytes: rng.pick(&[4 << 20, 4 << 20, 24 << 20]),
+            cache_bytes: rng.pick(&[4 << 20, 4 << 20, large_cache_bytes]),
             variants_max: rng.pick(&[2, 64]),
             range_unit_bytes: rng.pick(&[1 << 20, 20_000, 20_000, 0]),
             validates_variants: rng.percent(70),
@@ -230,6 +234,36 @@ fn purge_during_fetch(rng: &mut Rng, worker_count: usize, url: usize) -> Vec<(u6
     let spelling = SPELLINGS[0];
     let purge = ActKind::Purge { worker, url, is_soft: false, by_tag: true, spelling };
     vec![(0, first), (purge_ms, purge), (purge_ms + rng.between(1, 3_000), second)]
+}
+
+/// Returns the clients of the guarded sites, with their times.
+fn visits(rng: &mut Rng, worker_count: usize, span_ms: u64) -> Vec<(u64, ActKind)> {
+    use Visit::{InProgress, Routed, Signed, Tunnels};
+    let count = rng.pick(&[0, 2, 4, 6]);
+    let visit = |_| {
+        let worker = rng.below(worker_count as u64) as usize;
+        let visit = rng.pick(&[Routed, Signed, InProgress, Tunnels]);
+        (rng.below(span_ms), ActKind::Visit { worker, visit })
+    };
+    (0..count).map(visit).collect()
+}
+
+/// Returns clients that together request all URLs, beginning at `at_ms`. If a response fails, only
+/// a few others are not requested because of it.
+pub(super) fn requests_for_all(
+    rng: &mut Rng,
+    worker_count: usize,
+    at_ms: u64,
+) -> Vec<(u64, ActKind)> {
+    let first = rng.below(URL_COUNT as u64) as usize;
+    let urls: Vec<usize> = (first..first + URL_COUNT).map(|url| url % URL_COUNT).collect();
+    let session = |urls: &[usize]| {
+        let worker = rng.below(worker_count as u64) as usize;
+        let asks = urls.iter().map(|url| Ask::plain(*url, "")).collect();
+        let reading = Reading::Eager;
+        (at_ms, ActKind::Session { worker, asks, is_pipelined: false, reading })
+    };
+    urls.chunks(URLS_OF_A_CLIENT).map(session).collect()
 }
 
 /// Returns clients that pause while they read stored responses, and clients that request all URLs

@@ -162,12 +162,14 @@ impl SimServer {
     pub(super) fn paths(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let sum = |counter: Counter| self.counters.sum(counter.index());
         let stats = self.store.stats();
-        let moved = sum(Counter::HitsContinued) + sum(Counter::HitsCut) + stats.copied_out;
         let paths = [
             ("hits", sum(Counter::Hits)),
             ("hits not modified", sum(Counter::HitsNotModified)),
             ("hits of a range", sum(Counter::HitsRange)),
-            ("hits cut off, copied or continued from the origin", moved),
+            ("hits continued from the origin", sum(Counter::HitsContinued)),
+            ("hits cut off", sum(Counter::HitsCut)),
+            ("stored bodies copied while they are sent", stats.copied_out),
+            ("stored bodies lost while they are sent", stats.bodies_revoked),
             ("validated", sum(Counter::Validated)),
             ("304s that name another variant", sum(Counter::VariantsNamed)),
             ("validated in the background", sum(Counter::BackgroundFetches)),

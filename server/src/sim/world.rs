@@ -107,11 +107,17 @@ pub(super) fn kind_of(url: usize) -> &'static UrlKind {
 
 /// Returns the URLs with long responses that are fresh for some seconds.
 pub(super) fn long_urls() -> impl Iterator<Item = usize> {
-    let is_long = |url: &usize| {
+    lent_urls().filter(|url| kind_of(*url).body_bytes >= 60_000)
+}
+
+/// Returns the URLs with responses that are fresh for a few seconds, and whose bodies are so long
+/// that the server sends them from the memory of the store.
+pub(super) fn lent_urls() -> impl Iterator<Item = usize> {
+    let is_lent = |url: &usize| {
         let kind = kind_of(*url);
-        kind.body_bytes >= 60_000 && kind.fresh_s.is_some_and(|fresh_s| fresh_s > 5)
+        kind.body_bytes >= 10_000 && kind.fresh_s.is_some_and(|fresh_s| fresh_s >= 3)
     };
-    (0..URL_COUNT).filter(is_long)
+    (0..URL_COUNT).filter(is_lent)
 }
 
 const KINDS: &[UrlKind] = &[
