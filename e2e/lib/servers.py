@@ -27,10 +27,19 @@ def binary():
     return path
 
 
+_given_ports = set()
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no process uses and that this script was not given before. The kernel may choose
+    a port again before its first user listens on it."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in _given_ports:
+            _given_ports.add(port)
+            return port
 
 
 def wait_for_port(port, limit_s=10, lives=lambda: True):
