@@ -1,17 +1,10 @@
 //! OCSP responses from files, which clients get in the handshake.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use forebay_testkit::tls::rcgen;
-use forebay_testkit::tls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
-use forebay_testkit::tls::rustls::crypto::aws_lc_rs;
-use forebay_testkit::tls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use forebay_testkit::tls::rustls::SupportedProtocolVersion;
 use forebay_testkit::tls::rustls::version::{TLS12, TLS13};
-use forebay_testkit::tls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion,
-};
+use forebay_testkit::tls::{AnyCertificate, rcgen};
 use forebay_testkit::{Origin, Server, ServerBuilder, TestAuthority, TlsClient, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_forebay");
@@ -46,60 +39,13 @@ fn response_of(serial: u8, status: u8, this: &str, next: &str) -> Vec<u8> {
     element(0x30, &[&element(10, &[&[0]]), &element(0xa0, &[&bytes])])
 }
 
-/// Accepts every certificate, and keeps the OCSP response that comes with it.
-#[derive(Debug, Default)]
-struct StapleReader(OnceLock<Vec<u8>>);
-
-impl ServerCertVerifier for StapleReader {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        ocsp_response: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        self.0.get_or_init(|| ocsp_response.to_vec());
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
-    }
-}
-
 /// Returns the OCSP response that a new client gets.
 fn stapled(server: &Server, version: &'static SupportedProtocolVersion) -> Vec<u8> {
-    let reader = Arc::new(StapleReader::default());
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[version])
-        .expect("the provider has it")
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::clone(&reader) as Arc<dyn ServerCertVerifier>)
-        .with_no_client_auth();
-    let connected = TlsClient::connect(server.tls_address(), "a.org", &Arc::new(config));
+    let any = Arc::new(AnyCertificate::default());
+    let connected = TlsClient::connect(server.tls_address(), "a.org", &any.config(version, &[]));
     let status = connected.expect("TLS").get("a.org", "/").expect("an answer").status();
     assert_eq!(status, 200);
-    reader.0.get().expect("there was a handshake").clone()
+    any.ocsp_response().expect("there was a handshake").to_vec()
 }
 
 #[test]

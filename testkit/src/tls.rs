@@ -21,6 +21,9 @@ use rustls::{
 use crate::clock::PATIENCE;
 use crate::script::locked;
 
+mod any_certificate;
+
+pub use any_certificate::AnyCertificate;
 pub use rcgen;
 pub use rustls;
 

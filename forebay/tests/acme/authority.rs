@@ -4,14 +4,9 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_testkit::tls::TlsFront;
-use forebay_testkit::tls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
-use forebay_testkit::tls::rustls::crypto::aws_lc_rs;
-use forebay_testkit::tls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use forebay_testkit::tls::rustls::ClientConfig;
 use forebay_testkit::tls::rustls::version::TLS13;
-use forebay_testkit::tls::rustls::{self, ClientConfig, DigitallySignedStruct, SignatureScheme};
+use forebay_testkit::tls::{AnyCertificate, TlsFront};
 use forebay_testkit::{Client, Origin, Script, Server, ServerBuilder, TestAuthority, TlsClient};
 use serde_json::{Value, json};
 
@@ -184,55 +179,8 @@ pub(crate) fn server_check(server: &Server) -> String {
         .concat()
 }
 
-/// A client of a certificate authority, which does not trust anyone (RFC 8737 §3).
-#[derive(Debug)]
-pub(crate) struct AnyCertificate(rustls::crypto::CryptoProvider);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        // The library cannot read a certificate with the critical extension of the challenge.
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
+/// A client of a certificate authority, which does not trust anyone (RFC 8737 §3). The TLS library
+/// cannot read a certificate with the critical extension of the challenge.
 pub(crate) fn challenge_client(protocols: &[&[u8]]) -> Arc<ClientConfig> {
-    let provider = aws_lc_rs::default_provider();
-    let verifier = Arc::new(AnyCertificate(provider.clone()));
-    let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
-        .with_protocol_versions(&[&TLS13])
-        .expect("the provider supports it")
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    Arc::new(config)
+    Arc::new(AnyCertificate::default()).config(&TLS13, protocols)
 }
