@@ -16,20 +16,14 @@ use super::super::table::{
 };
 use super::conditions::{read_methods, read_named};
 use super::paths::{read_prefix, read_regex};
+use super::restrictions::RESTRICTING;
 use super::{Route, RouteConditions, RoutePaths};
 use crate::limits::{PATH_REGEX_CACHE_BYTES_MAX, PATH_REGEXES_MAX, PATH_REGEXES_PER_SITE_MAX};
 
-/// Settings that protect a route, answer its requests without its origin, or keep its responses out
-/// of the cache. A path must not lose them unnoticed because a regular expression matches it.
+/// Settings beside [`RESTRICTING`] that protect a route, answer its requests without its origin, or
+/// keep its responses out of the cache. A path must not lose them unnoticed because a regular
+/// expression matches it.
 const PROTECTING: &[&str] = &[
-    "allow_from",
-    "deny_from",
-    "basic_auth",
-    "client_certificate",
-    "forward_client_certificate",
-    "signed_urls",
-    "rate_limit",
-    "concurrency_limit",
     "https_redirect_port",
     "respond",
     "redirect",
@@ -242,7 +236,7 @@ impl Reader<'_> {
                     "client_certificate" => {
                         route.requires_certificate() != pattern.requires_certificate()
                     }
-                    name => PROTECTING.contains(&name),
+                    name => RESTRICTING.contains(&name) || PROTECTING.contains(&name),
                 };
                 let settings = route.settings.differences(&pattern.settings).into_iter();
                 let setting = settings.map(|setting| setting.name).find(|name| protects(name));

@@ -16,7 +16,7 @@ use super::{Route, RoutePaths};
 
 /// Settings that restrict the clients of a route, or tell its origin about them, unless they have
 /// their defaults.
-const RESTRICTING: &[&str] = &[
+pub(super) const RESTRICTING: &[&str] = &[
     "allow_from",
     "deny_from",
     "basic_auth",
