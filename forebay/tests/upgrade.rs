@@ -299,8 +299,8 @@ fn processes_are_killed_at_every_crash_point_of_the_server() {
             found.extend(names.filter_map(|rest| rest.split('"').next().map(str::to_owned)));
         }
     }
-    let used = NEW_DIES_AT.into_iter().chain([OLD_DIES_AT]).map(str::to_owned);
-    assert_eq!(found, used.collect());
+    let used = NEW_DIES_AT.into_iter().chain([OLD_DIES_AT, "acme.written"]).map(str::to_owned);
+    assert_eq!(found, used.collect(), "the tests of ACME kill at `acme.written`");
 }
 
 #[test]

@@ -93,6 +93,36 @@ fn an_account_that_cannot_be_read_is_not_replaced() {
     }
 }
 
+/// Crash points exist only in builds with debug assertions.
+#[test]
+#[cfg(debug_assertions)]
+fn a_process_killed_while_it_writes_leaves_no_half_of_a_file() {
+    let (origin, ca) = (origin(), StalledAuthority::start());
+    let port = ca.front.address().port();
+    let builder = ServerBuilder::new(PROGRAM);
+    let text = config(&builder, &origin, (port, &ca.ca));
+    let builder = builder.config(&text);
+    let folder = builder.path(&format!("acme/localhost%3A{port}%2Fdir"));
+    let written = || {
+        let mut names: Vec<_> = std::fs::read_dir(&folder)
+            .expect("it was made")
+            .map(|entry| entry.expect("it can be read").file_name().into_string().expect("a name"))
+            .filter(|name| !name.ends_with("lock"))
+            .collect();
+        names.sort();
+        names
+    };
+    let killed = builder.clone().variable("FOREBAY_CRASH_AT", "acme.written").run();
+    assert_eq!(killed.status.code(), None, "it was not killed");
+    assert!(written().iter().all(|name| name.ends_with(".new")), "{:?}", written());
+    assert_eq!(written().len(), 1, "{:?}", written());
+    let server = builder.start();
+    let path = "/.well-known/acme-challenge/token-0_";
+    eventually("the order is made", || status(&server, "GET", "a.org", path).0 == 200);
+    eventually("no part is left", || written().iter().all(|name| !name.ends_with(".new")));
+    assert!(written().contains(&"account.json".to_owned()), "{:?}", written());
+}
+
 #[test]
 fn an_account_that_the_authority_does_not_know_is_kept_aside() {
     let unknown = |value: &mut Value| {

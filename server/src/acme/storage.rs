@@ -131,6 +131,7 @@ pub(super) fn write_durably(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());
+    forebay_shm::crash_point!("acme.written");
     let renamed = written.and_then(|()| std::fs::rename(&new, path));
     if renamed.is_err() {
         let _ = std::fs::remove_file(&new);
