@@ -82,6 +82,8 @@ struct WaitClock {
     settings_ack: Option<u64>,
     /// Start of the wait for the rest of a frame or of a header block.
     frame: Option<u64>,
+    /// The time since which nothing is read.
+    unread: Option<u64>,
 }
 
 /// Input that was taken, and the event that it caused.
@@ -239,6 +241,21 @@ impl ServerConnection {
         let waits = [self.clock.preface, self.clock.settings_ack, self.clock.frame];
         let first = waits.into_iter().flatten().min()?;
         Some(first.saturating_add(u64::from(self.limits.head_ms_max)))
+    }
+
+    /// Records that nothing is read from now on, because output waits.
+    pub fn stop_reading(&mut self, now_ms: u64) {
+        self.clock.unread.get_or_insert(now_ms);
+    }
+
+    /// Records that input is read again. The time since [`ServerConnection::stop_reading`] does not
+    /// count towards the time limits, because the client could not end a wait in it.
+    pub fn resume_reading(&mut self, now_ms: u64) {
+        let WaitClock { preface, settings_ack, frame, unread } = &mut self.clock;
+        let Some(stopped_ms) = unread.take() else { return };
+        for since_ms in [preface, settings_ack, frame].into_iter().flatten() {
+            *since_ms += now_ms.saturating_sub(stopped_ms);
+        }
     }
 
     /// Checks the time limits, and ends the connection if one of them has passed.

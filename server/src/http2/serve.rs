@@ -360,9 +360,13 @@ impl<'c> Http2Connection<'c> {
                     self.memory.out.drain(..count);
                     self.pace.moved(count as u64, self.client.least_rate());
                 }
-                Poll::Pending => return Ok(false),
+                Poll::Pending => {
+                    self.connection.stop_reading(clock::monotonic_ms());
+                    return Ok(false);
+                }
             }
         }
+        self.connection.resume_reading(clock::monotonic_ms());
         Ok(true)
     }
 

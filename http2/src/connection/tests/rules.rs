@@ -278,7 +278,13 @@ fn waits_have_a_time_limit() {
         assert_eq!(bench.connection.deadline_ms(), Some(NOW + 100), "{name}");
         let (connection, out) = (&mut bench.connection, &mut bench.out);
         assert_eq!(connection.check_time(NOW + 99, out), Ok(()), "{name}");
-        let late = connection.check_time(NOW + 100, out).map_err(|error| error.code);
+        // The time in which nothing is read does not count.
+        connection.stop_reading(NOW + 20);
+        connection.stop_reading(NOW + 500);
+        connection.resume_reading(NOW + 1_020);
+        connection.resume_reading(NOW + 1_030);
+        assert_eq!(connection.check_time(NOW + 1_099, out), Ok(()), "{name}");
+        let late = connection.check_time(NOW + 1_100, out).map_err(|error| error.code);
         assert_eq!(late, Err(expected), "{name}");
     }
     let mut bench = Bench::new(limits);
