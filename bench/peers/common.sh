@@ -11,8 +11,10 @@
 #   CACHE_MIB   size of the cache                                 (256)
 #   ACCESS_LOG  1: write a line for each request to $RUN/access.log (0)
 #   PROTOCOL    what clients speak at PORT: h1 (HTTP/1.1), h2c (HTTP/2 without TLS, by prior
-#               knowledge), or tls (TLS with a new certificate, P-256; HTTP/2 and HTTP/1.1 by ALPN)
+#               knowledge), or tls (TLS with a new certificate; HTTP/2 and HTTP/1.1 by ALPN)
 #                                                                 (h1)
+#   TLS_KEY     the key of that certificate: ecdsa (P-256), or rsa (2,048 bits)
+#                                                                 (ecdsa)
 #   KIND, N     N header rules of this kind, see lib/rulesets.py  (none)
 #   RUN         folder for configuration, cache and logs; it is emptied first
 #               (/dev/shm/forebay-bench/NAME-PORT)
@@ -20,15 +22,20 @@ set -eu
 HERE=$(cd "$(dirname "$0")" && pwd)
 : "${PORT:?is the port to listen on}" "${ORIGIN:=18000}" "${THREADS:=1}"
 : "${CACHE_MIB:=256}" "${ACCESS_LOG:=0}" "${ORIGINS:=1}" "${FILES:=}" "${COMPRESS:=}"
-: "${PROTOCOL:=h1}"
+: "${PROTOCOL:=h1}" "${TLS_KEY:=ecdsa}"
 : "${RUN:=/dev/shm/forebay-bench/$(basename "$HERE")-$PORT}"
 rm -rf "$RUN"
 mkdir -p "$RUN"
 ulimit -n "$(ulimit -Hn)"
+case $TLS_KEY in
+  ecdsa) new_key=(-newkey ec -pkeyopt ec_paramgen_curve:P-256) ;;
+  rsa) new_key=(-newkey rsa:2048) ;;
+  *) echo "TLS_KEY is ecdsa or rsa" >&2; exit 1 ;;
+esac
 case $PROTOCOL in
   h1 | h2c) ;;
   tls)
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+    openssl req -x509 "${new_key[@]}" -nodes -days 2 \
       -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
       -keyout "$RUN/key.pem" -out "$RUN/cert.pem" 2> /dev/null
     cat "$RUN/cert.pem" "$RUN/key.pem" > "$RUN/both.pem"
