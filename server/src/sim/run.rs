@@ -136,11 +136,36 @@ impl Run {
     pub(super) fn blame(&self, failed: impl IntoIterator<Item = FailedRequest>, why: &str) {
         self.failed.update(|count| count + 1);
         let failed: Vec<FailedRequest> = failed.into_iter().collect();
-        let is_excused = failed.iter().any(|failed| self.blame.excuses(failed));
+        let is_excused =
+            failed.iter().any(|failed| self.blame.excuses(failed) || self.was_crowded_out(failed));
         let mut failed_times = failed.iter().map(|failed| failed.began_ms);
         if !is_excused && !failed_times.any(|began_ms| self.was_retry_refused(began_ms)) {
             self.fail(format!("{why}, and no disturbance excuses it: {:?}", failed.first()));
         }
+    }
+
+    /// Whether a connection may have been refused because of an attack. While a worker accepts no
+    /// connections, those of the attackers wait too; then all are accepted at once, and may be more
+    /// than a worker may have.
+    fn was_crowded_out(&self, failed: &FailedRequest) -> bool {
+        let acts = &self.scenario.acts;
+        let is_attacked = |from_ms: u64, until_ms: u64| {
+            acts.iter().any(|act| match act.kind {
+                ActKind::Attack { worker, .. } if worker == failed.worker => {
+                    act.at_ms <= until_ms && act.at_ms + attack::ATTACK_MS >= from_ms
+                }
+                _ => false,
+            })
+        };
+        let has_waited = acts.iter().any(|act| match act.kind {
+            ActKind::Exhaust { worker, ms } if worker == failed.worker => {
+                let until_ms = act.at_ms + ms;
+                (act.at_ms..=until_ms).contains(&failed.began_ms)
+                    && is_attacked(act.at_ms, until_ms)
+            }
+            _ => false,
+        });
+        !failed.has_begun && has_waited
     }
 
     /// Returns how often the server has taken memory or an origin connection away from a client.
