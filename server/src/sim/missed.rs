@@ -52,6 +52,8 @@ pub(super) struct StoreLedger {
     pub(super) retries_refused: u64,
     /// Origins that were left out because they failed.
     pub(super) ejections: u64,
+    /// Connections of clients that were closed because a worker had too many.
+    pub(super) crowded_out: u64,
 }
 
 /// The beginning of an exchange with the origin.

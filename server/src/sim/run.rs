@@ -3,6 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -148,24 +149,25 @@ impl Run {
     /// connections, those of the attackers wait too; then all are accepted at once, and may be more
     /// than a worker may have.
     fn was_crowded_out(&self, failed: &FailedRequest) -> bool {
-        let acts = &self.scenario.acts;
-        let is_attacked = |from_ms: u64, until_ms: u64| {
-            acts.iter().any(|act| match act.kind {
+        let lasted = |act: &Act| match act.kind {
+            ActKind::Exhaust { worker, ms } if worker == failed.worker => {
+                Some(act.at_ms..=act.at_ms + ms)
+            }
+            _ => None,
+        };
+        let has_attack = |during: &RangeInclusive<u64>| {
+            let is_during = |act: &Act| match act.kind {
                 ActKind::Attack { worker, .. } if worker == failed.worker => {
-                    act.at_ms <= until_ms && act.at_ms + attack::ATTACK_MS >= from_ms
+                    act.at_ms <= *during.end() && act.at_ms + attack::ATTACK_MS >= *during.start()
                 }
                 _ => false,
-            })
+            };
+            self.scenario.acts.iter().any(is_during)
         };
-        let has_waited = acts.iter().any(|act| match act.kind {
-            ActKind::Exhaust { worker, ms } if worker == failed.worker => {
-                let until_ms = act.at_ms + ms;
-                (act.at_ms..=until_ms).contains(&failed.began_ms)
-                    && is_attacked(act.at_ms, until_ms)
-            }
-            _ => false,
-        });
-        !failed.has_begun && has_waited
+        let mut exhausted = self.scenario.acts.iter().filter_map(lasted);
+        !failed.has_begun
+            && self.ledger().crowded_out > 0
+            && exhausted.any(|during| during.contains(&failed.began_ms) && has_attack(&during))
     }
 
     /// Returns how often the server has taken memory or an origin connection away from a client.

@@ -308,6 +308,8 @@ fn read_ledger(store: Store, counters: Rc<CounterFile>) -> Box<dyn Fn() -> Store
             aborted: aborted.iter().map(|counter| counters.sum(counter.index())).sum(),
             retries_refused: counters.sum(Counter::OriginRetriesRefused.index()),
             ejections: counters.sum(Counter::OriginEjections.index()),
+            crowded_out: counters.sum(Counter::ConnectionsRefused.index())
+                + counters.sum(Counter::IdleDisplaced.index()),
         }
     })
 }
